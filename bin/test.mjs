@@ -8,7 +8,17 @@ import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = join(root, 'node_modules', '.bin');
-const PEERS = ['bitcoind', 'litecoind', 'bchd', 'anvil', 'achcheck', 'schemathesis', 'openapi-typescript', 'webhook-libraries'];
+const PEERS = [
+  'bitcoind',
+  'litecoind',
+  'bchd',
+  'lnd',
+  'anvil',
+  'achcheck',
+  'schemathesis',
+  'openapi-typescript',
+  'webhook-libraries',
+];
 const debian = existsSync('/etc/debian_version');
 /** More failing files than this are not a matter of load. */
 const MOST_AGAIN = 5;

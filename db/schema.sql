@@ -372,6 +372,46 @@ create table public.idempotency_keys (
   constraint idempotency_keys_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
 );
 
+create table public.lightning_invoices (
+  payment_hash text collate "C" not null,
+  preimage bytea not null,
+  transaction_id text collate "C" not null,
+  merchant_id bigint not null,
+  key text,
+  body_hash bytea,
+  amount_msat numeric(24,0) not null,
+  usd_minor bigint not null,
+  rate numeric not null,
+  rate_at timestamp with time zone not null,
+  rate_sources jsonb not null,
+  state text not null,
+  created_at timestamp with time zone not null,
+  window_ends_at timestamp with time zone not null,
+  paid_msat numeric(24,0),
+  settled_at timestamp with time zone,
+  settle_index bigint,
+  constraint lightning_invoices_transaction_id_key UNIQUE (transaction_id),
+  constraint lightning_invoices_pkey PRIMARY KEY (payment_hash),
+  constraint lightning_invoices_amount_msat_check CHECK ((amount_msat > (0)::numeric)),
+  constraint lightning_invoices_check CHECK ((paid_msat >= amount_msat)),
+  constraint lightning_invoices_check1 CHECK (((state = 'settled'::text) = (paid_msat IS NOT NULL))),
+  constraint lightning_invoices_check2 CHECK (((state = 'settled'::text) = (settled_at IS NOT NULL))),
+  constraint lightning_invoices_payment_hash_check CHECK ((payment_hash ~ '^[0-9a-f]{64}$'::text)),
+  constraint lightning_invoices_rate_check CHECK ((rate > (0)::numeric)),
+  constraint lightning_invoices_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'open'::text, 'closed'::text, 'settled'::text]))),
+  constraint lightning_invoices_usd_minor_check CHECK ((usd_minor > 0))
+);
+
+create table public.lightning_nodes (
+  identity text not null,
+  settle_index bigint default 0 not null,
+  seen_at timestamp with time zone not null,
+  compared_index bigint default 0 not null,
+  compared_at timestamp with time zone,
+  constraint lightning_nodes_pkey PRIMARY KEY (identity),
+  constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
+);
+
 create table public.merchant_settings (
   merchant_id bigint not null,
   tolerance_bps integer default 100 not null,
@@ -976,6 +1016,10 @@ CREATE INDEX failed_sign_ins_ends ON public.failed_sign_ins USING btree (ends_at
 
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE UNIQUE INDEX lightning_invoices_key ON public.lightning_invoices USING btree (merchant_id, key) WHERE ((key IS NOT NULL) AND (state = 'reserved'::text));
+
+CREATE INDEX lightning_invoices_waiting ON public.lightning_invoices USING btree (window_ends_at) WHERE (state = ANY (ARRAY['reserved'::text, 'open'::text]));
+
 CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (currency, height) WHERE (height IS NOT NULL);
 
 CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree (sequence);
@@ -1241,7 +1285,8 @@ begin
   if bad is not null then raise exception 'entry % is not balanced: %', new.id, bad using errcode = '23514'; end if;
   select sum(amount) into parts from part where entry_id = new.id;
   if parts is not null then
-    select sum(p.amount) into moved from posting p join account a on a.id = p.account_id where p.entry_id = new.id and a.kind = 'asset_chain';
+    select sum(p.amount) into moved from posting p join account a on a.id = p.account_id
+      where p.entry_id = new.id and a.kind in ('asset_chain', 'asset_lightning');
     if moved is distinct from parts then
       raise exception 'the parts of entry % are %, its lines move %', new.id, parts, coalesce(moved, 0) using errcode = '23514';
     end if;
@@ -1538,6 +1583,10 @@ grant delete, insert, select, update on public.failed_sign_ins to bursar_app;
 grant delete, insert, select, update on public.fee_rates to bursar_app;
 
 grant delete, insert, select, update on public.idempotency_keys to bursar_app;
+
+grant delete, insert, select, update on public.lightning_invoices to bursar_app;
+
+grant delete, insert, select, update on public.lightning_nodes to bursar_app;
 
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
 

@@ -78,8 +78,8 @@ export const MERCHANT_API = {
     limit: { perMinute: 120, burst: 60 },
     keyKept: 'a day',
     fields: {
-      amount: money.usdAmount('Amount in USD: 0.50 to 100,000.00 on chain.'),
-      crypto_selected: money.payWith(`Cryptocurrency code, any case; ${LIGHTNING.method} for Lightning.`),
+      amount: money.usdAmount('Amount in USD: 0.50 to 100,000.00 on chain, 0.01 to 5,000.00 over Lightning.'),
+      crypto_selected: money.payWith(`Cryptocurrency code, any case; ${LIGHTNING.code} for Lightning.`),
       email: field.optional(field.email("The customer's e-mail for the receipt.")),
       label: field.optional(field.text('Reference of your own.', { max: 200, example: 'order-1042' })),
       expand,
@@ -120,7 +120,7 @@ export const MERCHANT_API = {
     keyKept: 'a day',
     fields: { transaction_id: transactionId, expand },
     reply: reply.cancelledTransaction,
-    refusals: ['transaction_not_found', 'transaction_not_cancellable'],
+    refusals: ['transaction_not_found', 'transaction_not_cancellable', 'lightning_unavailable'],
   },
   ...PAYOUT_API,
   getAccountInfo: {
@@ -179,6 +179,7 @@ export const MERCHANT_API = {
       'destination_not_allowed',
       'not_resolvable',
       'currency_unavailable',
+      'lightning_unavailable',
       'amount_below_minimum',
       'insufficient_balance',
       'missing_field',

@@ -22,14 +22,14 @@ export type UtxoCode = Extract<(typeof ROWS)[number], { readonly family: 'utxo' 
 export type EvmCode = Exclude<CurrencyCode, UtxoCode>;
 /** What a ledger amount can be in: the currencies, and the US dollars of the bank account. */
 export type LedgerCurrency = CurrencyCode | 'USD';
-/** What a customer can be asked to pay with. */
-export type PaymentMethod = CurrencyCode | typeof LIGHTNING.method;
-export type CurrencyRow = CurrencyDefinition & { readonly code: CurrencyCode };
+/** What a customer can be asked to pay with, and what a payment is in: the currencies, and Lightning, whose balance is Bitcoin's. */
+export type PaymentMethod = CurrencyCode | typeof LIGHTNING.code;
+export type CurrencyRow = CurrencyDefinition & { readonly code: PaymentMethod };
 
-/** All currencies by code, in the order of a balances answer. */
-export const CURRENCIES: Readonly<Record<CurrencyCode, CurrencyRow>> = Object.fromEntries(
-  (ROWS as readonly CurrencyRow[]).map((row) => [row.code, row]),
-) as Record<CurrencyCode, CurrencyRow>;
+/** All currencies by code, in the order of a balances answer, and Lightning behind them. */
+export const CURRENCIES: Readonly<Record<PaymentMethod, CurrencyRow>> = Object.fromEntries(
+  ([...ROWS, LIGHTNING] as readonly CurrencyRow[]).map((row) => [row.code, row]),
+) as Record<PaymentMethod, CurrencyRow>;
 export const CURRENCY_CODES: readonly CurrencyCode[] = ROWS.map((row) => row.code);
 /** What an amount of the ledger can be in. */
 export const LEDGER_CODES: readonly LedgerCurrency[] = [...CURRENCY_CODES, 'USD'];
@@ -38,7 +38,7 @@ export const UTXO_CODES: readonly UtxoCode[] = ROWS.flatMap((row) => (row.family
 /** The currencies on Ethereum's chain: ether and its tokens. */
 export const EVM_CODES: readonly EvmCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [] : [row.code]));
 /** What a customer can be asked to pay with, by `crypto_selected`'s main name. */
-export const PAYMENT_METHODS: readonly PaymentMethod[] = [...CURRENCY_CODES, LIGHTNING.method];
+export const PAYMENT_METHODS: readonly PaymentMethod[] = [...CURRENCY_CODES, LIGHTNING.code];
 
 /** The currency that a method pays out in. */
 export type PayoutCurrency<Method extends string> = Extract<
@@ -61,7 +61,7 @@ export function payoutCurrency<Method extends 'lightning' | 'bitcoin' | 'usdt'>(
 export const ACH_SOURCES: readonly CurrencyCode[] = (ROWS as readonly CurrencyRow[])
   .filter((row) => row.achOrder !== null)
   .sort((one, other) => Number(one.achOrder) - Number(other.achOrder))
-  .map((row) => row.code);
+  .map((row) => balanceOf(row.code));
 
 /** A currency of Bitcoin's family with its parameters; throws for any other currency. */
 export function utxoRow(code: CurrencyCode): CurrencyRow & { utxo: UtxoParameters } {
@@ -106,8 +106,7 @@ export function decimalsOf(currency: LedgerCurrency): number {
 }
 
 const ALIASES: ReadonlyMap<string, PaymentMethod> = new Map([
-  ...LIGHTNING.aliases.map((alias) => [alias, LIGHTNING.method] as const),
-  ...(ROWS as readonly CurrencyRow[]).flatMap((row) => row.aliases.map((alias) => [alias, row.code] as const)),
+  ...([...ROWS, LIGHTNING] as readonly CurrencyRow[]).flatMap((row) => row.aliases.map((alias) => [alias, row.code] as const)),
 ]);
 /** Every name that a customer's choice may have, in capitals. */
 export const PAYMENT_METHOD_NAMES: readonly string[] = [...PAYMENT_METHODS, ...ALIASES.keys()];
@@ -122,5 +121,5 @@ export function paymentMethod(text: string): PaymentMethod | null {
 
 /** The balance that a payment method pays into: Lightning's is Bitcoin's. */
 export function balanceOf(method: PaymentMethod): CurrencyCode {
-  return method === LIGHTNING.method ? LIGHTNING.balance : method;
+  return method === LIGHTNING.code ? LIGHTNING.balance : method;
 }

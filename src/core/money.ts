@@ -1,6 +1,6 @@
 // Amounts: whole minor units as bigint, with their currency. The only file that does arithmetic on amounts; decimal strings exist only
 // where requests are read and answers written. Every rounding function names its direction.
-import { CURRENCIES, decimalsOf, type LedgerCurrency } from './currency.ts';
+import { CURRENCIES, decimalsOf, type LedgerCurrency, type PaymentMethod } from './currency.ts';
 
 /** The form of every amount in requests and answers (behaviour §1). */
 const AMOUNT = /^(0|[1-9]\d{0,17})(\.\d{1,18})?$/;
@@ -38,7 +38,7 @@ export function formatMinor(minor: bigint, decimals: number): string {
  * An amount as answers write it: all decimals of its currency; where quotes have fewer, at least those, and trailing zeros beyond them are
  * cut off.
  */
-export function formatAmount(minor: bigint, currency: LedgerCurrency): string {
+export function formatAmount(minor: bigint, currency: LedgerCurrency | PaymentMethod): string {
   if (currency === 'USD') return formatMinor(minor, decimalsOf(currency));
   const { decimals, quoteDecimals } = CURRENCIES[currency];
   const text = formatMinor(minor, decimals);

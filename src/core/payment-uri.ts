@@ -1,5 +1,6 @@
 // What a customer's wallet reads from the QR code.
-import { CURRENCIES, type CurrencyCode, chainNetwork, type Network } from './currency.ts';
+import { LIGHTNING } from './currencies/lightning.ts';
+import { CURRENCIES, chainNetwork, type Network, type PaymentMethod } from './currency.ts';
 import { formatAmount } from './money.ts';
 
 /** Where a currency on Ethereum's chain is paid. */
@@ -11,10 +12,12 @@ export type PaymentChain = {
 
 /**
  * BIP 321: scheme, address, amount in whole units; a CashAddr already has its prefix, which is the scheme. ERC-681 for ether (`value` in wei)
- * and for a token (a call of its contract's transfer, the amount in minor units).
+ * and for a token (a call of its contract's transfer, the amount in minor units). Of a Lightning invoice, which names its amount itself, all
+ * in capitals: the code that is drawn of it is smaller.
  */
-export function paymentUri(currency: CurrencyCode, address: string, amountMinor: bigint, chain: PaymentChain): string {
+export function paymentUri(currency: PaymentMethod, address: string, amountMinor: bigint, chain: PaymentChain): string {
   const { evm, uriScheme } = CURRENCIES[currency];
+  if (currency === LIGHTNING.code) return `${uriScheme}:${address.toUpperCase()}`;
   if (evm === null) {
     const body = address.slice(address.indexOf(':') + 1);
     const scheme = address.includes(':') ? address.slice(0, address.indexOf(':')) : uriScheme;

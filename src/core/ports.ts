@@ -2,12 +2,15 @@
 // them; flow and worker reach them through Context.ports.
 import type { BlockRef } from './block-ref.ts';
 import type { CurrencyCode, UtxoCode } from './currency.ts';
+import type { LightningPort } from './lightning/port.ts';
+import type { NodeTroubleState } from './node-states.ts';
 import type { Outbound } from './outbound.ts';
 import type { IntentKey } from './payouts/intent.ts';
 import type { Destinations } from './payouts/payout-validation.ts';
 import type { RateFeed } from './rate-feed.ts';
 import type { Passwords, Tokens } from './sign-in-ports.ts';
 
+export type { NodeTroubleState } from './node-states.ts';
 export type { Passwords, TokenClaims, TokenKind, Tokens, VerificationKey } from './sign-in-ports.ts';
 
 export type Clock = {
@@ -47,18 +50,6 @@ export type NodeCondition =
       readonly reason: string;
       readonly height: number | null;
     };
-
-/** `pruned`: the node works, but has deleted the block that we need. */
-export type NodeTroubleState =
-  | 'down'
-  | 'warming_up'
-  | 'busy'
-  | 'wrong_network'
-  | 'syncing'
-  | 'stuck'
-  | 'unauthorized'
-  | 'bad_answer'
-  | 'pruned';
 
 /**
  * The result of comparing several nodes. `agreed`: two of them hold this block, the highest that both have. `contested`: at a height that
@@ -273,6 +264,8 @@ export type Ports = {
   readonly passwords: Passwords;
   readonly tokens: Tokens;
   readonly chains: ReadonlyMap<CurrencyCode, ChainPort>;
+  /** Null = no Lightning node is configured. */
+  readonly lightning: LightningPort | null;
   readonly rateFeeds: readonly RateFeed[];
   readonly addresses: AddressDerivers;
   readonly destinations: Destinations;

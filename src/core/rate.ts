@@ -1,6 +1,6 @@
 // Prices in USD as scaled integers, and conversions with them. The quote's promise (behaviour §1): crypto_amount × exchange_rate ≥
 // usd_amount, and one unit of the quote's last decimal less is below.
-import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from './currency.ts';
+import { CURRENCIES, PAYMENT_METHODS, type PaymentMethod } from './currency.ts';
 import { formatMinor, mulDivDown, mulDivUp } from './money.ts';
 
 /** USD for one whole unit of a currency, in units of 10⁻⁸ USD. Always positive. */
@@ -10,8 +10,8 @@ const RATE_UNIT = 10n ** 8n;
 const CENTS_PER_USD = 100n;
 /** Of each currency: how many units of amount times rate are one USD. */
 const MINOR_PER_WHOLE = Object.fromEntries(
-  CURRENCY_CODES.map((code) => [code, RATE_UNIT * 10n ** BigInt(CURRENCIES[code].decimals)]),
-) as Readonly<Record<CurrencyCode, bigint>>;
+  PAYMENT_METHODS.map((code) => [code, RATE_UNIT * 10n ** BigInt(CURRENCIES[code].decimals)]),
+) as Readonly<Record<PaymentMethod, bigint>>;
 
 /** Reads a price with up to 8 decimals; null when it is not a positive decimal number of that form. */
 export function parseRate(text: string): Rate | null {
@@ -27,29 +27,29 @@ export function formatRate(rate: Rate): string {
 }
 
 /** Minor units to ask for, rounded up to the quote's precision. */
-export function cryptoForUsdUp(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+export function cryptoForUsdUp(usdMinor: bigint, currency: PaymentMethod, rate: Rate): bigint {
   const { decimals, quoteDecimals } = CURRENCIES[currency];
   const quoteUnits = mulDivUp(usdMinor * RATE_UNIT, 10n ** BigInt(quoteDecimals), CENTS_PER_USD * rate);
   return quoteUnits * 10n ** BigInt(decimals - quoteDecimals);
 }
 
 /** What must be given for a USD amount (cents), in minor units of the currency, rounded up to the minor unit. */
-export function cryptoForUsdExactUp(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+export function cryptoForUsdExactUp(usdMinor: bigint, currency: PaymentMethod, rate: Rate): bigint {
   return mulDivUp(usdMinor * RATE_UNIT, 10n ** BigInt(CURRENCIES[currency].decimals), CENTS_PER_USD * rate);
 }
 
 /** What a USD amount (cents) is worth in minor units of the currency, rounded down. */
-export function cryptoForUsdDown(usdMinor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+export function cryptoForUsdDown(usdMinor: bigint, currency: PaymentMethod, rate: Rate): bigint {
   return mulDivDown(usdMinor * RATE_UNIT, 10n ** BigInt(CURRENCIES[currency].decimals), CENTS_PER_USD * rate);
 }
 
 /** What an amount is worth in cents, rounded down. */
-export function usdForCryptoDown(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+export function usdForCryptoDown(minor: bigint, currency: PaymentMethod, rate: Rate): bigint {
   return mulDivDown(minor * CENTS_PER_USD, rate, MINOR_PER_WHOLE[currency]);
 }
 
 /** What an amount is worth in cents, rounded up. */
-export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate): bigint {
+export function usdForCryptoUp(minor: bigint, currency: PaymentMethod, rate: Rate): bigint {
   return mulDivUp(minor * CENTS_PER_USD, rate, MINOR_PER_WHOLE[currency]);
 }
 
@@ -57,7 +57,7 @@ export function usdForCryptoUp(minor: bigint, currency: CurrencyCode, rate: Rate
 export type Valued = { readonly minor: bigint; readonly rate: Rate };
 
 /** What amounts of one currency are worth together in cents, rounded up once. */
-export function usdForPartsUp(parts: readonly Valued[], currency: CurrencyCode): bigint {
+export function usdForPartsUp(parts: readonly Valued[], currency: PaymentMethod): bigint {
   const worth = parts.reduce((total, { minor, rate }) => total + minor * rate, 0n);
   return mulDivUp(worth, CENTS_PER_USD, MINOR_PER_WHOLE[currency]);
 }
@@ -68,7 +68,7 @@ export function usdForPartsUp(parts: readonly Valued[], currency: CurrencyCode):
  */
 export function isWorth(
   parts: readonly Valued[],
-  currency: CurrencyCode,
+  currency: PaymentMethod,
   least: Valued | { readonly usdMinor: bigint },
   lessUsd: bigint,
 ): boolean {

@@ -9,6 +9,7 @@ import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
 import { OF_REIMBURSEMENTS } from '../store/ledger/reimbursement-audit.ts';
+import { OF_LIGHTNING } from '../store/lightning/comparison.ts';
 import { wakeHeldJob } from '../store/payouts/payouts.ts';
 import { verifyAddresses } from './addresses/check.ts';
 import type { Context } from './context.ts';
@@ -45,6 +46,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
             ...OF_REIMBURSEMENTS,
             ...OF_BATCHES,
             ...OF_BANK_FILES,
+            ...OF_LIGHTNING,
             ...OUR_SCRIPTS,
             ...RECONCILIATION,
           ],

@@ -1,6 +1,7 @@
 // What every operation gets first: the database and the ports to the outside. Made once per process. `within` makes the same context for
 // work that must share an open transaction (idempotency keys).
-import type { CurrencyCode, Network } from '../core/currency.ts';
+import { LIGHTNING } from '../core/currencies/lightning.ts';
+import type { CurrencyCode, Network, PaymentMethod } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
 import { type TransactionBatches, transactionBatchesWithin } from './transactions/request-batches.ts';
@@ -32,6 +33,11 @@ export type Context = {
   readonly afterwards?: Afterwards;
 };
 export type Afterwards = (work: () => void) => void;
+
+/** What is watched for payments in this configuration: the chains, and a Lightning node. */
+export function watchedCodes({ currencies, ports }: Context): readonly PaymentMethod[] {
+  return ports.lightning === null ? currencies : [...currencies, LIGHTNING.code];
+}
 
 /**
  * The context whose database is one open transaction: `db.query` runs in it, `db.transaction` becomes a savepoint of it, so that an

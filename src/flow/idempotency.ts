@@ -15,6 +15,11 @@ export type IdempotentCall = KeyOf & {
 /** What was answered, byte for byte. */
 export type Answer = { readonly httpStatus: number; readonly text: string; readonly replayed: boolean };
 
+/** Whether a call with this key has its answer: then nothing more is done for it. */
+export async function isAnswered(ctx: Context, key: IdempotentCall): Promise<boolean> {
+  return (await findAnswer(ctx.db, key, ctx.ports.clock.now())) !== null;
+}
+
 const DAY_MS = 86_400_000;
 /** Refusals about a state: they are stored as answers; after any other refusal the same key may be tried again. */
 const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([

@@ -1,6 +1,7 @@
 // Whether the API may be called, the state of each node and price source, what a red audit has stopped, and what is wrong in plain words:
 // for /readyz, the start and `bursar chain status`.
-import type { CurrencyCode } from '../core/currency.ts';
+import { LIGHTNING } from '../core/currencies/lightning.ts';
+import { balanceOf, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
 import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
@@ -11,14 +12,14 @@ import { openMovements } from '../store/payouts/unknown-movements.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
 import { readUndecided, type UndecidedTransaction } from '../store/transactions/undecided-transactions.ts';
-import type { Context } from './context.ts';
+import { type Context, watchedCodes } from './context.ts';
 import { getRates } from './transactions/quote.ts';
 
 export type Readiness = {
   /** The condition of every chain that a watcher has read. */
   readonly chains: readonly ChainStatus[];
   /** Without a node in this configuration, and transactions of theirs are open. */
-  readonly abandoned: readonly CurrencyCode[];
+  readonly abandoned: readonly PaymentMethod[];
   readonly breakers: readonly Breaker[];
   /** Prices at most 5 min old. */
   readonly rates: Partial<Record<string, LatestRate>>;
@@ -42,7 +43,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * Throws when the database cannot be reached or is not migrated. A node that is down, or a breaker that is open, leaves the API ready.
  * @param configured the currencies with a node that are asked for
  */
-export async function readReadiness(ctx: Context, configured: readonly CurrencyCode[]): Promise<Readiness> {
+export async function readReadiness(ctx: Context, configured: readonly PaymentMethod[]): Promise<Readiness> {
   const [
     chains,
     abandoned,
@@ -59,7 +60,7 @@ export async function readReadiness(ctx: Context, configured: readonly CurrencyC
     waiting,
   ] = await Promise.all([
     readChainStatus(ctx.db),
-    readAbandoned(ctx.db, ctx.currencies),
+    readAbandoned(ctx.db, watchedCodes(ctx)),
     openBreakers(ctx.db),
     getRates(ctx),
     readRateSources(ctx.db),
@@ -72,7 +73,8 @@ export async function readReadiness(ctx: Context, configured: readonly CurrencyC
     readSetAside(ctx.db),
     waitingForOperator(ctx.db, WAITING_NAMED + 1),
   ]);
-  const keyless = configured.filter((code) => !receiving.has(code));
+  // an invoice needs no key of ours
+  const keyless = configured.filter((code) => code !== LIGHTNING.code && !receiving.has(code));
   const blocked = blockage(ctx, configured, { chains, receiving });
   const problems = [
     ...(blocked === null ? [] : [blocked]),
@@ -107,7 +109,7 @@ function signerProblems({ runs, waiting, waitingSinceMs }: SignerStatus): string
 /** On networks where the currencies are worth money, the API is not ready as long as there is no key to receive with. */
 function blockage(
   { network }: Context,
-  configured: readonly CurrencyCode[],
+  configured: readonly PaymentMethod[],
   { chains, receiving }: { chains: readonly ChainStatus[]; receiving: ReadonlySet<CurrencyCode> },
 ): string | null {
   if (network !== 'mainnet') return null;
@@ -117,7 +119,7 @@ function blockage(
   return `every node is on another network: ${foreign.map(({ reason }) => reason).join('; ')}`;
 }
 
-function chainProblems(configured: readonly CurrencyCode[], chains: readonly ChainStatus[]): string[] {
+function chainProblems(configured: readonly PaymentMethod[], chains: readonly ChainStatus[]): string[] {
   return configured.flatMap((code) => {
     const chain = chains.find(({ currency }) => currency === code);
     if (chain === undefined) return [`${code}: no worker has looked at its node yet`];
@@ -131,11 +133,11 @@ function chainProblems(configured: readonly CurrencyCode[], chains: readonly Cha
 }
 
 function rateProblems(
-  configured: readonly CurrencyCode[],
+  configured: readonly PaymentMethod[],
   rates: Readiness['rates'],
   sources: readonly RateSourceStatus[],
 ): string[] {
-  const without = configured.filter((code) => rates[code] === undefined);
+  const without = configured.filter((code) => rates[balanceOf(code)] === undefined);
   const answering = sources.filter(({ state }) => state !== 'unreachable');
   if (sources.length > 0 && answering.length === 0) {
     const reasons = sources.map(({ source, reason }) => `${source}: ${reason}`).join('; ');

@@ -1,7 +1,6 @@
 // The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, operation, reply out. Everything
 // that does not depend on the operation has been checked before.
 import { PAGE } from '../contract/endpoint.ts';
-import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
 import { formatAmount } from '../core/money.ts';
 import { checkWebhookUrl } from '../flow/events/webhooks.ts';
@@ -40,13 +39,8 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
   async createTransaction(call, body) {
     const { ctx } = call;
     const { merchantId } = call.caller;
-    const made = await createTransaction(ctx, {
-      merchantId,
-      usdMinor: body.amount,
-      method: body.crypto_selected,
-      label: body.label,
-      email: body.email,
-    });
+    const asked = { merchantId, usdMinor: body.amount, method: body.crypto_selected, label: body.label, email: body.email };
+    const made = await createTransaction(ctx, asked, call.prepared);
     const more = await expansion(call, { merchantId, transactionId: made.transactionId }, body.expand);
     return { ...createdReply(made), ...more };
   },
@@ -92,8 +86,6 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     if (body.starting_after !== null) {
       await checkTransaction(ctx, { merchantId, transactionId: body.starting_after, param: 'starting_after' });
     }
-    // no transaction is paid over Lightning yet
-    if (body.crypto_selected === LIGHTNING.method) return { success: true, data: [], has_more: false };
     const filter = {
       merchantId,
       limit: body.limit ?? PAGE.usual,

@@ -8,7 +8,8 @@ import { withRawJson } from '../contract/raw-json.ts';
 import { serializerSchema, type TypeOf } from '../contract/shapes.ts';
 import { Refusal } from '../core/refusal.ts';
 import type { Context } from '../flow/context.ts';
-import { type Answer, answerOnce } from '../flow/idempotency.ts';
+import { type Answer, answerOnce, isAnswered } from '../flow/idempotency.ts';
+import type { PreparedInvoice } from '../flow/lightning/invoices.ts';
 import type { Caller } from '../flow/sign-in/sign-in.ts';
 import type { Admit } from '../flow/sign-in/token-pair.ts';
 import { addressKey } from './client-address.ts';
@@ -27,7 +28,20 @@ export type OpenCall = {
   readonly context: ServerContext;
   readonly request: FastifyRequest;
 };
-export type SignedInCall = OpenCall & { readonly caller: Caller };
+export type SignedInCall = OpenCall & {
+  readonly caller: Caller;
+  /** What was done outside before the database transaction of a call with a key was opened; null when nothing was. */
+  readonly prepared: PreparedInvoice | null;
+};
+/**
+ * Does what an operation must do outside before the database transaction of a call with a key is opened. Not done for a call that has its
+ * answer; it may be done again for one whose answer was lost.
+ */
+export type Preparation = (
+  ctx: Context,
+  of: { readonly merchantId: bigint; readonly key: string; readonly bodyHash: Buffer },
+  fields: Fields,
+) => Promise<PreparedInvoice | null>;
 type Fields = Record<string, unknown>;
 
 type TypedHandler<E extends Endpoint> = (
@@ -51,6 +65,7 @@ export type Operation = { readonly endpoint: Endpoint } & (
       readonly access: Extract<Access, { kind: 'token' }>;
       readonly handler: (call: SignedInCall, fields: Fields) => Promise<unknown>;
       readonly ask: ((call: SignedInCall, fields: Fields) => Promise<void>) | undefined;
+      readonly prepare: Preparation | undefined;
     }
 );
 
@@ -89,8 +104,8 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
         counted = { limiter, key: caller.merchantId };
         checkScope(caller, operation.access, body);
         await count(counted);
-        answer = await perform(context, operation, { request, body, caller }, async (ctx, fields) =>
-          serialized(reply, await operation.handler({ ctx, context, request, caller }, fields)),
+        answer = await perform(context, operation, { request, body, caller }, async (ctx, fields, prepared) =>
+          serialized(reply, await operation.handler({ ctx, context, request, caller, prepared }, fields)),
         );
       }
       reply.code(answer.httpStatus);
@@ -147,20 +162,24 @@ type TokenCall = { readonly request: FastifyRequest; readonly body: JsonObject; 
 /** Runs the handler; a write with a key runs once for that key, and its stored answer is given again. */
 async function perform(
   context: ServerContext,
-  { endpoint, ask }: Extract<Operation, { kind: 'token' }>,
+  { endpoint, ask, prepare }: Extract<Operation, { kind: 'token' }>,
   { request, body, caller }: TokenCall,
-  handle: (ctx: Context, fields: Fields) => Promise<string>,
+  handle: (ctx: Context, fields: Fields, prepared: PreparedInvoice | null) => Promise<string>,
 ): Promise<Answer> {
   const fields = checkedFields(endpoint, body);
-  const refused = ask === undefined ? null : await refusalFrom(ask({ ctx: context.ctx, context, request, caller }, fields));
+  let prepared: PreparedInvoice | null = null;
+  const call = { ctx: context.ctx, context, request, caller, prepared };
+  const refused = ask === undefined ? null : await refusalFrom(ask(call, fields));
   function work(ctx: Context): Promise<string> {
     if (refused !== null) throw refused;
-    return handle(ctx, fields);
+    return handle(ctx, fields, prepared);
   }
   const { keyKept } = endpoint;
   const key = keyKept === null ? null : presentedKey(body, request.raw.headers['idempotency-key']);
   if (keyKept === null || key === null) return { httpStatus: 200, text: await work(context.ctx), replayed: false };
   const of = { merchantId: caller.merchantId, operation: endpoint.path, key, bodyHash: bodyHash(body), kept: keyKept };
+  if (prepare !== undefined && refused === null && !(await isAnswered(context.ctx, of)))
+    prepared = await prepare(context.ctx, of, fields);
   const once = { ...of, ...(endpoint.answersSecret === true ? { isSecret: true as const } : {}) };
   const answer = await context.keyed(caller.merchantId, () => answerOnce(context.ctx, once, work, errorBody));
   if (answer.replayed && endpoint.alsoOnReplay === true) await work(context.ctx);

@@ -8,8 +8,9 @@ import { MERCHANT_API } from '../contract/merchant-api.ts';
 import { SYSTEM_PATHS } from '../contract/system-api.ts';
 import { Refusal } from '../core/refusal.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
+import { PREPARATIONS } from './lightning-preparations.ts';
 import { MERCHANT_ASKS, MERCHANT_HANDLERS } from './merchant-handlers.ts';
-import { mount, type Operation } from './mount.ts';
+import { mount, type Operation, type Preparation } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
@@ -71,7 +72,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.setErrorHandler((error, request, reply) => void context.failAnonymous(request, reply, error));
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
-  for (const name of names) mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], MERCHANT_ASKS[name]));
+  for (const name of names) {
+    const before = { ask: MERCHANT_ASKS[name], prepare: PREPARATIONS[name] };
+    mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], before));
+  }
   mountHealth(app, context);
   mountDocuments(app, context);
   if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
@@ -80,9 +84,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
 }
 
 /** The table and the handlers are typed together by name, which a loop over the names cannot express. */
-function operationOf(endpoint: Endpoint, handler: unknown, ask: unknown): Operation {
+function operationOf(
+  endpoint: Endpoint,
+  handler: unknown,
+  before: { readonly ask: unknown; readonly prepare: Preparation | undefined },
+): Operation {
   const { access } = endpoint;
-  return { endpoint, kind: access.kind, access, handler, ask } as Operation;
+  return { endpoint, kind: access.kind, access, handler, ...before } as Operation;
 }
 
 /** Not counted, whatever the method; neither are the sandbox's controls. */

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
+import { watchedCodes } from '../flow/context.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { hasEnded } from './raw-answer.ts';
@@ -24,7 +25,7 @@ export function mountHealth(app: FastifyInstance, context: ServerContext): void 
   async function find(): Promise<string | Refusal> {
     try {
       if (isBusy) await delay(BUSY_PAUSE_MS);
-      return readyAnswer(await readReadiness(context.ctx, context.ctx.currencies));
+      return readyAnswer(await readReadiness(context.ctx, watchedCodes(context.ctx)));
     } finally {
       isBusy = sharing > MOST_SHARING;
       sharing = 0;

@@ -1,7 +1,9 @@
 // The worker's process: watches the chains, asks the price sources, lets the judge decide what is due, and audits. Any number may run on
 // one database. `npm start` runs it, or `bursar worker` by itself.
 import { hostname } from 'node:os';
+import { LIGHTNING } from '../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../core/currency.ts';
+import { watchedCodes } from '../flow/context.ts';
 import { createSignerClient } from '../outside/signer-client.ts';
 import { createWebhookSender } from '../outside/webhooks/webhook-sender.ts';
 import { recordReplacement } from '../store/postgres/database-replacements.ts';
@@ -10,6 +12,7 @@ import { createWatchedScripts } from '../worker/chain/watch-list.ts';
 import { createChainWatcher } from '../worker/chain/watcher.ts';
 import { createDeliveries } from '../worker/deliveries/deliveries.ts';
 import { workerJobs } from '../worker/jobs.ts';
+import { createLightningWatcher } from '../worker/lightning/watcher.ts';
 import { startLoop } from '../worker/loop.ts';
 import type { Signing } from '../worker/payouts/driver.ts';
 import { isSupervised, type Running, runProcess } from './process/life.ts';
@@ -58,7 +61,10 @@ async function start({ config, database }: Opened): Promise<Running> {
   const reached = failpoints(config.network, config.dataFolder);
   const payouts = { signing, owner, ach: bankOf(config, trusted), ...(reached === undefined ? {} : { reached }) };
   const deliveries = createDeliveries(ctx, createWebhookSender(ctx.ports.outbound), report);
-  const loop = startLoop([...workerJobs(ctx, watchers, report, payouts), deliveries.job], report);
+  const { lightning: port } = ctx.ports;
+  const lightning = port === null ? null : { port, watcher: createLightningWatcher(ctx, port) };
+  const loop = startLoop([...workerJobs(ctx, watchers, report, payouts, lightning), deliveries.job], report);
+  lightning?.watcher.onHint(() => loop.wake(`chain ${LIGHTNING.code}`));
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {
     if (evidence === null) return;
@@ -79,7 +85,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     () => loop.hurry(),
   );
   return {
-    note: `watching ${[...watchers.keys()].join(', ') || 'no chain'}`,
+    note: `watching ${watchedCodes(ctx).join(', ') || 'no chain'}`,
     async stop() {
       await stopListening();
       await loop.stop();
@@ -87,6 +93,7 @@ async function start({ config, database }: Opened): Promise<Running> {
       signer.close();
       outage.close();
       for (const watcher of watchers.values()) await watcher.close();
+      await lightning?.watcher.close();
       await wired.close();
       await database.close();
     },

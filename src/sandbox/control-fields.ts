@@ -1,5 +1,5 @@
 // Reads the fields of a control's body and refuses wrong ones, naming the field and what is accepted.
-import { type CurrencyCode, paymentMethod } from '../core/currency.ts';
+import { type CurrencyCode, type PaymentMethod, paymentMethod } from '../core/currency.ts';
 import { parseAmount } from '../core/money.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
 import type { ControlledNode } from './controlled-node.ts';
@@ -127,5 +127,5 @@ export function nodeOf(nodes: Nodes, code: string): ControlledNode {
 export const requiredNode = (nodes: Nodes, body: Body): ControlledNode => nodeOf(nodes, knownCode(body, 'currency'));
 
 /** The node of the body's `currency`, or of `usual` when it names none. */
-export const nodeOr = (nodes: Nodes, body: Body, usual: CurrencyCode): ControlledNode =>
+export const nodeOr = (nodes: Nodes, body: Body, usual: PaymentMethod): ControlledNode =>
   given(body, 'currency') === undefined ? nodeOf(nodes, usual) : requiredNode(nodes, body);

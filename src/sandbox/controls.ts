@@ -1,6 +1,7 @@
 // The controls of the sandbox by name: what POST /sandbox/<name> does. Fields are checked first, then what they refer to, then whether it
 // can be done. control-pay.ts has those about payments, this file the others.
-import { CURRENCY_CODES, type CurrencyCode, isUtxo } from '../core/currency.ts';
+import { LIGHTNING } from '../core/currencies/lightning.ts';
+import { CURRENCY_CODES, type CurrencyCode, isUtxo, type PaymentMethod } from '../core/currency.ts';
 import { parseRate } from '../core/rate.ts';
 import { Refusal } from '../core/refusal.ts';
 import { bankControl, receivedInBank } from './control-bank.ts';
@@ -18,6 +19,7 @@ import {
   requiredText,
   requiredWhole,
 } from './control-fields.ts';
+import { isLightning, isReachable, lightningTrouble, payInvoice } from './control-lightning.ts';
 import {
   doubleSpendTransaction,
   evictTransaction,
@@ -80,6 +82,7 @@ const isOf = ({ currency }: Body, code: 'ACH' | 'USD'): boolean =>
 const FAULTS: readonly Fault[] = ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'];
 
 async function trouble(context: ControlContext, body: Body): Promise<unknown> {
+  if (isLightning(body)) return lightningTrouble(context, troubleOf(body));
   const isBank = isOf(body, 'ACH');
   const node = isBank ? null : requiredNode(context.nodes, body);
   const before = node?.trouble() ?? context.bank.trouble();
@@ -118,7 +121,8 @@ async function advanceClock(context: ControlContext, body: Body): Promise<unknow
   const room = Math.max(0, Math.floor((LAST_MS - context.clock.now()) / 1000));
   const seconds = requiredWhole(body, 'advance_seconds', 0, room);
   // everything that the sandbox has answered before belongs to the time before the move
-  const readable = [...context.nodes.values()].filter(isReadable).map((node) => node.code);
+  const chains = [...context.nodes.values()].filter(isReadable).map((node) => node.code);
+  const readable: readonly PaymentMethod[] = isReachable(context.lightning) ? [...chains, LIGHTNING.code] : chains;
   if (!(await context.service.untilRead(readable, READ_MS))) {
     throw impossible(
       `the service has not read within ${READ_MS / 1000} s what happened before: the clock was not moved, try again later`,
@@ -205,7 +209,7 @@ const notYet =
   };
 
 const CONTROLS: Readonly<Record<string, Control>> = {
-  pay: async (context, body) => seen(context, await payTransaction(context, body)),
+  pay: async (context, body) => (await payInvoice(context, body)) ?? seen(context, await payTransaction(context, body)),
   double_spend: async (context, body) => seen(context, await doubleSpendTransaction(context, body)),
   evict: async (context, body) => seen(context, await evictTransaction(context, body)),
   return: async (context, body) => seen(context, await returnTransaction(context, body)),

@@ -4,12 +4,14 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import type { RequestListener, Server } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CURRENCY_CODES, type CurrencyCode, isUtxo, type UtxoCode } from '../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, isUtxo, type PaymentMethod, type UtxoCode } from '../core/currency.ts';
 import { openBank } from './bank/bank.ts';
 import type { ControlledNode } from './controlled-node.ts';
 import { controlledUtxo } from './controlled-utxo.ts';
 import { controlledEvm } from './evm/controlled.ts';
 import { openSimulatedEvm } from './evm/simulated-evm.ts';
+import { openLightningNode } from './lightning/lightning-node.ts';
+import { serveLightning } from './lightning/lnd-server.ts';
 import { openExchanges, writeWhole } from './rates.ts';
 import { closeServer, listen, sandboxHandler } from './server.ts';
 import type { Sandbox, SandboxLog, SandboxOptions, SandboxService } from './service-side.ts';
@@ -27,7 +29,7 @@ const NUDGE_MS = 10_000;
 /** Controls that come within this time wait for one look of the service together. */
 const GATHER_MS = 10;
 
-type Endpoint = { readonly url: string; readonly secret: string };
+type Endpoint = { readonly url: string; readonly secret: string; readonly lightning?: { readonly url?: string } };
 
 /**
  * Opens or creates the sandbox of a folder and serves it. Reuses the port of an earlier run when it is free.
@@ -51,23 +53,28 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
     const announcers = await Promise.all([...nodes.values()].map(openAnnouncer));
     const exchanges = openExchanges({ folder, now: () => clock.now() });
     const bank = openBank(join(folder, 'bank.jsonl'), () => clock.now());
-    const asked = new Map<CurrencyCode, { readonly sinceMs: number; readonly isAnnounced: boolean }>();
-    const look = coalesced((currency: CurrencyCode) => {
+    const lightning = openLightningNode(folder, () => clock.now());
+    const lnd = serveLightning(lightning, { folder, now: () => clock.now(), log });
+    const lightningPort = await bindLightning(lnd.server, before);
+    const asked = new Map<PaymentMethod, { readonly sinceMs: number; readonly isAnnounced: boolean }>();
+    const look = coalesced((currency: PaymentMethod) => {
       const since = asked.get(currency);
       asked.delete(currency);
       return service.untilRead([currency], NUDGE_MS, since).catch(logged(log));
     });
-    const nudge = (currency: CurrencyCode, isAnnounced = false): Promise<void> => {
+    const nudge = (currency: PaymentMethod, isAnnounced = false): Promise<void> => {
       asked.set(currency, { sinceMs: clock.now(), isAnnounced: isAnnounced && asked.get(currency)?.isAnnounced !== false });
       return atMost(NUDGE_MS, look(currency));
     };
     const controlled = new Map<CurrencyCode, ControlledNode>();
     for (const code of CURRENCY_CODES)
       controlled.set(code, isUtxo(code) ? controlledUtxo(nodes.get(code) as SimulatedNode) : controlledEvm(evm, code));
-    const context = { nodes: controlled, exchanges, bank, service, clock, nudge };
+    const context = { nodes: controlled, lightning, exchanges, bank, service, clock, nudge };
     handler = sandboxHandler({ secret, nodes: nodes.values(), evm, context, log });
     const url = `http://127.0.0.1:${port}`;
-    writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify({ url, secret })}\n`);
+    const { certificate, macaroon } = lnd;
+    const endpoints = { url, secret, lightning: { url: `https://127.0.0.1:${lightningPort}`, certificate, macaroon } };
+    writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify(endpoints)}\n`);
     const timer = blockSeconds > 0 ? setInterval(() => mineOnAll([...nodes.values(), evm]), blockSeconds * 1000) : undefined;
     return {
       url,
@@ -80,10 +87,12 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
       close: async () => {
         clearInterval(timer);
         await closeServer(server);
+        await closeServer(lnd.server);
         for (const announcer of announcers) await announcer.close();
         for (const node of nodes.values()) node.close();
         evm.close();
         bank.close();
+        lightning.close();
       },
     };
   } catch (error) {
@@ -118,8 +127,8 @@ function mineOnAll(nodes: readonly { mine(blocks: number): unknown }[]): void {
 /** Where the sandbox of this folder answered last; null at first, or when the file is unusable. */
 function endpointBefore(folder: string): Endpoint | null {
   try {
-    const { url, secret } = JSON.parse(readFileSync(join(folder, 'endpoints.json'), 'utf8')) as Partial<Endpoint>;
-    return typeof url === 'string' && typeof secret === 'string' ? { url, secret } : null;
+    const { url, secret, lightning = {} } = JSON.parse(readFileSync(join(folder, 'endpoints.json'), 'utf8')) as Partial<Endpoint>;
+    return typeof url === 'string' && typeof secret === 'string' ? { url, secret, lightning } : null;
   } catch {
     return null;
   }
@@ -141,6 +150,17 @@ async function bind(server: Server, before: Endpoint | null): Promise<number> {
     }
   }
   return listen(server, 0);
+}
+
+/** The Lightning node's port of the earlier run, or any free one. The folder is ours by then: nobody else can have it for long. */
+async function bindLightning(server: Server, before: Endpoint | null): Promise<number> {
+  const wanted = before?.lightning?.url === undefined ? 0 : Number(new URL(before.lightning.url).port);
+  try {
+    return await listen(server, wanted);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    return listen(server, 0);
+  }
 }
 
 /** Whether the server there accepts this folder's secret, and no other. */

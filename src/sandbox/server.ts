@@ -1,7 +1,7 @@
 // The one HTTP server of the sandbox, on loopback: /node/<currency> speaks the JSON-RPC of bitcoind or of geth, /rates/<source> the exchanges' tickers, /bank
 // takes files, /control/<name> receives what the API forwards from POST /sandbox/<name>.
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
 import { answerBank } from './bank/bank-server.ts';
 import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
@@ -127,7 +127,7 @@ export function listen(server: Server, port: number): Promise<number> {
 }
 
 /** Stops listening and drops every connection. */
-export function closeServer(server: Server): Promise<void> {
+export function closeServer(server: Server & { closeAllConnections(): void }): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();

@@ -1,14 +1,15 @@
 // What the controls of the sandbox need of the service, types only: main provides these functions, so that the sandbox itself knows nothing
 // of databases or transactions.
-import type { CurrencyCode, UtxoCode } from '../core/currency.ts';
+import type { PaymentMethod, UtxoCode } from '../core/currency.ts';
 import type { Bank } from './bank/bank.ts';
 import type { Nodes } from './control-fields.ts';
+import type { LightningNode } from './lightning/lightning-node.ts';
 import type { Exchanges } from './rates.ts';
 
 /** The part of a transaction of the service that a payer must know. */
 export type PayableTransaction = {
-  readonly currency: CurrencyCode;
-  /** The output script of its address, hex. */
+  readonly currency: PaymentMethod;
+  /** The output script of its address, hex; of one over Lightning the payment hash of its invoice. */
   readonly script: string;
   readonly address: string;
   readonly amountDue: bigint;
@@ -39,7 +40,7 @@ export type SandboxService = {
    * @param since.isAnnounced the nodes have announced what is to be read: the service is hurried only when that was not enough
    */
   untilRead(
-    currencies: readonly CurrencyCode[],
+    currencies: readonly PaymentMethod[],
     timeoutMs: number,
     since?: { readonly sinceMs: number; readonly isAnnounced: boolean },
   ): Promise<boolean>;
@@ -83,10 +84,11 @@ export type Sandbox = {
 /** What the controls can use. */
 export type ControlContext = {
   readonly nodes: Nodes;
+  readonly lightning: LightningNode;
   readonly exchanges: Exchanges;
   readonly bank: Bank;
   readonly service: SandboxService;
   readonly clock: SandboxOptions['clock'];
   /** Makes the service look at a chain now, and waits until it has; not for ever. */
-  readonly nudge: (currency: CurrencyCode, isAnnounced?: boolean) => Promise<void>;
+  readonly nudge: (currency: PaymentMethod, isAnnounced?: boolean) => Promise<void>;
 };

@@ -14,6 +14,7 @@ import { type Backoff, createBackoff } from './backoff.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
+import { type Lightning, lightningJobs } from './lightning/jobs.ts';
 import type { Job } from './loop.ts';
 import { type AchOptions, achJob } from './payouts/ach-driver.ts';
 import { announceAutomatic, CREDITED_JOB, createCredited } from './payouts/automatic-payouts.ts';
@@ -45,13 +46,14 @@ export type Ach = Omit<AchOptions, 'onTrouble' | 'owner'>;
 
 /**
  * @param payouts absent: this worker drives no payouts
- * @param ach null: no bank is configured
+ * @param ach null: no bank is configured; `lightning`: no node of it
  */
 export function workerJobs(
   ctx: Context,
   watchers: ReadonlyMap<CurrencyCode, ChainWatcher>,
   report: Report,
   payouts?: Payouts & { readonly ach: Ach | null },
+  lightning: Lightning | null = null,
 ): Job[] {
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
   const memoryOf = (currency: CurrencyCode): BlockMemory => memories.get(currency) as BlockMemory;
@@ -64,6 +66,9 @@ export function workerJobs(
         run: watched(ctx, currency, watcher, report),
       }),
     ),
+    ...(lightning === null
+      ? []
+      : lightningJobs(ctx, lightning, report, (name, work) => scheduled(ctx, name, 60 * SECOND_MS, { urgent: true, work }))),
     { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
     createDueJob(ctx, watchers),
     judging(ctx, report),

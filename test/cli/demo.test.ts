@@ -181,6 +181,7 @@ describe('the chains and the books', () => {
     expect(up.chains.map((chain) => [chain.currency, chain.state, chain.stale])).toEqual([
       ['BCH', 'ready', false],
       ['BTC', 'ready', false],
+      ['BTC-LN', 'ready', false],
       ['DASH', 'ready', false],
       ['DOGE', 'ready', false],
       ['ETH', 'ready', false],
@@ -192,7 +193,7 @@ describe('the chains and the books', () => {
       async () => {
         const { chains } = await askCli<{ chains: { currency: string; pushes: boolean }[] }>(['chain', 'status'], here);
         const silent = chains.filter(({ pushes }) => !pushes).map(({ currency }) => currency);
-        expect([chains.length, silent]).toEqual([7, ['DOGE', 'ETH', 'USDT']]);
+        expect([chains.length, silent]).toEqual([8, ['DOGE', 'ETH', 'USDT']]);
       },
       { timeout: 30_000, interval: 500 },
     );

@@ -25,7 +25,9 @@ async function sandboxThat(answers: RequestListener): Promise<string> {
 }
 
 async function apiInFrontOf(url: string): Promise<ApiServer> {
-  api = await makeApi({ sandbox: sandboxForward(async () => ({ url, secret: '' })) });
+  api = await makeApi({
+    sandbox: sandboxForward(async () => ({ url, secret: '', lightning: { url: '', certificate: '', macaroon: '' } })),
+  });
   return api;
 }
 

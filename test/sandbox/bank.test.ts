@@ -28,6 +28,7 @@ function open(): void {
   bank = openBank(join(folder, 'bank.jsonl'), now);
   const context = {
     nodes: new Map(),
+    lightning: null as never,
     exchanges: openExchanges({ folder: null, now }),
     bank,
     service: tableService().service,

@@ -228,7 +228,7 @@ describe('the rest', () => {
     calls.read = [];
     const { now } = await ask('clock', { advance_seconds: 3600 });
     expect(Date.parse(now as string)).toBeGreaterThan(Date.now() + 3_590_000);
-    expect(calls.read).toEqual(['BTC LTC ETH BCH DASH DOGE USDT']);
+    expect(calls.read).toEqual(['BTC LTC ETH BCH DASH DOGE USDT BTC-LN']);
     expect(calls.settled).toBe(before + 1);
     const { hash } = await ask('mine', { currency: 'BTC', blocks: 1 });
     const { time } = (await rpc(sandbox, 'btc', 'getblockheader', hash)) as { time: number };
@@ -256,7 +256,7 @@ describe('the rest', () => {
     await ask('mine', { currency: 'BTC', blocks: 1 });
     expect(calls.read).toEqual([]);
     await ask('clock', { advance_seconds: 0 });
-    expect(calls.read).toEqual(['LTC ETH BCH DASH DOGE USDT']);
+    expect(calls.read).toEqual(['LTC ETH BCH DASH DOGE USDT BTC-LN']);
     await ask('node', { currency: 'BTC', fault: null });
   });
 

@@ -13,8 +13,16 @@ const exchanges = openExchanges({ folder: null, now: () => nowMs });
 let server: Server;
 let base: string;
 beforeAll(async () => {
-  const bank = null as never;
-  const context = { nodes: new Map(), exchanges, bank, service: tableService().service, clock, nudge: async () => undefined };
+  const [bank, lightning] = [null as never, null as never];
+  const context = {
+    nodes: new Map(),
+    lightning,
+    exchanges,
+    bank,
+    service: tableService().service,
+    clock,
+    nudge: async () => undefined,
+  };
   server = createServer(sandboxHandler({ secret: 'x', nodes: [], context, log: () => undefined }));
   base = `http://127.0.0.1:${await listen(server, 0)}/rates`;
 });

@@ -131,7 +131,7 @@ test('what is set and has no effect is reported', () => {
   expect(unused).toEqual([
     'BURSAR_VALKEY_URL is set and not used: several servers share their rate limits through the database',
     'BURSAR_ETH_RPC_URL is set and not used: Ethereum and USDT are not available in this version',
-    'BURSAR_LND_PAY_MACAROON is set and not used: Lightning is not available in this version',
+    'BURSAR_LND_PAY_MACAROON is set and not used: payouts over Lightning are not available in this version',
     'BURSAR_RATE_SOURCES is set and not used: the sandbox has exchanges of its own',
   ]);
 });

@@ -1,7 +1,7 @@
 // The invariants of the model Credit, checked after every move, under the model's names.
 import { expect } from 'vitest';
 import { requiredDepth } from '../../src/core/confirmations.ts';
-import type { CurrencyCode } from '../../src/core/currency.ts';
+import type { PaymentMethod } from '../../src/core/currency.ts';
 import type { CaseTransaction, Payment, Refund, Step } from '../../src/core/judge/case.ts';
 import { usdForCryptoDown } from '../../src/core/rate.ts';
 import { TRANSITIONS } from '../../src/core/transaction-states.ts';
@@ -17,7 +17,7 @@ type Moment = {
 export type Move = { readonly before: Moment; readonly after: Moment; readonly steps: readonly Step[] };
 export type Around = {
   readonly books: Books;
-  readonly chains: ReadonlyMap<CurrencyCode, Chain>;
+  readonly chains: ReadonlyMap<PaymentMethod, Chain>;
   readonly nowMs: number;
   readonly amountDue: bigint;
   /** A payment was ever lost. */

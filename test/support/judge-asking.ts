@@ -1,6 +1,6 @@
 // How the tests ask the judge: with a case made of the test's facts, and again with the balances where they are needed, as the store does.
 // Asking changes nothing; the caller applies the answer.
-import type { CurrencyCode } from '../../src/core/currency.ts';
+import type { PaymentMethod } from '../../src/core/currency.ts';
 import {
   type Balances,
   BalancesNeeded,
@@ -23,9 +23,9 @@ export type Facts = {
   readonly transaction: CaseTransaction;
   readonly payments: readonly Payment[];
   readonly nowMs: number;
-  readonly chains: ReadonlyMap<CurrencyCode, Chain>;
+  readonly chains: ReadonlyMap<PaymentMethod, Chain>;
   /** For each chain with several nodes: up to which block two of them agree. */
-  readonly agreed: ReadonlyMap<CurrencyCode, NonNullable<ChainView['agreed']>>;
+  readonly agreed: ReadonlyMap<PaymentMethod, NonNullable<ChainView['agreed']>>;
   /** The rate of the transaction's currency at a moment, when one is known. */
   readonly rateAt: (atMs: number) => Rate | null;
   readonly books: Books;

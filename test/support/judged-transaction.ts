@@ -2,7 +2,7 @@
 // After every move the judge is asked as the service asks it, its answer is applied as the store would, and the invariants of the model
 // (Credit) are checked. Money is in cents and satoshi; the quote is 100,000 USD for a whole unit, so one cent is ten satoshi.
 import { expect } from 'vitest';
-import type { CurrencyCode } from '../../src/core/currency.ts';
+import type { CurrencyCode, PaymentMethod } from '../../src/core/currency.ts';
 import type { Case, CaseTransaction, Payment, Refund, Step } from '../../src/core/judge/case.ts';
 import type { Verdict } from '../../src/core/judge/judge.ts';
 import { accept, acceptExcess, cancel, decline } from '../../src/core/judge/resolve.ts';
@@ -58,9 +58,9 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
   const currency = options.currency ?? 'BTC';
   const usdMinor = options.usd ?? 50_00n;
   const amountDue = usdMinor * 10n;
-  const chains = new Map<CurrencyCode, Chain>();
+  const chains = new Map<PaymentMethod, Chain>();
   const prices = newPrices();
-  const agreed = new Map<CurrencyCode, { height: number; limitMinor: bigint }>();
+  const agreed = new Map<PaymentMethod, { height: number; limitMinor: bigint }>();
   const books: Books = newBooks();
   const terms = { feeBps: options.feeBps ?? 0, settlementMs: options.settlementMs ?? DAY };
   const steps: Step[] = [];
@@ -86,7 +86,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
     chains.set(code, newChain(code, T0));
     prices.set(code, T0, QUOTE);
   }
-  const chain = (code: CurrencyCode = currency): Chain => chains.get(code) as Chain;
+  const chain = (code: PaymentMethod = currency): Chain => chains.get(code) as Chain;
 
   const rateAt = (atMs: number): Rate | null => prices.at(currency, atMs);
   const ask = (word?: (it: Case) => void, portionLeft?: number): Asked =>
@@ -126,7 +126,7 @@ export function judgedTransaction(options: JudgedTransactionOptions = {}) {
       if (watch(one, payments, { nowMs, arrivalRate: prices.now(one.currency), nextId: () => ++ids })) hurried = true;
     }
     for (const [at, payment] of payments.entries()) {
-      if (payment.arrivalRate === null) payments[at] = { ...payment, arrivalRate: prices.now(payment.currency) };
+      if (payment.arrivalRate === null) payments[at] = { ...payment, arrivalRate: prices.now(payment.currency as CurrencyCode) };
     }
     for (;;) {
       const view = chain().view;

@@ -23,13 +23,18 @@ function newIntentKey(): IntentKey {
 }
 
 /** Without `reached` there are no nodes and no exchanges. */
-export function portsFor(network: Network, clock: Clock, reached: Partial<Pick<Ports, 'chains' | 'rateFeeds'>> = {}): Ports {
+export function portsFor(
+  network: Network,
+  clock: Clock,
+  reached: Partial<Pick<Ports, 'chains' | 'lightning' | 'rateFeeds'>> = {},
+): Ports {
   return {
     clock,
     rng: systemRng,
     passwords: createPasswords(),
     tokens: createTokens({ clock, audience: network }),
     chains: new Map(),
+    lightning: null,
     rateFeeds: [],
     addresses: createAddressDerivers(network),
     destinations: createDestinations(network),

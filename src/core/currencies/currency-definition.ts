@@ -2,7 +2,7 @@
 import { type EvmParameters, FINALIZED_BEHIND } from './evm.ts';
 import type { UtxoParameters } from './utxo.ts';
 
-export type Family = 'utxo' | 'evm-native' | 'evm-token';
+export type Family = 'utxo' | 'evm-native' | 'evm-token' | 'lightning';
 
 /** How deep a payment must lie: its required depth. */
 export type RequiredDepth = {

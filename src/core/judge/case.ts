@@ -1,6 +1,6 @@
 // What the judge knows of one transaction: its payments, the chains' clocks, rates and balances. The store loads a Case under the row lock,
 // the judge's rules change it, and the store writes the difference.
-import type { CurrencyCode } from '../currency.ts';
+import type { CurrencyCode, PaymentMethod } from '../currency.ts';
 import type { Rate } from '../rate.ts';
 import type { Announcement, TransactionStatus } from '../transaction-states.ts';
 
@@ -9,7 +9,7 @@ export type PaymentState = 'mempool' | 'mined' | 'gone' | 'conflicted';
 /** One payment: first what the watcher observed, then what the judge derived from it. Amounts in minor units of `currency`. */
 export type Payment = {
   readonly id: bigint;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly txid: string;
   readonly vout: number;
   readonly amount: bigint;
@@ -65,7 +65,7 @@ export type ReviewCause = 'late' | 'loss' | 'other';
 export type CaseTransaction = {
   readonly id: string;
   readonly merchantId: bigint;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly usdMinor: bigint;
   readonly amountDue: bigint;
   readonly rate: Rate;
@@ -158,7 +158,7 @@ export type Case = {
   /** In the order in which they were seen. */
   readonly payments: readonly Payment[];
   readonly nowMs: number;
-  readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
+  readonly chains: ReadonlyMap<PaymentMethod, ChainView>;
   /** Blocks of the transaction's chain at which its payments may reach their required depth, by height. */
   readonly blocks: ReadonlyMap<number, DatedBlock>;
   readonly feeBps: number;

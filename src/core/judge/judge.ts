@@ -1,6 +1,6 @@
 // Decides what has become of one transaction: applies the rules to the case until none of them changes anything, and says when to look
 // again. Pure: the same facts always give the same verdict. The caller holds the transaction's row lock.
-import type { CurrencyCode } from '../currency.ts';
+import type { PaymentMethod } from '../currency.ts';
 import type { Case } from './case.ts';
 import { noticePayments } from './notice.ts';
 import {
@@ -66,7 +66,7 @@ const PAYMENTS_IN_A_TURN = 2_000;
 export type Verdict = {
   readonly receivedMinor: bigint;
   /** The payment from which confirmations are counted; null = 0. */
-  readonly youngest: { readonly height: number; readonly currency: CurrencyCode } | null;
+  readonly youngest: { readonly height: number; readonly currency: PaymentMethod } | null;
   /** On the chain's own clock; null = only an event makes the transaction due. */
   readonly dueAtMs: number | null;
 };

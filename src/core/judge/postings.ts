@@ -1,33 +1,36 @@
 // How each decision is booked: the ledger's posting templates, one function each, applied to the case at once. Whatever enters a merchant's
 // available balance repays an open receivable first. Every entry sums to zero per currency (a property test shows it).
-import type { CurrencyCode } from '../currency.ts';
+import { balanceOf, type PaymentMethod } from '../currency.ts';
+import { CHANNELS } from '../lightning/postings.ts';
 import { atLeastZero, basisPointsDown, least, minus, negated, plus, sum } from '../money.ts';
 import { BalancesNeeded, type Case, type Part, type Payment, type Posting, type Step } from './case.ts';
 import { isBooked } from './payments.ts';
 
+/** The balance of a payment's currency is in each name; what a payment brings lies where it came to. */
 const account = {
-  chain: (currency: CurrencyCode) => `asset:chain:${currency}`,
-  available: (it: Case, currency: CurrencyCode) => `merchant:${it.transaction.merchantId}:available:${currency}`,
-  receivable: (it: Case, currency: CurrencyCode) => `asset:receivable:merchant:${it.transaction.merchantId}:${currency}`,
-  suspense: (it: Case, currency: CurrencyCode) => `suspense:${it.transaction.id}:${currency}`,
-  refundPayable: (it: Case, currency: CurrencyCode) => `refund_payable:${it.transaction.id}:${currency}`,
-  feeIncome: (currency: CurrencyCode) => `income:fee:${currency}`,
+  asset: (currency: PaymentMethod) => (currency === balanceOf(currency) ? `asset:chain:${currency}` : CHANNELS),
+  available: (it: Case, currency: PaymentMethod) => `merchant:${it.transaction.merchantId}:available:${balanceOf(currency)}`,
+  receivable: (it: Case, currency: PaymentMethod) =>
+    `asset:receivable:merchant:${it.transaction.merchantId}:${balanceOf(currency)}`,
+  suspense: (it: Case, currency: PaymentMethod) => `suspense:${it.transaction.id}:${balanceOf(currency)}`,
+  refundPayable: (it: Case, currency: PaymentMethod) => `refund_payable:${it.transaction.id}:${balanceOf(currency)}`,
+  feeIncome: (currency: PaymentMethod) => `income:fee:${balanceOf(currency)}`,
 };
 
-function balanceOf(it: Case, currency: CurrencyCode): { available: bigint; receivable: bigint } {
+function lockedBalance(it: Case, currency: PaymentMethod): { available: bigint; receivable: bigint } {
   if (it.balances === null) throw new BalancesNeeded();
-  let balance = it.balances.get(currency);
+  let balance = it.balances.get(balanceOf(currency));
   if (balance === undefined) {
     balance = { available: 0n, receivable: 0n };
-    it.balances.set(currency, balance);
+    it.balances.set(balanceOf(currency), balance);
   }
   return balance;
 }
 
 /** Postings that credit `amount` to available: the receivable is repaid first. */
-export function creditRepayingReceivable(it: Case, currency: CurrencyCode, amount: bigint): Posting[] {
+export function creditRepayingReceivable(it: Case, currency: PaymentMethod, amount: bigint): Posting[] {
   if (amount === 0n) return [];
-  const balance = balanceOf(it, currency);
+  const balance = lockedBalance(it, currency);
   const repaid = least(balance.receivable, amount);
   balance.receivable = minus(balance.receivable, repaid);
   balance.available = plus(balance.available, minus(amount, repaid));
@@ -48,9 +51,9 @@ function post(it: Case, entry: { key: string; kind: string; postings: readonly P
  */
 function postPart(
   it: Case,
-  { kind, currency, postings, part }: { kind: string; currency: CurrencyCode; postings: readonly Posting[]; part: Part },
+  { kind, currency, postings, part }: { kind: string; currency: PaymentMethod; postings: readonly Posting[]; part: Part },
 ): void {
-  const at = openEntry(it, kind, account.chain(currency));
+  const at = openEntry(it, kind, account.asset(currency));
   if (at === null) {
     post(it, { key: part.key, kind, postings: postings.filter((posting) => posting.amount !== 0n), parts: [part] });
     return;
@@ -127,7 +130,7 @@ function postDeposit(
     kind: 'deposit',
     currency: payment.currency,
     postings: [
-      { account: account.chain(payment.currency), amount: payment.amount },
+      { account: account.asset(payment.currency), amount: payment.amount },
       ...creditRepayingReceivable(it, payment.currency, toMerchant),
       { account: account.feeIncome(payment.currency), amount: negated(fee) },
       { account: account.suspense(it, payment.currency), amount: negated(suspended) },
@@ -176,12 +179,12 @@ export function acceptSuspense(it: Case, payments: readonly Payment[]): void {
 }
 
 /** The accounts that a reimbursement of a currency moves units between. */
-export function refundAccounts(it: Case, currency: CurrencyCode) {
+export function refundAccounts(it: Case, currency: PaymentMethod) {
   return {
     available: account.available(it, currency),
     suspense: account.suspense(it, currency),
     refundPayable: account.refundPayable(it, currency),
-    balance: () => balanceOf(it, currency),
+    balance: () => lockedBalance(it, currency),
   };
 }
 
@@ -204,11 +207,11 @@ export function reverseDeposit(it: Case, payment: Payment): void {
   const leaving = isLeaving ? payment.inRefund : 0n;
   const stopped = minus(payment.inRefund, leaving);
   const wanted = minus(plus(plus(payment.inAvailable, payment.sentBack), leaving), payment.fee);
-  const postings: Posting[] = [{ account: account.chain(payment.currency), amount: negated(payment.amount) }];
+  const postings: Posting[] = [{ account: account.asset(payment.currency), amount: negated(payment.amount) }];
   // a waiting reimbursement has taken the whole payment, fee included: the fee then goes back to where it was taken from
   if (wanted < 0n) postings.push(...creditRepayingReceivable(it, payment.currency, negated(wanted)));
   if (wanted > 0n) {
-    const balance = balanceOf(it, payment.currency);
+    const balance = lockedBalance(it, payment.currency);
     const taken = least(balance.available, wanted);
     balance.available = minus(balance.available, taken);
     balance.receivable = plus(balance.receivable, minus(wanted, taken));

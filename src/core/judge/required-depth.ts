@@ -8,7 +8,7 @@ import {
   requiredDepth,
   requiredDepthsOfTiers,
 } from '../confirmations.ts';
-import type { CurrencyCode } from '../currency.ts';
+import type { PaymentMethod } from '../currency.ts';
 import { greatest } from '../money.ts';
 import { type Rate, usdForCryptoUp, usdForPartsUp, type Valued } from '../rate.ts';
 import type { Case, ChainView, Payment } from './case.ts';
@@ -114,11 +114,11 @@ function upToAgreed(it: Case): Case {
     view.agreed === undefined ? view : { ...view, tipHeight: Math.min(view.tipHeight, view.agreed.height) };
   return { ...it, chains: new Map([...it.chains].map(([currency, view]) => [currency, cut(view)])) };
 }
-function largeCurrencies(it: Case, payments: readonly Payment[]): ReadonlySet<CurrencyCode> {
+function largeCurrencies(it: Case, payments: readonly Payment[]): ReadonlySet<PaymentMethod> {
   const all = [...new Set(payments.map((payment) => payment.currency))];
   return new Set(all.filter((currency) => isLarge(it, payments, currency)));
 }
-function isLarge(it: Case, payments: readonly Payment[], currency: CurrencyCode): boolean {
+function isLarge(it: Case, payments: readonly Payment[], currency: PaymentMethod): boolean {
   const limit = it.chains.get(currency)?.agreed?.limitMinor;
   if (limit === undefined) return false;
   const worth = worthOf(

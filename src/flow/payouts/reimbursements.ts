@@ -1,6 +1,7 @@
 // Reimbursements: payments of a transaction go back to its customer. The judge of the transaction takes them from where they lie, in the database
 // transaction that writes the reimbursement with what the signer will ask for; from then on it is paid as payouts are.
-import { type CurrencyCode, UTXO_CODES, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import { type CurrencyCode, type PaymentMethod, UTXO_CODES, type UtxoCode, utxoRow } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import type { CaseTransaction, Refund } from '../../core/judge/case.ts';
 import { reimburse } from '../../core/judge/refunds.ts';
@@ -99,7 +100,11 @@ export async function reimburseTransaction(
   return { transactionId: after.id, status: after.status };
 }
 
-function utxoCodeOf(currency: CurrencyCode): UtxoCode {
+function utxoCodeOf(currency: PaymentMethod): UtxoCode {
+  if (currency === LIGHTNING.code)
+    throw new Refusal('lightning_unavailable', {
+      message: 'What came over Lightning cannot be sent back by this version: it has no payouts over Lightning.',
+    });
   const found = UTXO_CODES.find((code) => code === currency);
   if (found !== undefined) return found;
   throw new Refusal('not_resolvable', { message: `${currency} cannot be sent back by this version.` });

@@ -2,7 +2,7 @@
 // the merchant's decision, if there is one), write the differences. One at a time for the operations of transaction-life, many together for
 // the worker.
 
-import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { balanceOf, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { type Balances, BalancesNeeded, type CaseTransaction } from '../../core/judge/case.ts';
 import { lockBalances, lockFreeBalances } from '../../store/ledger/ledger.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -196,7 +196,7 @@ function wantedBalances(owed: readonly Facts[]): ReadonlyMap<bigint, readonly Cu
 }
 
 function currenciesOf({ payments }: Facts): readonly CurrencyCode[] {
-  const among = new Set(payments.map((payment) => payment.currency));
+  const among = new Set(payments.map((payment) => balanceOf(payment.currency)));
   return CURRENCY_CODES.filter((code) => among.has(code));
 }
 

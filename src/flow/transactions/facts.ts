@@ -1,7 +1,7 @@
 // The facts for the judge about locked transactions: their payments, how far each chain was read, and the dates of the blocks at which
 // payments reach their required depth.
 import { requiredDepth } from '../../core/confirmations.ts';
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { CaseTransaction, ChainView, Payment } from '../../core/judge/case.ts';
 import { LATE_BLOCK_AFTER_MS } from '../../core/judge/times.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
@@ -58,7 +58,7 @@ const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
 function heightsOf(
   transaction: CaseTransaction,
   payments: readonly Payment[],
-  chains: ReadonlyMap<CurrencyCode, ChainView>,
+  chains: ReadonlyMap<PaymentMethod, ChainView>,
 ): readonly number[] {
   const tip = chains.get(transaction.currency)?.tipHeight;
   if (!CONFIRMABLE.has(transaction.status) || tip === undefined) return [];

@@ -1,6 +1,6 @@
 // One transaction before the judge: builds the case from its facts, asks the judge at once or in turns, and collects what the verdict
 // changed. Does not access the database.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { Balances, Case, ChainView, DatedBlock, Payment } from '../../core/judge/case.ts';
 import { judge, judgeInTurns, type Verdict } from '../../core/judge/judge.ts';
 import { isLive } from '../../core/judge/payments.ts';
@@ -13,7 +13,7 @@ import type { Context } from '../context.ts';
 export type Facts = {
   readonly locked: LockedTransaction;
   readonly payments: readonly Payment[];
-  readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
+  readonly chains: ReadonlyMap<PaymentMethod, ChainView>;
   readonly blocks: ReadonlyMap<number, DatedBlock>;
   /** An earlier verdict is not written to all of its payments yet: they are not what was decided, and may not be judged. */
   readonly isUnwritten: boolean;
@@ -107,7 +107,7 @@ function judgedOf(facts: Facts, it: Case, verdict: Verdict, portion = PAYMENTS_A
 
 /** As check_transaction counts them: of the youngest payment that counts, in review of the youngest of all. */
 function confirmationsOf({ transaction, payments, chains }: Case, { youngest }: Verdict): number {
-  const above = (currency: CurrencyCode, height: number | null): number =>
+  const above = (currency: PaymentMethod, height: number | null): number =>
     height === null ? 0 : Math.max(0, (chains.get(currency)?.tipHeight ?? 0) - height + 1);
   if (transaction.status !== 'review') return youngest === null ? 0 : above(youngest.currency, youngest.height);
   const live = payments.filter(isLive).map(({ currency, height }) => above(currency, height));

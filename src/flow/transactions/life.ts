@@ -1,6 +1,7 @@
 // The operations on a transaction, in the order of its life: create, take note of what the chain brings, cancel, resolve. Each locks, lets
 // core decide, and writes, in one database transaction; none of them calls anything outside while it is open.
-import type { CurrencyCode, PaymentMethod } from '../../core/currency.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import {
   accept,
@@ -17,8 +18,10 @@ import { paymentUri } from '../../core/payment-uri.ts';
 import { formatRate, type Rate } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { insertInvoiced } from '../../store/lightning/invoices.ts';
 import type { NewTransaction } from '../../store/transactions/transactions.ts';
 import type { Context } from '../context.ts';
+import { closeInvoiceOf, type PreparedInvoice, prepareInvoice } from '../lightning/invoices.ts';
 import { decide } from './decide.ts';
 import { type Quote, quote, quoteNow } from './quote.ts';
 
@@ -30,7 +33,7 @@ export type CreatedTransaction = {
   readonly address: string;
   /** What the QR code encodes: a BIP 321 URI with the amount. */
   readonly uri: string;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly amountDue: bigint;
   readonly usdMinor: bigint;
   readonly rate: Rate;
@@ -38,22 +41,28 @@ export type CreatedTransaction = {
   readonly status: 'started';
 };
 
+export type TransactionAsked = {
+  readonly merchantId: bigint;
+  /** Cents; the amount's form was checked before. */
+  readonly usdMinor: bigint;
+  readonly method: PaymentMethod;
+  readonly label: string | null;
+  readonly email: string | null;
+};
+
 /**
- * Creates a transaction with its own address (rule 1).
- * @param input.usdMinor cents; the amount's form was checked before
- * @throws Refusal as {@link quote} does
+ * Creates a transaction with its own address, or over Lightning with its own invoice (rule 1).
+ * @param prepared the invoice: inside an open database transaction it must have been made before
+ * @throws Refusal as {@link quote} and {@link prepareInvoice} do
  */
 export async function createTransaction(
   ctx: Context,
-  input: {
-    readonly merchantId: bigint;
-    readonly usdMinor: bigint;
-    readonly method: PaymentMethod;
-    readonly label: string | null;
-    readonly email: string | null;
-  },
+  input: TransactionAsked,
+  prepared: PreparedInvoice | null = null,
 ): Promise<CreatedTransaction> {
-  let priced = await quote(ctx, input.method, input.usdMinor);
+  const { method } = input;
+  if (method === LIGHTNING.code) return createInvoiced(ctx, input, prepared ?? (await preparedNow(ctx, input)));
+  let priced = await quote(ctx, method, input.usdMinor);
   const next = await ctx.batches.nextAddress(priced.currency);
   if (next === null)
     throw new Refusal('currency_unavailable', { message: `No account key of ${priced.currency} is known; see "bursar keys".` });
@@ -76,7 +85,7 @@ export async function createTransaction(
   });
   for (let unchanged = 0; !(await ctx.batches.insert(rowOf(priced))); ) {
     // the price or the node has changed since it was read
-    const now = await quoteNow(ctx, input.method, input.usdMinor);
+    const now = await quoteNow(ctx, method, input.usdMinor);
     unchanged = now.rate === priced.rate ? unchanged + 1 : 0;
     if (unchanged === MAX_UNCHANGED)
       throw new Error(`nothing was written for merchant ${input.merchantId}: does it have settings?`);
@@ -95,6 +104,34 @@ export async function createTransaction(
   };
 }
 
+/** The node is asked, which nobody may do while a database transaction is open. */
+function preparedNow(ctx: Context, asked: TransactionAsked): Promise<PreparedInvoice> {
+  if (ctx.afterwards !== undefined) throw new Error('an invoice must be made before the database transaction is opened');
+  return prepareInvoice(ctx, { ...asked, call: null });
+}
+
+async function createInvoiced(
+  ctx: Context,
+  { usdMinor, label, email }: TransactionAsked,
+  { reservation, paymentRequest }: PreparedInvoice,
+): Promise<CreatedTransaction> {
+  const { paymentHash, transactionId, amountDue, rate, windowEndsAtMs } = reservation;
+  const isWritten = await insertInvoiced(ctx.db, { paymentHash, paymentRequest, label, email });
+  // nobody has seen the invoice: the worker has given it up
+  if (!isWritten) throw new Refusal('lightning_unavailable', { message: 'The Lightning node took too long: try again.' });
+  return {
+    transactionId,
+    address: paymentRequest,
+    uri: paymentUri(LIGHTNING.code, paymentRequest, amountDue, ctx),
+    currency: LIGHTNING.code,
+    amountDue,
+    usdMinor,
+    rate,
+    expiresAtMs: windowEndsAtMs,
+    status: 'started',
+  };
+}
+
 /** Lets the judge decide what is due for one transaction (rules 2 to 11, 15 to 19, 21 to 24). False when there is no such transaction. */
 export async function reconsider(ctx: Context, transactionId: string): Promise<boolean> {
   return (await decide(ctx, transactionId)) !== null;
@@ -105,11 +142,16 @@ export async function reconsiderLarge(ctx: Context, transactionId: string): Prom
   return (await decide(ctx, transactionId, { mostPayments: null }))?.status ?? null;
 }
 
-/** Rule 20. A second cancel gets the same answer. */
+/**
+ * Rule 20. A second cancel gets the same answer. The invoice of one over Lightning is cancelled at the node first: inside an open database
+ * transaction that must have been done before ({@link closeInvoiceOf}).
+ * @throws Refusal transaction_not_found, transaction_not_cancellable, lightning_unavailable
+ */
 export async function cancelTransaction(
   ctx: Context,
   input: { readonly merchantId: bigint; readonly transactionId: string },
 ): Promise<{ transactionId: string; status: 'cancelled'; message: string }> {
+  if (ctx.afterwards === undefined) await closeInvoiceOf(ctx, input);
   const after = await decide(ctx, input.transactionId, {
     merchantId: input.merchantId,
     decision: cancel,

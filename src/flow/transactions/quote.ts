@@ -1,7 +1,7 @@
 // Prices a transaction: which currency, at which rate, how much, and whether it may be asked for at all. Asks no node and no exchange: the
 // worker keeps their latest state in the database. The current prices, for /get_rates, are the same rows.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
+import { balanceOf, CURRENCIES, CURRENCY_CODES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
 import { formatMinor } from '../../core/money.ts';
 import { cryptoForUsdUp, type Rate } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
@@ -11,49 +11,75 @@ import type { Context } from '../context.ts';
 
 export const MIN_USD_MINOR = 50n;
 export const MAX_USD_MINOR = 10_000_000n;
+/** Cents. */
+type Bounds = { readonly min: bigint; readonly max: bigint };
+const ON_CHAIN: Bounds = { min: MIN_USD_MINOR, max: MAX_USD_MINOR };
+const OVER_LIGHTNING: Bounds = { min: 1n, max: 500_000n };
 const OLDEST_RATE_MS = 5 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
 
-export type Quote = { readonly currency: CurrencyCode; readonly rate: Rate; readonly amountDue: bigint };
+export type Quote<C extends PaymentMethod = CurrencyCode> = {
+  readonly currency: C;
+  readonly rate: Rate;
+  readonly amountDue: bigint;
+};
 
 /**
  * A quote from the prices that were read last. They may be outdated: `insert` detects that, and then {@link quoteNow} is used. A refusal is
  * always checked against current prices.
  * @param usdMinor cents
- * @throws Refusal lightning_unavailable, currency_unavailable, amount_below_minimum, amount_above_maximum, rate_unavailable
+ * @throws Refusal currency_unavailable, amount_below_minimum, amount_above_maximum, rate_unavailable
  */
-export async function quote(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
-  const currency = watched(ctx, method);
-  const remembered = ctx.batches.rememberedFacts();
-  const priced = remembered === null ? null : quoteBy(remembered, ctx.ports.clock.now(), currency, usdMinor);
-  return priced === null || priced instanceof Refusal ? quoteNow(ctx, method, usdMinor) : priced;
+export async function quote(ctx: Context, method: CurrencyCode, usdMinor: bigint): Promise<Quote> {
+  return priced(ctx, watched(ctx, method), usdMinor);
 }
 
 /** A quote from the current prices. Refused as {@link quote} does. */
-export async function quoteNow(ctx: Context, method: PaymentMethod, usdMinor: bigint): Promise<Quote> {
-  const currency = watched(ctx, method);
-  const priced = quoteBy(await ctx.batches.quoteFacts(), ctx.ports.clock.now(), currency, usdMinor);
-  if (priced instanceof Refusal) throw priced;
-  return priced;
+export async function quoteNow(ctx: Context, method: CurrencyCode, usdMinor: bigint): Promise<Quote> {
+  return pricedNow(ctx, watched(ctx, method), usdMinor);
 }
 
-function quoteBy(facts: QuoteFacts, nowMs: number, currency: CurrencyCode, usdMinor: bigint): Quote | Refusal {
+/** As {@link quote} for Lightning. @throws Refusal lightning_unavailable instead of currency_unavailable */
+export function quoteLightning(ctx: Context, usdMinor: bigint): Promise<Quote<typeof LIGHTNING.code>> {
+  return priced(ctx, LIGHTNING.code, usdMinor);
+}
+
+/** As {@link quoteNow} for Lightning. */
+export function quoteLightningNow(ctx: Context, usdMinor: bigint): Promise<Quote<typeof LIGHTNING.code>> {
+  return pricedNow(ctx, LIGHTNING.code, usdMinor);
+}
+
+async function priced<C extends PaymentMethod>(ctx: Context, currency: C, usdMinor: bigint): Promise<Quote<C>> {
+  const remembered = ctx.batches.rememberedFacts();
+  const found = remembered === null ? null : quoteBy(remembered, ctx.ports.clock.now(), currency, usdMinor);
+  return found === null || found instanceof Refusal ? pricedNow(ctx, currency, usdMinor) : found;
+}
+
+async function pricedNow<C extends PaymentMethod>(ctx: Context, currency: C, usdMinor: bigint): Promise<Quote<C>> {
+  const found = quoteBy(await ctx.batches.quoteFacts(), ctx.ports.clock.now(), currency, usdMinor);
+  if (found instanceof Refusal) throw found;
+  return found;
+}
+
+function quoteBy<C extends PaymentMethod>(facts: QuoteFacts, nowMs: number, currency: C, usdMinor: bigint): Quote<C> | Refusal {
+  const isLightning = currency === LIGHTNING.code;
   const state = facts.nodes.get(currency);
   if (state === undefined || !USABLE_NODE_STATES.includes(state)) {
-    const reason = state === UNWATCHED ? 'nobody watches its chain' : `its node is ${state ?? 'not connected'}`;
-    return new Refusal('currency_unavailable', { message: `${currency} is not available right now: ${reason}.` });
+    const reason =
+      state === UNWATCHED ? `nobody watches its ${isLightning ? 'node' : 'chain'}` : `its node is ${state ?? 'not connected'}`;
+    const code = isLightning ? 'lightning_unavailable' : 'currency_unavailable';
+    return new Refusal(code, { message: `${isLightning ? LIGHTNING.name : currency} is not available right now: ${reason}.` });
   }
-  const outOfBounds = outOfBoundsRefusal(usdMinor, MIN_USD_MINOR, MAX_USD_MINOR);
+  const outOfBounds = outOfBoundsRefusal(usdMinor, isLightning ? OVER_LIGHTNING : ON_CHAIN);
   if (outOfBounds !== null) return outOfBounds;
-  const rate = facts.rates.get(currency);
+  const rate = facts.rates.get(balanceOf(currency));
   if (rate === undefined || !isFresh(rate.atMs, nowMs)) return new Refusal('rate_unavailable');
   const amountDue = cryptoForUsdUp(usdMinor, currency, rate.usd);
   return dustRefusal(currency, amountDue) ?? { currency, rate: rate.usd, amountDue };
 }
 
 /** The currency of a payment method that has a node here: no worker watches a chain without one, whatever was recorded about it before. */
-function watched({ currencies }: Context, method: PaymentMethod): CurrencyCode {
-  if (method === LIGHTNING.method) throw new Refusal('lightning_unavailable');
+function watched({ currencies }: Context, method: CurrencyCode): CurrencyCode {
   if (!isWatched(method) || !currencies.includes(method))
     throw new Refusal('currency_unavailable', { message: `${method} is not available on this server.` });
   return method;
@@ -65,7 +91,7 @@ function isFresh(atMs: number, nowMs: number): boolean {
 }
 
 /** The limits of an amount that hold whatever the rate is. */
-function outOfBoundsRefusal(usdMinor: bigint, min: bigint, max: bigint): Refusal | null {
+function outOfBoundsRefusal(usdMinor: bigint, { min, max }: Bounds): Refusal | null {
   if (usdMinor < min)
     return new Refusal('amount_below_minimum', {
       param: 'amount',
@@ -76,7 +102,7 @@ function outOfBoundsRefusal(usdMinor: bigint, min: bigint, max: bigint): Refusal
   return null;
 }
 
-function dustRefusal(currency: CurrencyCode, amountDue: bigint): Refusal | null {
+function dustRefusal(currency: PaymentMethod, amountDue: bigint): Refusal | null {
   const { dustMinor, decimals } = CURRENCIES[currency];
   if (amountDue >= dustMinor) return null;
   return new Refusal('amount_below_minimum', {

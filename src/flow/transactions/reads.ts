@@ -1,5 +1,5 @@
 // Reading transactions: check, wait for a change, list, expand, and the entries that explain a balance. Nothing is changed here.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { CurrencyCode, PaymentMethod } from '../../core/currency.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { type BalanceEntryRow, balanceEntries } from '../../store/ledger/ledger.ts';
@@ -11,7 +11,7 @@ import type { Context } from '../context.ts';
 export type TransactionView = {
   readonly transactionId: string;
   readonly status: TransactionStatus;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly amountDue: bigint;
   readonly receivedMinor: bigint;
   readonly confirmations: number;

@@ -1,15 +1,15 @@
 // `bursar chain status` (what each node says, how far its chain was read) and `bursar chain rescan` (finds what was missed).
 import type { Command } from 'commander';
-import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import { balanceOf, CURRENCY_CODES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
-import type { Context } from '../../flow/context.ts';
+import { type Context, watchedCodes } from '../../flow/context.ts';
 import { readReadiness } from '../../flow/readiness.ts';
 import { reconsider } from '../../flow/transactions/life.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS } from '../../store/chain/node-conditions.ts';
 import { describeUnprotected, readUnprotected, type UnprotectedPayment } from '../../store/chain/unprotected-payments.ts';
 import { beginAgain } from '../../worker/rescan/reconciler.ts';
 import { type Rescanned, RescanRefused, rescan } from '../../worker/rescan/rescan-all.ts';
-import { configuredCurrencies } from '../config/nodes.ts';
 import { breakerLine, breakerValue } from './audit.ts';
 import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict, watchedCode } from './output.ts';
 import { priceLines, pricesValue, sourceValue } from './prices.ts';
@@ -24,13 +24,16 @@ const UNPROTECTED_SHOWN = 10;
 export function addChainCommands(bursar: Command): void {
   const chain = group(bursar, 'chain', 'The chains that are watched.');
   leaf(chain, 'status', 'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.')
-    .option('--currency <code>', `only one of ${CURRENCY_CODES.join(', ')}`, watchedCode)
+    .option('--currency <code>', `only one of ${[...CURRENCY_CODES, LIGHTNING.code].join(', ')}`, shownCode)
     .action(showChains);
   leaf(chain, 'rescan', 'Reads the blocks from a height on again and books what was missed, by the same rules.')
     .requiredOption('--currency <code>', `one of ${CURRENCY_CODES.join(', ')}`)
     .requiredOption('--from <height>', 'the first block to read again')
     .action((options: JsonOption & { currency: string; from: string }) => rescanChain(options));
 }
+
+/** A chain, or Lightning. */
+const shownCode = (text: string): PaymentMethod => (text.toUpperCase() === LIGHTNING.code ? LIGHTNING.code : watchedCode(text));
 
 async function rescanChain(options: JsonOption & { currency: string; from: string }): Promise<void> {
   const currency = watchedCode(options.currency);
@@ -80,10 +83,10 @@ async function rescanAndJudge(ctx: Context, currency: CurrencyCode, fromHeight: 
   }
 }
 
-async function showChains({ json, currency }: JsonOption & { readonly currency?: CurrencyCode }): Promise<void> {
+async function showChains({ json, currency }: JsonOption & { readonly currency?: PaymentMethod }): Promise<void> {
   const { chains, abandoned, breakers, rates, rateSources, problems, configured, unprotected, nowMs } = await withBooks(
-    async (ctx, config) => {
-      const currencies = configuredCurrencies(config).filter((code) => currency === undefined || code === currency);
+    async (ctx) => {
+      const currencies = watchedCodes(ctx).filter((code) => currency === undefined || code === currency);
       return {
         ...(await readReadiness(ctx, currencies)),
         configured: currencies,
@@ -120,7 +123,7 @@ async function showChains({ json, currency }: JsonOption & { readonly currency?:
   const well =
     abandoned.length === 0 &&
     due.every((chain) => chain.state === 'ready' && chain.reason === null && !chain.stale && chain.contested === null);
-  const priced = configured.every((code) => rates[code] !== undefined);
+  const priced = configured.every((code) => rates[balanceOf(code)] !== undefined);
   process.exitCode = seen.length > 0 && well && priced ? EXIT.done : EXIT.failed;
 }
 

@@ -13,35 +13,32 @@ import { openDatabase } from '../postgres/embedded.ts';
 import { pricing } from '../wiring/nodes.ts';
 import { keyringOptions, signerFolder } from '../wiring/signer-paths.ts';
 import { secretFiles } from './config.ts';
+import { probeLightning } from './lightning-probe.ts';
 import { configuredNodes, usdtContract } from './nodes.ts';
+import { fine, type Probe, wrong } from './probe-results.ts';
 import type { Config } from './table.ts';
 
 const SIGNER_WITHIN_MS = 5_000;
 
-export type Probe = {
-  readonly what: string;
-  readonly ok: boolean;
-  /** It would keep a start from becoming ready. */
-  readonly stops: boolean;
-  readonly says: string;
-};
-
 /** All at once; each has its own time-out. */
 export async function probeAll(config: Config): Promise<readonly Probe[]> {
   const database = probeDatabase(config);
-  const [{ probes, inspection }, nodes, rates] = await Promise.all([database, probeNodes(config), probeRates(config)]);
+  const [{ probes, inspection }, nodes, lightning, rates] = await Promise.all([
+    database,
+    probeNodes(config),
+    probeLightning(config),
+    probeRates(config),
+  ]);
   return [
     ...probes,
     ...nodes,
+    ...lightning,
     ...rates,
     ...probeFiles(config),
     ...(await probeKeys(config, inspection)),
     ...(await probeSigner(config)),
   ];
 }
-
-const fine = (what: string, says: string): Probe => ({ what, ok: true, stops: false, says });
-const wrong = (what: string, says: string, stops = false): Probe => ({ what, ok: false, stops, says });
 
 async function probeDatabase(
   config: Config,

@@ -36,6 +36,10 @@ export function contradictions(config: Config): string[] {
     found.push(
       `${missing.map(([name]) => name).join(' and ')} must be set too: a bank needs all of ${Object.keys(bank).join(', ')}`,
     );
+  if (network !== 'sandbox' && (config.lndUrl === null) !== (config.lndMacaroon === null))
+    found.push('BURSAR_LND_URL and BURSAR_LND_MACAROON go together: set both, or none for a server without Lightning');
+  if (network === 'mainnet' && config.lndUrl !== null && !isSafe(new URL(config.lndUrl)))
+    found.push('BURSAR_LND_URL is not accepted on mainnet; accepted is https, or http on this machine');
   return found;
 }
 
@@ -52,5 +56,8 @@ export function unusedSettings(isSet: (name: string) => boolean, { network, rate
   if (network === 'sandbox')
     for (const name of ['BURSAR_BANK_DIR', 'BURSAR_BANK_ORIGIN', 'BURSAR_BANK_KEY'])
       if (isSet(name)) lines.push(`${name} is set and not used: the sandbox has a bank of its own`);
+  if (network === 'sandbox')
+    for (const name of ['BURSAR_LND_URL', 'BURSAR_LND_CERT', 'BURSAR_LND_MACAROON', 'BURSAR_LND_MACAROON_FILE'])
+      if (isSet(name)) lines.push(`${name} is set and not used: the sandbox has a Lightning node of its own`);
   return lines;
 }

@@ -73,7 +73,6 @@ function inSection(title: string): Record<never, never> {
 }
 
 const SECRET = { secret: true } as const;
-const NO_LIGHTNING = { unused: 'Lightning is not available in this version' } as const;
 
 const rpcUrls = (code: string): Optional<readonly string[]> =>
   optional(
@@ -154,15 +153,21 @@ export const VARIABLES = {
     evmAddress,
     'USDT token contract, where it is not the one of mainnet; it is read from the nodes of ETH',
   ),
-  lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND', NO_LIGHTNING),
-  lndCert: optional('BURSAR_LND_CERT', text, 'TLS certificate of LND: its PEM text, or the path of the file', NO_LIGHTNING),
-  lndMacaroon: optional('BURSAR_LND_MACAROON', text, 'macaroon for invoices only', { ...SECRET, ...NO_LIGHTNING }),
-  lndPayMacaroon: signerOnly(
-    'BURSAR_LND_PAY_MACAROON',
+  lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND: https://host:8080'),
+  lndCert: optional(
+    'BURSAR_LND_CERT',
     text,
-    'macaroon of the payout driver; without it no Lightning payouts',
-    NO_LIGHTNING,
+    "LND's TLS certificate (its tls.cert), which is pinned: its PEM text, or the path of the file; unset: the system's authorities decide",
   ),
+  lndMacaroon: optional(
+    'BURSAR_LND_MACAROON',
+    text,
+    'macaroon for invoices only, in hex, or the path of its file: lncli bakemacaroon --save_to FILE uri:/lnrpc.Lightning/GetInfo … (config check --nodes lists what it must permit)',
+    SECRET,
+  ),
+  lndPayMacaroon: signerOnly('BURSAR_LND_PAY_MACAROON', text, 'macaroon of the payout driver; without it no Lightning payouts', {
+    unused: 'payouts over Lightning are not available in this version',
+  }),
 
   ...inSection('Prices'),
   rateSources: optional(

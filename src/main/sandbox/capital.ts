@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCIES, UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
+import { channelCapitalEntry } from '../../core/lightning/postings.ts';
 import { bankCapitalEntry } from '../../core/payouts/ach-postings.ts';
 import type { Context } from '../../flow/context.ts';
 import { newOwnAddresses } from '../../flow/payouts/own-outputs.ts';
@@ -14,6 +15,8 @@ import { readOwnScripts } from '../../store/payouts/own-outputs.ts';
 const OUTPUTS = 20;
 const WHOLE_EACH = 5n;
 const CENTS_IN_BANK = 10_000_000_00n;
+/** On our side of the sandbox's channel. */
+const SATOSHIS_IN_CHANNELS = 50n * 100_000_000n;
 const LOOK_EVERY_MS = 100;
 
 /** A database that is being restarted is asked again; what fails this often in a row is told. */
@@ -28,24 +31,28 @@ export async function giveCapital(
   const { signal, report } = options;
   const missing = new Set(UTXO_CODES);
   let failures = 0;
-  let isBankFunded = false;
-  while ((missing.size > 0 || !isBankFunded) && !signal.aborted) {
+  let isFunded = false;
+  while ((missing.size > 0 || !isFunded) && !signal.aborted) {
     try {
-      if (!isBankFunded) await fundBank(ctx);
-      isBankFunded = true;
+      if (!isFunded) await fundBankAndChannels(ctx);
+      isFunded = true;
       for (const currency of [...missing]) if (await give(ctx, sandbox, currency)) missing.delete(currency);
       failures = 0;
     } catch (error) {
       failures += 1;
       if (failures === TOLD_AFTER) report(error);
     }
-    if (missing.size > 0 || !isBankFunded) await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    if (missing.size > 0 || !isFunded) await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 
 /** The same entry each time: only the first changes anything. */
-async function fundBank(ctx: Context): Promise<void> {
-  await postEntries(ctx.db, [{ entry: bankCapitalEntry(CENTS_IN_BANK), transactionId: null, atMs: ctx.ports.clock.now() }]);
+async function fundBankAndChannels(ctx: Context): Promise<void> {
+  const of = { transactionId: null, atMs: ctx.ports.clock.now() };
+  await postEntries(ctx.db, [
+    { entry: bankCapitalEntry(CENTS_IN_BANK), ...of },
+    { entry: channelCapitalEntry(SATOSHIS_IN_CHANNELS), ...of },
+  ]);
 }
 
 async function give(ctx: Context, sandbox: Sandbox, currency: UtxoCode): Promise<boolean> {

@@ -9,7 +9,12 @@ import { httpGet } from '../process/http-get.ts';
 import { StartRefused } from '../process/start-refused.ts';
 
 /** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */
-export type SandboxEndpoint = { readonly url: string; readonly secret: string };
+export type SandboxEndpoint = {
+  readonly url: string;
+  readonly secret: string;
+  /** Where its Lightning node is, its certificate (PEM) and a macaroon that permits receiving (hex). */
+  readonly lightning: { readonly url: string; readonly certificate: string; readonly macaroon: string };
+};
 
 const FOLDER = 'sandbox';
 const KNOWN_WITHIN_MS = 30_000;
@@ -31,8 +36,8 @@ export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHI
   const until = performance.now() + withinMs;
   for (;;) {
     try {
-      const { url, secret } = JSON.parse(readFileSync(file, 'utf8')) as SandboxEndpoint;
-      return { url, secret };
+      const { url, secret, lightning } = JSON.parse(readFileSync(file, 'utf8')) as SandboxEndpoint;
+      return { url, secret, lightning };
     } catch (error) {
       // the sandbox replaces an unusable one
       if (performance.now() > until) {

@@ -1,6 +1,7 @@
 // Whether the sandbox's nodes and exchanges were asked once and there are keys to receive with. The sandbox's API is ready only then, so
 // that the first payment after `ready` finds everything working. Only in the sandbox: real nodes may take days.
 import { setTimeout as delay } from 'node:timers/promises';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { CURRENCY_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { readReadiness } from '../../flow/readiness.ts';
@@ -36,7 +37,8 @@ async function isReady(ctx: Context, sinceMs: number): Promise<boolean> {
     rateChecks(ctx.db),
     Promise.all(CURRENCY_CODES.map((currency) => usableKey(ctx.db, currency))),
   ]);
-  const looked = new Map(chains.map(({ currency, checkedAtMs }) => [currency, checkedAtMs]));
+  const looked = new Map<string, number>(chains.map(({ currency, checkedAtMs }) => [currency, checkedAtMs]));
+  if ((looked.get(LIGHTNING.code) ?? 0) < sinceMs) return false;
   return CURRENCY_CODES.every((currency, n) => {
     const isPriceSeen = rates[currency] !== undefined || (asked.get(currency) ?? 0) >= sinceMs;
     return (looked.get(currency) ?? 0) >= sinceMs && isPriceSeen && keys[n] !== null;

@@ -1,6 +1,6 @@
 // Waits until the service has done everything that is due: a control whose effect must be visible answers after this. It only hurries the
 // workers and watches the database; which process does the work does not matter.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { areTried, DELIVERIES_JOB } from '../../store/deliveries/deliveries.ts';
 import { isAchLooked } from '../../store/payouts/ach-files.ts';
@@ -59,7 +59,7 @@ export async function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> 
  */
 export async function untilRead(
   ctx: Waiting,
-  currencies: readonly CurrencyCode[],
+  currencies: readonly PaymentMethod[],
   timeoutMs: number,
   since = { sinceMs: ctx.ports.clock.now(), isAnnounced: false },
 ): Promise<boolean> {

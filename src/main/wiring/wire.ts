@@ -21,6 +21,7 @@ import { connect, type Database } from '../../store/postgres/connect.ts';
 import { configuredCurrencies, usdtContract } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
 import { clockFile } from '../sandbox/sandbox-paths.ts';
+import { lightningOf } from './lightning.ts';
 
 export type WireOptions = {
   /** What the database's list of sessions shows. */
@@ -77,14 +78,17 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   const addresses = createAddressDerivers(config.network);
   const destinations = createDestinations(config.network);
   const intentKey = options.intentKey ?? NO_INTENT_KEY;
+  const lightning = lightningOf(config);
   const outbound = createOutbound(config.network === 'sandbox' ? ANYWHERE : publicInternet(config.outboundPorts));
   const seals = { sealing: sealingOf(config), webhookSealing: options.webhookSealing ?? NO_WEBHOOK_KEY };
-  const allPorts = { ...ports, chains: new Map(), rateFeeds: [], addresses, destinations, intentKey, outbound, ...seals };
+  const reached = { chains: new Map(), lightning, rateFeeds: [], outbound };
+  const allPorts = { ...ports, ...reached, addresses, destinations, intentKey, ...seals };
   const pools = addressPools(db, allPorts);
   if (options.addressesReady === true) prepare(db, pools).catch(() => undefined);
   return {
     ctx: contextOf(config, db, allPorts, pools),
     async close() {
+      lightning?.close();
       await outbound.close();
       await signIn.close();
     },

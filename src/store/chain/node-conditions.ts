@@ -1,7 +1,7 @@
 // The last known condition of each chain's nodes, and whether they agree. The chain watchers write it with every pass; above a
 // limit the judge books only what two nodes hold.
 import { finalDepth } from '../../core/confirmations.ts';
-import { type CurrencyCode, chainRow } from '../../core/currency.ts';
+import { type CurrencyCode, chainRow, type PaymentMethod } from '../../core/currency.ts';
 import type { NodeAgreement, NodeCondition } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -137,7 +137,7 @@ function agreementOf(condition: NodeCondition): NodeAgreement {
 }
 
 export type ChainStatus = {
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly state: string;
   /** Why it is not ready; for a ready node, that it has fewer blocks than were read from it, or that many of its blocks are not read yet. */
   readonly reason: string | null;
@@ -163,7 +163,7 @@ export type ChainStatus = {
 /** One row per chain that a watcher has looked at. */
 export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]> {
   const { rows } = await sql.query<{
-    currency: CurrencyCode;
+    currency: PaymentMethod;
     state: string;
     reason: string | null;
     node_height: number | null;
@@ -209,8 +209,8 @@ export async function readChainStatus(sql: Sql): Promise<readonly ChainStatus[]>
  * The currencies without a node in this configuration whose chain something still waits for: a window, a confirmation, settlement.
  * @param configured the currencies that have a node
  */
-export async function readAbandoned(sql: Sql, configured: readonly CurrencyCode[]): Promise<readonly CurrencyCode[]> {
-  const { rows } = await sql.query<{ currency: CurrencyCode }>({
+export async function readAbandoned(sql: Sql, configured: readonly PaymentMethod[]): Promise<readonly PaymentMethod[]> {
+  const { rows } = await sql.query<{ currency: PaymentMethod }>({
     name: 'read_abandoned',
     text: `select c.currency from chain_cursors c
             where c.currency <> all ($1::text[])

@@ -4,6 +4,7 @@ import { CURRENCIES } from '../../core/currency.ts';
 import { MAX_TOLERANCE_USD_MINOR } from '../../core/judge/payments.ts';
 import { transition } from '../../core/transaction-states.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { balanceSql } from '../transactions/case-facts.ts';
 
 export type Finding = { readonly what: string };
 /** An invariant: the rows that break it, as `what`; `$1` where it takes a parameter. */
@@ -55,7 +56,7 @@ const QUESTIONS: readonly Question[] = [
     says: 'suspense holds what the payments of the transaction say',
     text: `select coalesce(s.code, p.code) || ' holds ' || coalesce(s.amount, 0) || ', its payments say ' || coalesce(p.amount, 0) as what
              from (select code, amount from ledger.account_balance where kind = 'suspense' and amount <> 0) s
-             full join (select 'suspense:' || transaction_id || ':' || currency as code, sum(in_suspense) as amount from decided_payments
+             full join (select 'suspense:' || transaction_id || ':' || ${balanceSql('currency')} as code, sum(in_suspense) as amount from decided_payments
                          group by 1 having sum(in_suspense) <> 0) p on p.code = s.code
             where coalesce(s.amount, 0) <> coalesce(p.amount, 0)`,
   },
@@ -67,7 +68,7 @@ const QUESTIONS: readonly Question[] = [
              from (select merchant_id, currency, sum(case kind when 'receivable' then -amount else amount end) as amount from ledger.account_balance
                     where kind in ('available', 'held', 'receivable') group by 1, 2) b
              full join (select merchant_id, currency, sum(amount) as amount
-                          from (select t.merchant_id, p.currency, p.in_available - p.fee - case when p.part_key is null then p.sent_back + p.in_refund else 0 end as amount
+                          from (select t.merchant_id, ${balanceSql('p.currency')} as currency, p.in_available - p.fee - case when p.part_key is null then p.sent_back + p.in_refund else 0 end as amount
                                   from decided_payments p join transactions t on t.id = p.transaction_id
                                 union all
                                 select merchant_id, currency, -(amount + fee) from payouts where status = 'completed' and source_currency is null and reimburses is null
@@ -87,7 +88,7 @@ const QUESTIONS: readonly Question[] = [
                from ledger.entry e join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id
               where e.transaction_id is not null group by 1, 2),
            paid as (
-             select transaction_id, currency, sum(in_suspense) as suspense,
+             select transaction_id, ${balanceSql('currency')} as currency, sum(in_suspense) as suspense,
                     sum(in_available - case when part_key is null then sent_back + in_refund else 0 end) as credit
                from decided_payments group by 1, 2)
            select coalesce(b.transaction_id, p.transaction_id) || ' ' || coalesce(b.currency, p.currency) || ': credited ' || coalesce(b.credit, 0) || ' and '

@@ -58,7 +58,7 @@ export const OF_PAYMENTS: readonly Question[] = [
     text: `select e.kind || ' ' || e.key || ' moves ' || coalesce(c.moved, 0) || ', its payments are ' || coalesce(d.parts, 0) as what
              from ledger.entry e
              left join (select p.entry_id, sum(p.amount) as moved from ledger.posting p join ledger.account a on a.id = p.account_id
-                         where a.kind = 'asset_chain' group by 1) c on c.entry_id = e.id
+                         where a.kind in ('asset_chain', 'asset_lightning') group by 1) c on c.entry_id = e.id
              left join (select entry_id, sum(amount) as parts from ledger.part group by 1) d on d.entry_id = e.id
             where (e.kind in ('deposit', 'deposit_lost') or d.parts is not null) and c.moved is distinct from d.parts`,
   },

@@ -1,4 +1,5 @@
 // The invariants of payouts, of what is on its way out, and of our own outputs, as SQL queries: see audit.ts.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
 import type { Question } from './audit.ts';
 
@@ -22,7 +23,7 @@ const OUTPUTS = `with unbooked as materialized (
              select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
               where b.state = 'signed' and a.height is not null),
            outputs as (
-             select currency, amount from decided_payments where part_key is not null
+             select currency, amount from decided_payments where part_key is not null and currency <> '${LIGHTNING.code}'
              union all select currency, amount from own_outputs
                         where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
              union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)

@@ -2,6 +2,7 @@
 // entries, and every difference is named by its outpoint.
 
 import { EVM_SCRIPT } from '../../core/currencies/evm.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { EVM_CODES, UTXO_CODES, utxoRow } from '../../core/currency.ts';
 import { agreedHeight } from '../chain/node-conditions.ts';
@@ -117,7 +118,7 @@ export const OUR_SCRIPTS: readonly Question[] = [
                         where e.kind = 'deposit' and not exists (select 1 from ledger.part v where v.reverses = d.key))
            select h.currency || ' ' || h.outpoint || coalesce(' of ' || h.amount, '') || ' is ' || h.place || ' of ' || t.id
                   || ', and no key of ours controls that script on ' || h.currency as what
-             from held h join transactions t on t.id = h.transaction_id where not ${isProtectedSql('h.currency', 't.script')}`,
+             from held h join transactions t on t.id = h.transaction_id where h.currency <> '${LIGHTNING.code}' and not ${isProtectedSql('h.currency', 't.script')}`,
   },
 ];
 

@@ -1,6 +1,6 @@
 // Jobs that run at intervals of the service's clock, once for all workers together, and everything else with a time: what is due now, and
 // what next.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import { JUDGED } from '../transactions/due.ts';
 import type { Sql } from './connect.ts';
 
@@ -60,7 +60,7 @@ export async function makeDue(sql: Sql, prefix: string): Promise<void> {
 export type Outlook = {
   /** A transaction is due for the judge. */
   readonly isDue: boolean;
-  readonly chains: ReadonlyMap<CurrencyCode, ChainOutlook>;
+  readonly chains: ReadonlyMap<PaymentMethod, ChainOutlook>;
   /** The jobs of this table that are due. */
   readonly jobs: readonly string[];
   /** When the next job of this table falls due; null when there is none. */
@@ -79,7 +79,7 @@ export async function readOutlook(sql: Sql, nowMs: number): Promise<Outlook> {
     is_due: boolean;
     jobs: string[];
     next_job: Date | null;
-    currency: CurrencyCode | null;
+    currency: PaymentMethod | null;
     next_due: Date | null;
     lookup_wanted: boolean;
   }>({
@@ -96,7 +96,7 @@ export async function readOutlook(sql: Sql, nowMs: number): Promise<Outlook> {
         left join lateral (select min(due_at) as next from payments where currency = n.currency and due_at > n.caught_up_at) p on true`,
     values: [new Date(nowMs)],
   });
-  const chains = new Map<CurrencyCode, ChainOutlook>();
+  const chains = new Map<PaymentMethod, ChainOutlook>();
   for (const { currency, next_due, lookup_wanted: lookupWanted } of rows)
     if (currency !== null) chains.set(currency, { nextDueMs: next_due?.getTime() ?? null, lookupWanted });
   const [row] = rows;

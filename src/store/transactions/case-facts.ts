@@ -1,6 +1,7 @@
 // The facts for the judge about locked transactions: their payments with the rates of their arrival, how far each chain was read, how
 // blocks are dated. For many transactions in one statement.
-import type { CurrencyCode } from '../../core/currency.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import { agreedHeight } from '../chain/node-conditions.ts';
@@ -12,7 +13,7 @@ import { IS_UNWRITTEN } from './payment-decisions.ts';
 export type PaymentRow = {
   id: bigint;
   transaction_id: string;
-  currency: CurrencyCode;
+  currency: PaymentMethod;
   txid: string;
   vout: number;
   amount: string;
@@ -36,16 +37,21 @@ const DATED_WITHIN = '1 second';
 /** How old the rate of a moment may be. */
 const RATE_AGE = '5 minutes';
 
+/** SQL for the balance that payments in a currency go to, which is also what they are priced by. */
+export const balanceSql = (currency: string): string =>
+  `case ${currency} when '${LIGHTNING.code}' then '${LIGHTNING.balance}' else ${currency} end`;
+
 /**
  * SQL for the rate of a currency at a moment: the last one before it, or the first one after it where that is too old; null when there is
  * none yet.
  */
 export function rateAt(currency: string, at: string): string {
+  const priced = balanceSql(currency);
   return `coalesce(
     (select h.usd::text from rate_history h
-      where h.currency = ${currency} and h.at <= ${at} + interval '${DATED_WITHIN}' and h.at >= ${at} - interval '${RATE_AGE}'
+      where h.currency = ${priced} and h.at <= ${at} + interval '${DATED_WITHIN}' and h.at >= ${at} - interval '${RATE_AGE}'
       order by h.at desc limit 1),
-    (select h.usd::text from rate_history h where h.currency = ${currency} and h.at > ${at} order by h.at limit 1))`;
+    (select h.usd::text from rate_history h where h.currency = ${priced} and h.at > ${at} order by h.at limit 1))`;
 }
 
 export const PAYMENT_COLUMNS = `p.id, p.transaction_id, p.currency, p.txid, p.vout, p.amount, p.coinbase, p.lock, p.state, p.height, p.block_hash, p.block_time,
@@ -59,14 +65,14 @@ export const ARRIVED_AT = 'case when p.found_mined then least(p.seen_at, p.block
  * How far each chain was read, as the database answers it: currency, height, milliseconds, the hash of the last block, and the height up to
  * which two nodes agree (null: only one is configured).
  */
-export type ChainViewRow = readonly [CurrencyCode, number, number, string, number | null];
+export type ChainViewRow = readonly [PaymentMethod, number, number, string, number | null];
 export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, ${agreedHeight('n')}))
                  from chain_cursors c left join node_conditions n using (currency)`;
 
 export type ChainFacts = {
-  readonly chains: ReadonlyMap<CurrencyCode, ChainView>;
+  readonly chains: ReadonlyMap<PaymentMethod, ChainView>;
   /** The last block of each chain, to notice when it has changed. */
-  readonly tips: ReadonlyMap<CurrencyCode, { readonly height: number; readonly hash: string }>;
+  readonly tips: ReadonlyMap<PaymentMethod, { readonly height: number; readonly hash: string }>;
   /** The payments of each transaction in the order in which they were seen, each with the rate of its arrival where that is known. */
   readonly payments: ReadonlyMap<string, readonly Payment[]>;
   /** Those of which an earlier verdict is not written to all payments yet: nothing can be decided about them before that. */
@@ -185,7 +191,7 @@ export async function readSpends(sql: Sql, payments: readonly Spender[]): Promis
 }
 
 export type WantedBlocks = {
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly heights: readonly number[];
   /** For a block dated later than this, the rate at its date is read too, like that of a payment's arrival. */
   readonly ratesAfterMs: number;

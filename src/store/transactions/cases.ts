@@ -1,6 +1,6 @@
 // The transactions that the judge decides, locked and read together. case-facts.ts reads what the chains show, verdicts.ts writes the
 // differences.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { CaseTransaction, MerchantDecision, Refund, ReviewCause } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
@@ -11,7 +11,7 @@ import { storedRate } from './transactions.ts';
 type TransactionRow = {
   id: string;
   merchant_id: bigint;
-  currency: CurrencyCode;
+  currency: PaymentMethod;
   status: TransactionStatus;
   usd_minor: bigint;
   amount_due: string;
@@ -30,7 +30,7 @@ type TransactionRow = {
   sequence: number;
   crypto_received: string;
   confirmed_from_height: number | null;
-  confirmed_from_currency: CurrencyCode | null;
+  confirmed_from_currency: PaymentMethod | null;
   /** The driver returns `-infinity` as a number. */
   due_at: Date | number | null;
   marks: bigint[] | null;

@@ -1,6 +1,6 @@
 // What is due: transactions for the judge, look-ups that rule 8 wants, and whether everything due has been done. Due times are compared
 // with the own clock of each transaction's chain, so nothing falls due on a chain that was not read to its end.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type DueTransaction = {
@@ -74,7 +74,7 @@ export type WantedLookup = {
 };
 
 /** The transactions of a chain that rule 8 wants to look up once more; null when there are none. */
-export async function wantedLookup(sql: Sql, currency: CurrencyCode): Promise<WantedLookup | null> {
+export async function wantedLookup(sql: Sql, currency: PaymentMethod): Promise<WantedLookup | null> {
   const { rows } = await sql.query<{ ids: string[]; scripts: Uint8Array[]; from_height: number; is_judging: boolean }>({
     name: 'wanted_lookup',
     text: `
@@ -116,7 +116,7 @@ const READ = (codes: string, since: string): string =>
                 where (${codes} is null or n.currency = any (string_to_array(${codes}, ',')))
                   and (n.checked_at < ${since} or (n.state = 'ready' and (c.caught_up_at is null or c.caught_up_at < ${since}))))`;
 
-export type AskedReading = { readonly currencies: readonly CurrencyCode[]; readonly sinceMs: number };
+export type AskedReading = { readonly currencies: readonly PaymentMethod[]; readonly sinceMs: number };
 
 /** For each item: whether its chains were read to their end at or after its time; for a chain that cannot be read, whether that was tried. */
 export async function areRead(sql: Sql, asked: readonly AskedReading[]): Promise<readonly boolean[]> {

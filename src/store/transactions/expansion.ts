@@ -1,6 +1,6 @@
 // What `expand` shows of one transaction. Anybody may pay one in as many outputs as he likes, and all of them are shown: PostgreSQL writes
 // them as the JSON of the answer, which is a tenth of the work of making objects of them here, and is not done by the server's one thread.
-import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { CURRENCIES, PAYMENT_METHODS, type PaymentMethod } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { storedRate } from './transactions.ts';
@@ -17,8 +17,8 @@ export type Expansion = {
 };
 
 /** Units of a currency as answers write them (core/money's formatAmount). */
-const AMOUNT = `case p.currency ${CURRENCY_CODES.map((code) => `when '${code}' then ${amountOf(code)}`).join(' ')} end`;
-function amountOf(code: CurrencyCode): string {
+const AMOUNT = `case p.currency ${PAYMENT_METHODS.map((code) => `when '${code}' then ${amountOf(code)}`).join(' ')} end`;
+function amountOf(code: PaymentMethod): string {
   const { decimals, quoteDecimals } = CURRENCIES[code];
   const exact = `(p.amount * 1e-${decimals}::numeric)::numeric(60, ${decimals})`;
   if (decimals === quoteDecimals) return `${exact}::text`;

@@ -1,5 +1,5 @@
 // A merchant's transactions as lists: by label, status, currency and time, each page found by an index.
-import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { CURRENCY_CODES, type PaymentMethod } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
 import { TRANSACTION_STATUSES, type TransactionStatus } from '../../core/transaction-states.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
@@ -10,7 +10,7 @@ export type ListFilter = {
   readonly limit: number;
   readonly startingAfter: string | null;
   readonly status: TransactionStatus | null;
-  readonly currency: CurrencyCode | null;
+  readonly currency: PaymentMethod | null;
   readonly label: string | null;
   readonly createdGteMs: number | null;
   readonly createdLtMs: number | null;

@@ -1,12 +1,12 @@
 // Everything that is known of a transaction, found by whatever an operator has: its id, address, label or a txid.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type FoundTransaction = {
   readonly id: string;
   readonly affiliateId: string;
   readonly status: string;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly usdMinor: bigint;
   readonly amountDue: bigint;
   readonly received: bigint;
@@ -27,7 +27,7 @@ export type FoundTransaction = {
   readonly entries: readonly FoundEntry[];
 };
 export type FoundEarlyPayment = {
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly txid: string;
   readonly vout: number;
   readonly amount: bigint;
@@ -46,7 +46,7 @@ export type FoundEvent = {
   readonly at: Date;
 };
 export type FoundPayment = {
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly txid: string;
   readonly vout: number;
   readonly amount: bigint;
@@ -66,7 +66,7 @@ export type FoundEntry = {
   readonly key: string;
   readonly createdAt: Date;
   /** Signed in the ledger's way: + debit, − credit. */
-  readonly postings: readonly { readonly account: string; readonly currency: CurrencyCode; readonly amount: bigint }[];
+  readonly postings: readonly { readonly account: string; readonly currency: PaymentMethod; readonly amount: bigint }[];
 };
 
 /** Longer than most labels, and neither an id nor a txid. */
@@ -156,7 +156,7 @@ async function readPayments(sql: Sql, id: string): Promise<readonly FoundPayment
 }
 
 async function readEntries(sql: Sql, id: string): Promise<readonly FoundEntry[]> {
-  type Posting = { account: string; currency: CurrencyCode; amount: string };
+  type Posting = { account: string; currency: PaymentMethod; amount: string };
   const { rows } = await sql.query<{ entryId: bigint; kind: string; key: string; createdAt: Date; postings: Posting[] }>({
     name: 'read_found_entries',
     text: `select e.id as "entryId", e.kind, e.key, e.created_at as "createdAt",

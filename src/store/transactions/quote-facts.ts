@@ -1,13 +1,13 @@
 // What a quote needs: current prices and the state of each node, in one statement for all concurrent callers.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import { IS_LOOKED_AT } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type QuoteFacts = {
-  readonly rates: ReadonlyMap<CurrencyCode, { readonly usd: Rate; readonly atMs: number }>;
+  readonly rates: ReadonlyMap<PaymentMethod, { readonly usd: Rate; readonly atMs: number }>;
   /** The last known state of each node, {@link UNWATCHED} when no worker looks at it any more; a currency without a row was never seen. */
-  readonly nodes: ReadonlyMap<CurrencyCode, string>;
+  readonly nodes: ReadonlyMap<PaymentMethod, string>;
 };
 
 /** A node that is only busy answers again in a moment; with any other state we could not see a payment. */
@@ -19,7 +19,7 @@ export const UNWATCHED = 'unwatched';
 /** Reads prices and node conditions as they are now. */
 export async function readQuoteFacts(sql: Sql): Promise<QuoteFacts> {
   const { rows } = await sql.query<{
-    currency: CurrencyCode;
+    currency: PaymentMethod;
     usd: string | null;
     at_ms: number | null;
     state: string | null;
@@ -30,8 +30,8 @@ export async function readQuoteFacts(sql: Sql): Promise<QuoteFacts> {
              from rates r full join node_conditions n on n.currency = r.currency`,
     values: [],
   });
-  const rates = new Map<CurrencyCode, { usd: Rate; atMs: number }>();
-  const nodes = new Map<CurrencyCode, string>();
+  const rates = new Map<PaymentMethod, { usd: Rate; atMs: number }>();
+  const nodes = new Map<PaymentMethod, string>();
   for (const row of rows) {
     const usd = row.usd === null ? null : parseRate(row.usd);
     if (usd !== null && row.at_ms !== null) rates.set(row.currency, { usd, atMs: row.at_ms });

@@ -1,12 +1,12 @@
 // Transactions that wait for a person's decision, over all merchants.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type Review = {
   readonly transactionId: string;
   readonly affiliateId: string;
   readonly status: 'review' | 'declined';
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly usdMinor: bigint;
   readonly amountDue: bigint;
   readonly received: bigint;
@@ -14,25 +14,25 @@ export type Review = {
   /** The reason of its last change of status. */
   readonly reason: string | null;
   /** What it has in suspense, by currency. */
-  readonly suspense: readonly { readonly currency: CurrencyCode; readonly amount: bigint }[];
+  readonly suspense: readonly { readonly currency: PaymentMethod; readonly amount: bigint }[];
 };
 
 /** Transactions in `review`, and on request those in `declined` with payments in suspense; the oldest first. */
 export async function listReviews(
   sql: Sql,
-  options: { readonly declined: boolean; readonly currency?: CurrencyCode | undefined; readonly limit: number },
+  options: { readonly declined: boolean; readonly currency?: PaymentMethod | undefined; readonly limit: number },
 ): Promise<readonly Review[]> {
   const { rows } = await sql.query<{
     id: string;
     affiliate_id: string;
     status: 'review' | 'declined';
-    currency: CurrencyCode;
+    currency: PaymentMethod;
     usd_minor: bigint;
     amount_due: string;
     crypto_received: string;
     created_at: Date;
     reason: string | null;
-    suspense: readonly { currency: CurrencyCode; amount: string }[] | null;
+    suspense: readonly { currency: PaymentMethod; amount: string }[] | null;
   }>({
     name: 'list_reviews',
     text: `select t.id, m.affiliate_id, t.status, t.currency, t.usd_minor, t.amount_due, t.crypto_received, t.created_at,

@@ -1,6 +1,6 @@
 // Transactions as merchants see them: created in batches, checked in batches. Lists are in lists.ts, the judge's view
 // of them is in cases.ts.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { IS_LOOKED_AT } from '../chain/node-conditions.ts';
@@ -10,7 +10,7 @@ import { USABLE_NODE_STATES } from './quote-facts.ts';
 export type NewTransaction = {
   readonly id: string;
   readonly merchantId: bigint;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly usdMinor: bigint;
   readonly amountDue: bigint;
   /** The price that `amountDue` was computed with. */
@@ -87,7 +87,7 @@ export type CheckRow = {
   readonly id: string;
   readonly merchantId: bigint;
   readonly status: TransactionStatus;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly amountDue: bigint;
   readonly received: bigint;
   readonly usdMinor: bigint;
@@ -101,7 +101,7 @@ export type RawCheck = {
   id: string;
   merchant_id: bigint;
   status: TransactionStatus;
-  currency: CurrencyCode;
+  currency: PaymentMethod;
   amount_due: string;
   crypto_received: string;
   usd_minor: bigint;

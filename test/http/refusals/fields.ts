@@ -213,6 +213,20 @@ export function refusesFields(calls: RefusedCalls): void {
     await refused('requestPayout', 'destination_not_allowed', good('requestPayout'));
     await calls.api.sql(`update merchant_settings set payout_allow_list = '{}'`);
   });
+  test('a Lightning node that is not there is told by whatever needs it', async () => {
+    const { api, transactionId, reviewId } = calls;
+    const invoice = `insert into lightning_invoices (payment_hash, preimage, transaction_id, merchant_id, amount_msat, usd_minor, rate, rate_at, rate_sources,
+                                                     state, created_at, window_ends_at)
+                     select repeat('ab', 32), '', id, merchant_id, 1, 1, 1, now(), '[]', 'open', now(), now() from transactions where id = $1`;
+    await api.sql(invoice, [transactionId]);
+    await refused('cancelTransaction', 'lightning_unavailable', { transaction_id: transactionId });
+    await api.sql('delete from lightning_invoices');
+    await api.sql(`update transactions set currency = 'BTC-LN' where id = $1`, [reviewId]);
+    const { destination } = good('requestPayout');
+    const reimburse = { transaction_id: reviewId, action: 'reimburse', destination };
+    await refused('resolveTransaction', 'lightning_unavailable', reimburse);
+    await api.sql(`update transactions set currency = 'BTC' where id = $1`, [reviewId]);
+  });
   test('what may not be asked for', async () => {
     const create = (body: object) => ({ ...good('createTransaction'), ...body });
     for (const amount of ['0', '0.00', '0.49']) await refused('createTransaction', 'amount_below_minimum', create({ amount }));

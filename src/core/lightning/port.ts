@@ -1,0 +1,75 @@
+// The port to a Lightning node that receives: invoices by their payment hash, and what the node says of them. Every call may throw
+// NodeTrouble (the node as a whole cannot be used), and none is made inside a database transaction.
+import type { NodeTroubleState } from '../node-states.ts';
+
+export type LightningCondition =
+  | {
+      readonly state: 'ready';
+      /** Height of its chain. */
+      readonly height: number;
+      /** The node's public key: with another key it is another node, and nothing that was read from the old one holds. */
+      readonly identity: string;
+      readonly version: string;
+    }
+  | { readonly state: NodeTroubleState; readonly reason: string };
+
+export type NewInvoice = {
+  /** 32 bytes that nobody else knows; its SHA-256 is the payment hash. */
+  readonly preimage: Uint8Array;
+  readonly amountMsat: bigint;
+  readonly expirySeconds: number;
+  /** What the payer's wallet shows. */
+  readonly description: string;
+};
+
+export type InvoiceState = 'open' | 'accepted' | 'settled' | 'cancelled';
+
+/** What the node says of one invoice. */
+export type InvoiceFacts = {
+  /** 64 hex digits. */
+  readonly paymentHash: string;
+  readonly state: InvoiceState;
+  /** What was paid, which may be more than was asked for; 0 until it is settled. */
+  readonly paidMsat: bigint;
+  /** By the node's clock, in whole seconds; null until it is settled. */
+  readonly settledAtMs: number | null;
+  /** Its place among all settled invoices of the node, from 1; 0 until it is settled. */
+  readonly settleIndex: bigint;
+  /** Its place among all invoices of the node, from 1. */
+  readonly addIndex: bigint;
+  /** BOLT11. */
+  readonly paymentRequest: string;
+};
+
+export type SettlementEvents = {
+  readonly onSettled: (invoice: InvoiceFacts) => void;
+  /** The subscription has ended, whatever the reason: what is settled from now on is not announced. */
+  readonly onEnd: (reason: string) => void;
+};
+
+export type LightningPort = {
+  condition(): Promise<LightningCondition>;
+  /** What the node's usable channels can receive now, together. */
+  receivableMsat(): Promise<bigint>;
+  /**
+   * Makes an invoice; the same preimage again gives the same invoice.
+   * @returns its BOLT11 text
+   */
+  addInvoice(invoice: NewInvoice): Promise<string>;
+  /** What the node says of an invoice; null when it has none of this hash. */
+  invoice(paymentHash: string): Promise<InvoiceFacts | null>;
+  /** Cancels an invoice, which may have been done before. `settled`: it is paid, and cannot be cancelled. `unknown`: the node has none. */
+  cancelInvoice(paymentHash: string): Promise<'cancelled' | 'settled' | 'unknown'>;
+  /**
+   * The invoices in the order in which they were made, a page at a time.
+   * @param afterIndex the `addIndex` after which the page begins
+   * @param options.openOnly only those that are neither settled nor cancelled
+   */
+  invoices(afterIndex: bigint, options: { readonly openOnly: boolean }): Promise<readonly InvoiceFacts[]>;
+  /**
+   * Announces settlements, first those after `afterIndex`, in their order. With 0 a node announces only new ones, so whoever begins looks the
+   * open invoices up too. Nothing tells that it has begun.
+   */
+  subscribe(afterIndex: bigint, events: SettlementEvents): { close(): void };
+  close(): void;
+};

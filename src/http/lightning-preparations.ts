@@ -1,0 +1,21 @@
+// What calls with an idempotency key need of the Lightning node before their database transaction is opened: the node is never asked inside
+// one. Calls without a key have none that is open, and ask by themselves.
+
+import type { BodyOf } from '../contract/fields.ts';
+import type { MERCHANT_API, MerchantApi } from '../contract/merchant-api.ts';
+import { LIGHTNING } from '../core/currencies/lightning.ts';
+import { closeInvoiceOf, prepareInvoice } from '../flow/lightning/invoices.ts';
+import type { Preparation } from './mount.ts';
+
+export const PREPARATIONS: Partial<Record<keyof typeof MERCHANT_API, Preparation>> = {
+  async createTransaction(ctx, { merchantId, key, bodyHash }, fields) {
+    const { amount, crypto_selected: method, label } = fields as BodyOf<MerchantApi['createTransaction']['fields']>;
+    if (method !== LIGHTNING.code) return null;
+    return prepareInvoice(ctx, { merchantId, usdMinor: amount, label, call: { key, bodyHash } });
+  },
+  async cancelTransaction(ctx, { merchantId }, fields) {
+    const { transaction_id: transactionId } = fields as BodyOf<MerchantApi['cancelTransaction']['fields']>;
+    await closeInvoiceOf(ctx, { merchantId, transactionId });
+    return null;
+  },
+};

@@ -1,0 +1,59 @@
+// The Lightning node of this configuration: the operator's LND, or the sandbox's own.
+import { readFileSync } from 'node:fs';
+import { chainNetwork } from '../../core/currency.ts';
+import type { LightningPort } from '../../core/lightning/port.ts';
+import { createLnd } from '../../outside/lightning/lnd.ts';
+import type { LndTarget } from '../../outside/lightning/lnd-rest.ts';
+import type { Config } from '../config/table.ts';
+import { StartRefused } from '../process/start-refused.ts';
+import { sandboxEndpoint } from '../sandbox/sandbox-paths.ts';
+
+/** The sandbox's address is read again after this time: another run of it may have another port. */
+const REREAD_MS = 1_000;
+
+/** Null where none is configured. Nothing is opened: whoever asks connects. */
+export function lightningOf(config: Config): LightningPort | null {
+  const { network, dataFolder } = config;
+  const target = network === 'sandbox' ? sandboxTarget(dataFolder) : configuredTarget(config);
+  return target === null ? null : createLnd(target, { chain: chainNetwork(network) });
+}
+
+function sandboxTarget(dataFolder: string): () => Promise<LndTarget> {
+  let read: { readonly atMs: number; readonly target: Promise<LndTarget> } | null = null;
+  return () => {
+    const nowMs = performance.now();
+    if (read === null || nowMs - read.atMs > REREAD_MS)
+      read = { atMs: nowMs, target: sandboxEndpoint(dataFolder, 0).then(({ lightning }) => lightning) };
+    return read.target;
+  };
+}
+
+/** @throws StartRefused for files that cannot be read */
+export function configuredTarget({ lndUrl, lndCert, lndMacaroon }: Config): (() => Promise<LndTarget>) | null {
+  if (lndUrl === null || lndMacaroon === null) return null;
+  const target = {
+    url: lndUrl,
+    certificate: lndCert === null ? null : certificateOf(lndCert),
+    macaroon: macaroonOf(lndMacaroon),
+  };
+  return () => Promise.resolve(target);
+}
+
+function certificateOf(given: string): string {
+  const text = given.includes('-----BEGIN') ? given.replaceAll('\\n', '\n') : readOf('BURSAR_LND_CERT', given).toString('utf8');
+  if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
+  throw new StartRefused(`BURSAR_LND_CERT: there is no certificate (PEM) in ${given}`);
+}
+
+/** Hex, or the path of the file that LND wrote. */
+function macaroonOf(given: string): string {
+  return /^(?:[0-9a-fA-F]{2})+$/.test(given) ? given : readOf('BURSAR_LND_MACAROON', given).toString('hex');
+}
+
+function readOf(name: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new StartRefused(`${name}: the file that it names cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}

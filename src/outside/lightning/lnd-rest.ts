@@ -1,0 +1,213 @@
+// LND's REST interface, as bytes on the wire: TLS with a pinned certificate, the macaroon, deadlines, answers that stream. What an answer
+// means is lnd.ts's business.
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import { NodeTrouble, plainText, type TroubleState } from '../utxo/node/trouble.ts';
+
+// not by an import: see http/server.ts
+const http = process.getBuiltinModule('node:http');
+const https = process.getBuiltinModule('node:https');
+
+/** Where a node is, and how it is spoken to. */
+export type LndTarget = {
+  readonly url: string;
+  /** The node's certificate, or the one that signed it, as PEM; null = the system's authorities decide. */
+  readonly certificate: string | null;
+  /** Hex. */
+  readonly macaroon: string;
+};
+
+/** The node works but refuses this one call. */
+export class LndRefusal extends Error {
+  readonly httpStatus: number;
+  /** gRPC's status code; 5 = there is none. */
+  readonly code: number;
+  constructor(path: string, httpStatus: number, code: number, message: string) {
+    super(`${path}: ${plainText(message, 300)}`);
+    this.name = 'LndRefusal';
+    this.httpStatus = httpStatus;
+    this.code = code;
+  }
+}
+
+const MOST_BYTES = 32 * 1024 * 1024;
+/** A stream's line is one invoice. */
+const MOST_LINE = 1024 * 1024;
+const CONNECTIONS = 32;
+
+/** Texts of LND that say something of the node as a whole, not of the call. */
+const STATES: readonly (readonly [pattern: RegExp, state: TroubleState])[] = [
+  [/wallet not created|wallet locked|process of starting up|waiting to start/, 'warming_up'],
+  [/macaroon|encoding\/hex|verification failed|permission denied|not satisfied/, 'unauthorized'],
+];
+
+/** What an error of the connection says. */
+function troubleOf(url: string, error: unknown): NodeTrouble {
+  if (error instanceof NodeTrouble) return error;
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  const isCertificate = /^(?:CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|ERR_TLS_CERT|ERR_OSSL|ERR_SSL)/.test(code);
+  const state: TroubleState = isCertificate ? 'unauthorized' : 'down';
+  const hint = isCertificate ? ' (is BURSAR_LND_CERT the certificate of this node?)' : '';
+  return new NodeTrouble(state, `LND at ${new URL(url).host}: ${message === '' ? code : message}${hint}`, { cause: error });
+}
+
+/** @param target asked for each connection: in the sandbox the address is known only when it runs */
+export function createLndRest(target: () => Promise<LndTarget>) {
+  const agents = {
+    http: new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS }),
+    https: new https.Agent({ keepAlive: true, maxSockets: CONNECTIONS }),
+  };
+
+  type Sent = { readonly url: string; readonly response: IncomingMessage };
+
+  /** Resolves when the headers are there, which a stream sends only with its first line. */
+  async function send(verb: string, path: string, body: unknown, signal: AbortSignal, isStream: boolean): Promise<Sent> {
+    const { url, certificate, macaroon } = await target();
+    const text = body === undefined ? null : JSON.stringify(body);
+    const place = new URL(path, url);
+    const isPlain = place.protocol === 'http:';
+    const options: RequestOptions = {
+      method: verb,
+      signal,
+      agent: isStream ? false : isPlain ? agents.http : agents.https,
+      headers: {
+        'Grpc-Metadata-macaroon': macaroon,
+        ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      },
+    };
+    const pinned =
+      certificate === null
+        ? {}
+        : {
+            ca: certificate,
+            checkServerIdentity: (host: string, peer: PeerCertificate) => identityProblem(certificate, host, peer),
+          };
+    try {
+      return await new Promise<Sent>((resolve, reject) => {
+        const request = isPlain ? http.request(place, options) : https.request(place, { ...options, ...pinned });
+        request.on('error', reject);
+        request.once('response', (response) => resolve({ url, response }));
+        request.end(text ?? undefined);
+      });
+    } catch (error) {
+      throw troubleOf(url, error);
+    }
+  }
+
+  return {
+    /**
+     * One call and its answer.
+     * @param options.deadlineMs after which the node counts as down; what it did is then unknown
+     * @throws NodeTrouble, LndRefusal
+     */
+    async call(
+      verb: 'GET' | 'POST',
+      path: string,
+      options: { readonly deadlineMs: number; readonly body?: unknown },
+    ): Promise<Answer> {
+      const ending = new AbortController();
+      const timer = setTimeout(() => ending.abort(), options.deadlineMs);
+      let url = '';
+      try {
+        const { url: asked, response } = await send(verb, path, options.body, ending.signal, false);
+        url = asked;
+        const text = await textOf(response);
+        return answerOf(url, path, response.statusCode ?? 0, text);
+      } catch (error) {
+        if (ending.signal.aborted)
+          throw new NodeTrouble('down', `LND did not answer ${pathOnly(path)} within ${options.deadlineMs} ms`);
+        if (error instanceof LndRefusal) throw error;
+        throw url === '' ? error : troubleOf(url, error);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+
+    /**
+     * Reads an answer that never ends, line by line, until it breaks or the signal ends it.
+     * @throws NodeTrouble, LndRefusal
+     */
+    async *lines(path: string, signal: AbortSignal): AsyncGenerator<Answer> {
+      const { url, response } = await send('GET', path, undefined, signal, true);
+      try {
+        let rest = '';
+        response.setEncoding('utf8');
+        for await (const chunk of response) {
+          const parts = `${rest}${chunk as string}`.split('\n');
+          rest = parts.pop() ?? '';
+          if (rest.length > MOST_LINE)
+            throw new NodeTrouble('bad_answer', `LND at ${new URL(url).host}: a line of ${pathOnly(path)} does not end`);
+          for (const line of parts) {
+            if (line.trim() !== '') yield streamed(url, path, response.statusCode ?? 0, line);
+          }
+        }
+        if (rest.trim() !== '') yield streamed(url, path, response.statusCode ?? 0, rest);
+      } catch (error) {
+        if (error instanceof LndRefusal) throw error;
+        throw troubleOf(url, error);
+      } finally {
+        response.destroy();
+      }
+    },
+
+    close(): void {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  };
+}
+
+export type Answer = Readonly<Record<string, unknown>>;
+
+const pathOnly = (path: string): string => path.split('?')[0] ?? path;
+
+/**
+ * A node's own certificate is pinned: it needs no name of its own. One that an authority signed must have the host's.
+ * @returns why it is not accepted
+ */
+function identityProblem(pem: string, host: string, peer: PeerCertificate): Error | undefined {
+  const own = peer.raw.toString('base64');
+  const isPinned = pem.split('-----BEGIN CERTIFICATE-----').some((one) => one.replace(/-----END[\s\S]*$|\s/g, '') === own);
+  return isPinned ? undefined : checkServerIdentity(host, peer);
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of response) {
+    size += (part as Buffer).length;
+    if (size > MOST_BYTES) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
+    parts.push(part as Buffer);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+function parsed(url: string, path: string, status: number, text: string): Answer {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as Answer;
+  } catch {}
+  throw new NodeTrouble(
+    'bad_answer',
+    `LND at ${new URL(url).host} answered ${pathOnly(path)} with HTTP ${status}: ${text.slice(0, 200)}`,
+  );
+}
+
+function answerOf(url: string, path: string, status: number, text: string): Answer {
+  const answer = parsed(url, path, status, text);
+  if (status === 200) return answer;
+  throw refusalOf(url, path, status, answer);
+}
+
+function streamed(url: string, path: string, status: number, line: string): Answer {
+  const { result, error } = parsed(url, path, status, line);
+  if (typeof result === 'object' && result !== null) return result as Answer;
+  throw refusalOf(url, path, status, (error ?? {}) as Answer);
+}
+
+function refusalOf(url: string, path: string, status: number, answer: Answer): Error {
+  const message = typeof answer.message === 'string' ? answer.message : JSON.stringify(answer).slice(0, 200);
+  const state = STATES.find(([pattern]) => pattern.test(message))?.[1];
+  if (state !== undefined) return new NodeTrouble(state, `LND at ${new URL(url).host}: ${message} (${pathOnly(path)})`);
+  return new LndRefusal(pathOnly(path), status, typeof answer.code === 'number' ? answer.code : 0, message);
+}

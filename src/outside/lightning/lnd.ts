@@ -1,0 +1,191 @@
+// The Lightning port on LND (REST, 0.18 and newer): what LND's answers mean. Its refusals are HTTP 500 with a text, nearly all of them, so the
+// texts decide; numbers of 64 bits are text.
+import { createHash } from 'node:crypto';
+import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
+import { NodeTrouble } from '../utxo/node/trouble.ts';
+import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
+
+/** LND asks bitcoind for this one, and hangs when that is away. */
+const CONDITION_MS = 5_000;
+const CALL_MS = 10_000;
+const PAGE = 500;
+
+const STATES: Readonly<Record<string, InvoiceState>> = {
+  OPEN: 'open',
+  ACCEPTED: 'accepted',
+  SETTLED: 'settled',
+  CANCELED: 'cancelled',
+};
+
+/** The methods that receiving needs, as a macaroon's `uri` permissions name them. */
+export const RECEIVING: readonly string[] = [
+  '/lnrpc.Lightning/GetInfo',
+  '/lnrpc.Lightning/AddInvoice',
+  '/lnrpc.Lightning/LookupInvoice',
+  '/lnrpc.Lightning/ListInvoices',
+  '/lnrpc.Lightning/SubscribeInvoices',
+  '/lnrpc.Lightning/ListChannels',
+  '/invoicesrpc.Invoices/CancelInvoice',
+];
+
+const bad = (what: string): NodeTrouble => new NodeTrouble('bad_answer', `LND: ${what}`);
+
+function whole(answer: Answer, name: string): bigint {
+  const value = answer[name] ?? '0';
+  if ((typeof value === 'string' || typeof value === 'number') && /^-?\d{1,19}$/.test(String(value))) return BigInt(value);
+  throw bad(`${name} is ${JSON.stringify(value)?.slice(0, 50)}, no whole number`);
+}
+function text(answer: Answer, name: string): string {
+  const value = answer[name];
+  if (typeof value === 'string') return value;
+  throw bad(`there is no ${name} in an answer`);
+}
+function objects(answer: Answer, name: string): readonly Answer[] {
+  const list = answer[name] ?? [];
+  if (Array.isArray(list) && list.every((one) => typeof one === 'object' && one !== null)) return list as Answer[];
+  throw bad(`${name} is no list`);
+}
+
+function invoiceFacts(answer: Answer): InvoiceFacts {
+  const state = STATES[text(answer, 'state')];
+  if (state === undefined) throw bad(`an invoice is ${text(answer, 'state')}`);
+  const paymentHash = Buffer.from(text(answer, 'r_hash'), 'base64').toString('hex');
+  if (paymentHash.length !== 64) throw bad('an invoice without a payment hash');
+  const isSettled = state === 'settled';
+  return {
+    paymentHash,
+    state,
+    paidMsat: isSettled ? whole(answer, 'amt_paid_msat') : 0n,
+    settledAtMs: isSettled ? Number(whole(answer, 'settle_date')) * 1000 : null,
+    settleIndex: whole(answer, 'settle_index'),
+    addIndex: whole(answer, 'add_index'),
+    paymentRequest: text(answer, 'payment_request'),
+  };
+}
+
+/** What the other side of an active channel can send us: what it has, less what it must keep and, where it pays them, the fees. */
+function receivableOf(channel: Answer): bigint {
+  const constraints = (channel.remote_constraints ?? {}) as Answer;
+  const reserve = whole(constraints, 'chan_reserve_sat');
+  const fee = channel.initiator === true ? 0n : 2n * whole(channel, 'commit_fee');
+  const rest = whole(channel, 'remote_balance') - reserve - fee;
+  return rest > 0n ? rest * 1000n : 0n;
+}
+
+const isNone = (error: unknown): boolean =>
+  error instanceof LndRefusal && (error.code === 5 || error.message.includes('unable to locate invoice'));
+const says = (error: unknown, words: string): boolean => error instanceof LndRefusal && error.message.includes(words);
+
+/** @param options.chain the network that the node must be on */
+export function createLnd(
+  target: () => Promise<LndTarget>,
+  options: { readonly chain: 'mainnet' | 'testnet' | 'regtest' },
+): LightningPort {
+  const rest = createLndRest(target);
+  const call = (verb: 'GET' | 'POST', path: string, body?: unknown): Promise<Answer> =>
+    rest.call(verb, path, { deadlineMs: CALL_MS, ...(body === undefined ? {} : { body }) });
+
+  async function readCondition(): Promise<LightningCondition> {
+    const { state } = await rest.call('GET', '/v1/state', { deadlineMs: CONDITION_MS });
+    if (state !== 'SERVER_ACTIVE' && state !== 'RPC_ACTIVE')
+      return { state: 'warming_up', reason: state === 'LOCKED' ? 'its wallet is locked' : `it says ${String(state)}` };
+    const info = await rest.call('GET', '/v1/getinfo', { deadlineMs: CONDITION_MS });
+    const network = objects(info, 'chains')[0]?.network;
+    if (network !== options.chain)
+      return { state: 'wrong_network', reason: `it is on ${String(network)}, but BURSAR_NETWORK wants ${options.chain}` };
+    if (info.synced_to_chain !== true) return { state: 'syncing', reason: 'it has not read its chain to the end' };
+    return {
+      state: 'ready',
+      height: Number(whole(info, 'block_height')),
+      identity: text(info, 'identity_pubkey'),
+      version: text(info, 'version'),
+    };
+  }
+
+  let receivable: Promise<bigint> | null = null;
+  async function readReceivable(): Promise<bigint> {
+    const channels = objects(await call('GET', '/v1/channels?active_only=true'), 'channels');
+    return channels.reduce((total, channel) => total + receivableOf(channel), 0n);
+  }
+
+  async function invoice(paymentHash: string): Promise<InvoiceFacts | null> {
+    try {
+      return invoiceFacts(await call('GET', `/v1/invoice/${paymentHash}`));
+    } catch (error) {
+      if (isNone(error)) return null;
+      throw error;
+    }
+  }
+
+  return {
+    async condition() {
+      try {
+        return await readCondition();
+      } catch (error) {
+        if (error instanceof NodeTrouble) return { state: error.state, reason: error.message };
+        if (error instanceof LndRefusal) return { state: 'bad_answer', reason: error.message };
+        throw error;
+      }
+    },
+    receivableMsat() {
+      // callers at the same time share one answer
+      receivable ??= readReceivable().finally(() => {
+        receivable = null;
+      });
+      return receivable;
+    },
+    async addInvoice({ preimage, amountMsat, expirySeconds, description }) {
+      const paymentHash = createHash('sha256').update(preimage).digest('hex');
+      try {
+        const made = await call('POST', '/v1/invoices', {
+          r_preimage: Buffer.from(preimage).toString('base64'),
+          value_msat: String(amountMsat),
+          expiry: String(expirySeconds),
+          memo: description,
+          // route hints, where no channel is announced; otherwise it changes nothing
+          private: true,
+        });
+        if (Buffer.from(text(made, 'r_hash'), 'base64').toString('hex') !== paymentHash)
+          throw bad('an invoice has another payment hash than that of its preimage');
+        return text(made, 'payment_request');
+      } catch (error) {
+        // this very call was made before, and its answer was lost
+        const found = says(error, 'already exists') ? await invoice(paymentHash) : null;
+        if (found === null) throw error;
+        return found.paymentRequest;
+      }
+    },
+    invoice,
+    async cancelInvoice(paymentHash) {
+      try {
+        await call('POST', '/v2/invoices/cancel', { payment_hash: Buffer.from(paymentHash, 'hex').toString('base64') });
+        return 'cancelled';
+      } catch (error) {
+        if (says(error, 'already settled')) return 'settled';
+        if (says(error, 'already canceled')) return 'cancelled';
+        if (isNone(error)) return 'unknown';
+        throw error;
+      }
+    },
+    async invoices(afterIndex, { openOnly }) {
+      const query = `index_offset=${afterIndex}&num_max_invoices=${PAGE}${openOnly ? '&pending_only=true' : ''}`;
+      return objects(await call('GET', `/v1/invoices?${query}`), 'invoices').map(invoiceFacts);
+    },
+    subscribe(afterIndex, { onSettled, onEnd }) {
+      const ending = new AbortController();
+      const follow = async (): Promise<void> => {
+        // no add_index: invoices that are made are told too, and left out below
+        for await (const line of rest.lines(`/v1/invoices/subscribe?settle_index=${afterIndex}`, ending.signal)) {
+          const facts = invoiceFacts(line);
+          if (facts.state === 'settled') onSettled(facts);
+        }
+      };
+      follow().then(
+        () => onEnd('LND ended the stream of settlements'),
+        (error: Error) => onEnd(error.message),
+      );
+      return { close: () => ending.abort() };
+    },
+    close: () => rest.close(),
+  };
+}

@@ -1,0 +1,156 @@
+// Serves a simulated Lightning node as LND's REST interface: over TLS with a certificate of its own, calls permitted by macaroons, the stream of
+// settlements, and the faults that /sandbox/node sets.
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server } from 'node:https';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeWhole } from '../rates.ts';
+import { selfSignedCertificate } from './certificate.ts';
+import type { Invoice, LightningNode } from './lightning-node.ts';
+import { invoiceAnswer, LndRefused, METHODS, SUBSCRIBE } from './lnd-methods.ts';
+import { bakeMacaroon, macaroonProblem } from './macaroons.ts';
+
+// not by an import: see sandbox.ts
+const { createServer } = process.getBuiltinModule('node:https');
+
+const HANG_MS = 60_000;
+const MOST_BYTES = 64 * 1024;
+
+type Credentials = {
+  readonly key: string;
+  readonly certificate: string;
+  readonly rootKey: string;
+  /** Permits what receiving needs, and nothing else. */
+  readonly macaroon: string;
+};
+
+export type ServedLightning = {
+  readonly server: Server;
+  readonly certificate: string;
+  readonly macaroon: string;
+  close(): void;
+};
+
+/** The same certificate and macaroon at every start. */
+function credentialsOf(folder: string): Credentials {
+  const path = join(folder, 'lightning.json');
+  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as Credentials;
+  const rootKey = randomBytes(32);
+  const receiving = [...METHODS.flatMap(({ permission }) => permission ?? []), SUBSCRIBE.permission];
+  const made = { ...selfSignedCertificate(), rootKey: rootKey.toString('hex'), macaroon: bakeMacaroon(rootKey, receiving) };
+  writeWhole(path, `${JSON.stringify(made)}\n`);
+  return made;
+}
+
+/**
+ * @param options.log receives an internal error; the connection is closed then
+ * @returns the server, which does not listen yet
+ */
+export function serveLightning(
+  node: LightningNode,
+  options: { readonly folder: string; readonly now: () => number; readonly log: (line: string, error: Error) => void },
+): ServedLightning {
+  const credentials = credentialsOf(options.folder);
+  const rootKey = Buffer.from(credentials.rootKey, 'hex');
+  const streams = new Set<ServerResponse>();
+  const server = createServer(
+    { key: credentials.key, cert: credentials.certificate, keepAliveTimeout: 60_000 },
+    (request, response) => {
+      route(request, response).catch((error: Error) => {
+        if (!request.socket.destroyed) options.log(`${request.url ?? ''} failed`, error);
+        request.socket.destroy();
+      });
+    },
+  );
+  node.onTrouble(() => {
+    if (node.trouble().down) for (const stream of streams) stream.socket?.destroy();
+  });
+
+  async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (node.trouble().down) return void request.socket.destroy();
+    const url = new URL(request.url ?? '/', 'https://sandbox');
+    const body = await bodyOf(request);
+    const permission = url.pathname === SUBSCRIBE.path ? SUBSCRIBE.permission : undefined;
+    const method = METHODS.find(({ verb, path }) => verb === request.method && path.test(url.pathname));
+    const header = request.headers['grpc-metadata-macaroon'];
+    const needed = permission ?? method?.permission ?? null;
+    const problem =
+      needed === null ? null : macaroonProblem(rootKey, header === undefined ? undefined : String(header), needed, options.now());
+    if (problem !== null) return refuse(response, new LndRefused(problem), permission !== undefined);
+    if (permission !== undefined) return stream(url, response);
+    if (method === undefined) return refuse(response, new LndRefused('Not Found', 404, 5), false);
+    const { fault } = node.trouble();
+    const asked = {
+      node,
+      nowMs: options.now(),
+      parts: method.path.exec(url.pathname)?.slice(1) ?? [],
+      query: url.searchParams,
+      body,
+    };
+    const said = answered(() => method.answer(asked));
+    const concerned = fault === 'hang' || (fault === 'lose_answers' && method.changes);
+    if (concerned) countDown(node);
+    if (fault === 'lose_answers' && concerned) return void request.socket.destroy();
+    if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
+    if (response.destroyed) return;
+    if (said instanceof LndRefused) refuse(response, said, false);
+    else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(said));
+  }
+
+  /** LND sends no headers before the first line; with settle_index 0 it begins now, otherwise with what came after that index. */
+  function stream(url: URL, response: ServerResponse): void {
+    const after = Number(url.searchParams.get('settle_index') ?? 0);
+    const say = (invoice: Invoice): void => {
+      if (!response.headersSent) response.writeHead(200, { 'Content-Type': 'application/json' });
+      response.write(`${JSON.stringify({ result: invoiceAnswer(invoice) })}\n`);
+    };
+    const missed = node.all().filter(({ settleIndex }) => after > 0 && settleIndex > after);
+    for (const invoice of missed.toSorted((a, b) => a.settleIndex - b.settleIndex)) say(invoice);
+    const end = node.onSettled((invoice) => {
+      if (after === 0 || invoice.settleIndex > after) say(invoice);
+    });
+    streams.add(response);
+    response.once('close', () => {
+      end();
+      streams.delete(response);
+    });
+  }
+
+  return { server, certificate: credentials.certificate, macaroon: credentials.macaroon, close: () => node.close() };
+}
+
+function answered(answer: () => unknown): unknown {
+  try {
+    return answer();
+  } catch (error) {
+    if (error instanceof LndRefused) return error;
+    throw error;
+  }
+}
+
+function refuse(response: ServerResponse, { httpStatus, code, message }: LndRefused, isStream: boolean): void {
+  const shown = { code, message, details: [] };
+  response.writeHead(httpStatus, { 'Content-Type': 'application/json' }).end(JSON.stringify(isStream ? { error: shown } : shown));
+}
+
+/** Counts one of the calls that a fault lasts for. */
+function countDown(node: LightningNode): void {
+  const trouble = node.trouble();
+  if (trouble.left === null) return;
+  const left = trouble.left - 1;
+  node.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request) {
+    size += (part as Buffer).length;
+    if (size <= MOST_BYTES) parts.push(part as Buffer);
+  }
+  if (size === 0 || size > MOST_BYTES) return {};
+  const parsed: unknown = JSON.parse(Buffer.concat(parts).toString('utf8'));
+  return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
+}

@@ -1,0 +1,130 @@
+// The jobs about our Lightning node: its watcher, the last look-up of rule 8, and the comparison of its own list of invoices with the books.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { InvoiceFacts, LightningPort } from '../../core/lightning/port.ts';
+import { roundingEntry } from '../../core/lightning/postings.ts';
+import type { Context } from '../../flow/context.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import {
+  addLightningReceipts,
+  ourInvoices,
+  readCompared,
+  setCompared,
+  unbookedFractions,
+} from '../../store/lightning/comparison.ts';
+import { recordSettled, wantedInvoices } from '../../store/lightning/settlements.ts';
+import { finishLookup } from '../../store/transactions/due.ts';
+import { Alarm, createAlarm, type Report } from '../alarm.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import type { Job } from '../loop.ts';
+import { LIGHTNING_REST_MS, type LightningWatcher } from './watcher.ts';
+
+export type Lightning = { readonly port: LightningPort; readonly watcher: LightningWatcher };
+
+const LOOKED_UP_AT_ONCE = 100;
+const PAGES_AT_ONCE = 20;
+
+/** @param scheduled makes a job that runs each minute of the service's clock, once for all workers */
+export function lightningJobs(
+  ctx: Context,
+  lightning: Lightning,
+  report: Report,
+  scheduled: (name: string, work: () => Promise<boolean>) => Job,
+): readonly Job[] {
+  return [
+    watchJob(lightning, report),
+    lookUpJob(ctx, lightning, report),
+    scheduled(`reconcile ${LIGHTNING.code}`, () => compareInvoices(ctx, lightning)),
+  ];
+}
+
+function watchJob({ watcher }: Lightning, report: Report): Job {
+  const name = `chain ${LIGHTNING.code}`;
+  const alarm = createAlarm(name, report);
+  return {
+    name,
+    everyMs: LIGHTNING_REST_MS,
+    urgent: true,
+    run: async (hurried = false) => {
+      const { state, reason, alarms, more } = await watcher.pass({ quiet: !hurried });
+      alarm(reason === null ? '' : `the node is ${state}: ${reason}`);
+      for (const one of alarms) report(name, new Alarm(one));
+      return more;
+    },
+  };
+}
+
+/** Rule 8: asks the node once more for the invoice of each transaction that wants it. */
+export function lookUpJob(ctx: Context, { port }: Lightning, report: Report): Job {
+  const name = `look-up ${LIGHTNING.code}`;
+  const alarm = createAlarm(name, report);
+  return {
+    name,
+    everyMs: null,
+    urgent: true,
+    run: async (_hurried, wake = () => undefined) => {
+      const beganMs = ctx.ports.clock.now();
+      const wanted = await wantedInvoices(ctx.db, LOOKED_UP_AT_ONCE);
+      if (wanted.length === 0) return false;
+      try {
+        const found = await Promise.all(wanted.map(({ paymentHash }) => port.invoice(paymentHash)));
+        const settled = found.filter((one): one is InvoiceFacts => one?.state === 'settled');
+        await recordSettled(ctx.db, null, settled, beganMs);
+      } catch (error) {
+        const trouble = troubleOf(error);
+        if (trouble === null) throw error;
+        alarm(trouble.reason);
+        return false;
+      }
+      alarm('');
+      await finishLookup(
+        ctx.db,
+        wanted.map(({ transactionId }) => transactionId),
+        beganMs,
+      );
+      wake('judge');
+      return wanted.length === LOOKED_UP_AT_ONCE;
+    },
+  };
+}
+
+/**
+ * Compares the node's own list of invoices with what was recorded, from the first one that may still change: a payment that nobody has told
+ * us of is recorded now, and what the node lists as settled is kept for the audit. Books the fractions of satoshis that payers gave too much.
+ * @returns whether there is more to read at once
+ */
+export async function compareInvoices(ctx: Context, { port }: Lightning): Promise<boolean> {
+  const nowMs = ctx.ports.clock.now();
+  const condition = await port.condition();
+  if (condition.state !== 'ready') return false;
+  let at = await readCompared(ctx.db, condition.identity);
+  let isFinal = true;
+  let from = at;
+  for (let pages = 0; pages < PAGES_AT_ONCE; pages++) {
+    const page = await port.invoices(from, { openOnly: false });
+    const ours = await ourInvoices(
+      ctx.db,
+      page.map(({ paymentHash }) => paymentHash),
+    );
+    const settled = page.filter(({ paymentHash, state }) => state === 'settled' && ours.has(paymentHash));
+    await recordSettled(ctx.db, null, settled, nowMs);
+    await addLightningReceipts(ctx.db, settled);
+    for (const { paymentHash, state, addIndex } of page) {
+      // others' invoices may stay open for a year, and are none of our business
+      isFinal &&= !ours.has(paymentHash) || state === 'settled' || state === 'cancelled';
+      if (isFinal) at = addIndex;
+      from = addIndex;
+    }
+    if (page.length > 0) continue;
+    await setCompared(ctx.db, condition.identity, at, nowMs);
+    await bookFractions(ctx);
+    return false;
+  }
+  await setCompared(ctx.db, condition.identity, at, nowMs);
+  return isFinal;
+}
+
+async function bookFractions(ctx: Context): Promise<void> {
+  const { all, unbooked } = await unbookedFractions(ctx.db);
+  if (unbooked <= 0n) return;
+  await postEntries(ctx.db, [{ entry: roundingEntry(all, unbooked), transactionId: null, atMs: ctx.ports.clock.now() }]);
+}

@@ -1,0 +1,278 @@
+// Payments over Lightning from the invoice to the balance, with every way in which the node, our processes and the payer can be late.
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LightningPort } from '../../src/core/lightning/port.ts';
+import { Refusal } from '../../src/core/refusal.ts';
+import { prepareInvoice } from '../../src/flow/lightning/invoices.ts';
+import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
+import { checkTransaction } from '../../src/flow/transactions/reads.ts';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
+import { type LightningService, openLightningService } from '../support/lightning-service.ts';
+import { eventually } from '../support/service.ts';
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+let nowMs: number;
+let engine: SimulatedEngine;
+let port: LightningPort;
+let service: LightningService;
+
+beforeEach(async () => {
+  nowMs = Date.UTC(2026, 5, 1);
+  const clock = { now: () => nowMs };
+  engine = await simulatedEngine(clock.now);
+  port = createLnd(async () => engine.target(), { chain: 'regtest' });
+  service = await openLightningService(port, clock);
+  await service.work();
+});
+afterEach(async () => {
+  await service.drop();
+  port.close();
+  await engine.close();
+});
+
+const pass = async (ms: number): Promise<void> => {
+  nowMs += ms;
+  await service.rate('100000.00');
+};
+/** The payer's wallet pays this much more than was asked for. */
+const pay = async (transactionId: string, more = 0n) => {
+  const hash = await service.hashOf(transactionId);
+  const { valueMsat } = engine.node().find(hash)!;
+  return engine.node().pay(hash, valueMsat + more, 1);
+};
+const refusal = async (work: Promise<unknown>): Promise<Refusal> => {
+  const error = await work.then(
+    () => null,
+    (caught) => caught,
+  );
+  expect(error).toBeInstanceOf(Refusal);
+  return error;
+};
+const PAID = ['started', 'pending', 'confirmed', 'succeeded'];
+
+describe('a payment', () => {
+  test('is credited once, as soon as the node announces it, and everything agrees', async () => {
+    const made = await service.create();
+    expect(made).toMatchObject({ amountDue: 50_000n, status: 'started' });
+    expect(made.uri).toBe(`LIGHTNING:${made.address.toUpperCase()}`);
+    await pay(made.transactionId);
+    await eventually('the announcement', async () => (await service.admin.query('select 1 from due_marks')).rowCount);
+    await service.judge();
+    expect(await service.path(made.transactionId)).toEqual(PAID);
+    const shown = await checkTransaction(service.ctx, { merchantId: service.merchantId, transactionId: made.transactionId });
+    expect(shown).toMatchObject({ receivedMinor: 50_000n, confirmations: 1, amountDue: 50_000n });
+    expect(await service.available()).toBe(50_000n);
+    expect(await service.balance('asset:ln:BTC')).toBe(50_000n);
+    await service.compare();
+    await pass(30 * MINUTE);
+    await service.work();
+    await service.compare();
+    expect(await service.findings()).toEqual([]);
+    expect(await service.available()).toBe(50_000n);
+  });
+
+  test('is found after a restart of the worker, however it was missed', async () => {
+    const [first, second] = [await service.create(), await service.create()];
+    await pay(first.transactionId);
+    await service.work();
+    await service.stopWorker();
+    await pay(second.transactionId);
+    await service.restartWorker();
+    await service.work();
+    expect(await service.path(second.transactionId)).toEqual(PAID);
+  });
+
+  test('that the node never announced is found when its window ends, and is on time', async () => {
+    await service.stopWorker();
+    const made = await service.create();
+    await pay(made.transactionId);
+    await pass(40 * MINUTE);
+    await service.restartWorker();
+    await service.work();
+    expect(await service.path(made.transactionId)).toEqual(PAID);
+  });
+
+  test('above what was asked for: the price is credited, the rest can be refunded or accepted', async () => {
+    const made = await service.create();
+    await pay(made.transactionId, 60_000_000n);
+    await service.work();
+    expect(await service.available()).toBe(50_000n);
+    expect(await service.balance(`suspense:${made.transactionId}:BTC`)).toBe(60_000n);
+    const decision = {
+      merchantId: service.merchantId,
+      transactionId: made.transactionId,
+      action: 'accept',
+      part: 'excess',
+    } as const;
+    await resolveTransaction(service.ctx, decision);
+    expect(await service.available()).toBe(110_000n);
+    expect(await service.findings()).toEqual([]);
+  });
+
+  test('fractions of a satoshi are ours, and booked once they are whole', async () => {
+    for (let n = 0; n < 3; n++) await pay((await service.create()).transactionId, 700n);
+    await service.work();
+    await service.compare();
+    await service.compare();
+    expect(await service.balance('income:rounding:BTC')).toBe(2n);
+    expect(await service.available()).toBe(150_000n);
+    expect(await service.findings()).toEqual([]);
+  });
+
+  test('100 at the same time are credited once each', async () => {
+    const made: { readonly transactionId: string }[] = [];
+    while (made.length < 100) made.push(...(await Promise.all(Array.from({ length: 20 }, () => service.create(1_00n)))));
+    await Promise.all(made.map(({ transactionId }) => pay(transactionId)));
+    await service.work();
+    await eventually('the last announcement', async () => {
+      await service.work();
+      return (await service.available()) === 100_000n;
+    });
+    expect(await service.findings()).toEqual([]);
+  });
+});
+
+describe('the end of the window', () => {
+  test('cancels the invoice at the node first; then nobody can pay it, and the transaction times out', async () => {
+    const made = await service.create();
+    await pass(15 * MINUTE);
+    await service.work();
+    expect(await service.path(made.transactionId)).toEqual(['started', 'timedout']);
+    expect((await port.invoice(await service.hashOf(made.transactionId)))?.state).toBe('cancelled');
+    expect(await pay(made.transactionId)).toMatchObject({ paid: false });
+    await pass(DAY);
+    await service.work();
+    expect(await service.path(made.transactionId)).toEqual(['started', 'timedout', 'timedout_checked']);
+    expect(await service.findings()).toEqual([]);
+  });
+
+  test('paid in its last moment: the word of the node decides', async () => {
+    const made = await service.create();
+    await pass(15 * MINUTE - 1);
+    engine.node().setTrouble({ down: true, fault: null, left: null });
+    await pay(made.transactionId);
+    await pass(MINUTE);
+    await service.work();
+    expect(await service.path(made.transactionId)).toEqual(['started']);
+    engine.node().setTrouble({ down: false, fault: null, left: null });
+    await service.work();
+    expect(await service.path(made.transactionId)).toEqual(PAID);
+  });
+
+  test('nothing times out while the node cannot be asked', async () => {
+    const made = await service.create();
+    engine.node().setTrouble({ down: true, fault: null, left: null });
+    await pass(60 * MINUTE);
+    expect(await service.work()).toMatchObject({ state: 'down' });
+    expect(await service.path(made.transactionId)).toEqual(['started']);
+    expect((await refusal(service.create())).code).toBe('lightning_unavailable');
+    engine.node().setTrouble({ down: false, fault: null, left: null });
+    await service.work();
+    expect(await service.path(made.transactionId)).toEqual(['started', 'timedout']);
+  });
+});
+
+describe('a cancel', () => {
+  const cancel = (transactionId: string) => cancelTransaction(service.ctx, { merchantId: service.merchantId, transactionId });
+
+  test('cancels the invoice at the node', async () => {
+    const made = await service.create();
+    await cancel(made.transactionId);
+    expect(await pay(made.transactionId)).toMatchObject({ paid: false });
+    expect(await cancel(made.transactionId)).toMatchObject({ status: 'cancelled' });
+    expect(await service.path(made.transactionId)).toEqual(['started', 'cancelled']);
+  });
+
+  test('of an invoice that was just paid is refused, and the payment is credited', async () => {
+    const made = await service.create();
+    await service.stopWorker();
+    await pay(made.transactionId);
+    expect((await refusal(cancel(made.transactionId))).code).toBe('transaction_not_cancellable');
+    await service.judge();
+    expect(await service.path(made.transactionId)).toEqual(PAID);
+  });
+
+  test('while the node does not answer changes nothing', async () => {
+    const made = await service.create();
+    engine.node().setTrouble({ down: false, fault: 'lose_answers', left: 1 });
+    expect((await refusal(cancel(made.transactionId))).code).toBe('lightning_unavailable');
+    expect(await service.path(made.transactionId)).toEqual(['started']);
+    await cancel(made.transactionId);
+    expect(await service.path(made.transactionId)).toEqual(['started', 'cancelled']);
+  });
+});
+
+describe('an invoice whose making was interrupted', () => {
+  const call = { key: 'order-1042', bodyHash: Buffer.from('a body') };
+  const prepare = (body = call) =>
+    prepareInvoice(service.ctx, { merchantId: service.merchantId, usdMinor: 50_00n, label: null, call: body });
+
+  test('is the same one for the same call again, also when the answer of the node was lost', async () => {
+    engine.node().setTrouble({ down: false, fault: 'lose_answers', left: 1 });
+    expect((await refusal(prepare())).code).toBe('lightning_unavailable');
+    await service.rate('90000.00');
+    const again = await prepare();
+    expect(await prepare()).toEqual(again);
+    expect(again.reservation.amountDue).toBe(50_000n);
+    expect(engine.node().all()).toHaveLength(1);
+    const asked = { merchantId: service.merchantId, usdMinor: 50_00n, method: 'BTC-LN', label: null, email: null } as const;
+    const made = await createTransaction(service.ctx, asked, again);
+    expect(made).toMatchObject({ transactionId: again.reservation.transactionId, address: again.paymentRequest });
+    await expect(createTransaction(service.ctx, asked, again)).rejects.toThrow('took too long');
+  });
+
+  test('is another one for another body, and the first is cancelled', async () => {
+    const first = await prepare();
+    const second = await prepare({ ...call, bodyHash: randomBytes(32) });
+    expect(second.reservation.paymentHash).not.toBe(first.reservation.paymentHash);
+    expect((await port.invoice(first.reservation.paymentHash))?.state).toBe('cancelled');
+  });
+
+  test('is cancelled when nobody comes back for it, and is in no list', async () => {
+    const { reservation, paymentRequest } = await prepare();
+    await pass(3 * MINUTE);
+    await service.work();
+    expect((await port.invoice(reservation.paymentHash))?.state).toBe('cancelled');
+    const asked = { merchantId: service.merchantId, usdMinor: 50_00n, method: 'BTC-LN', label: null, email: null } as const;
+    const late = createTransaction(service.ctx, asked, { reservation, paymentRequest });
+    expect((await refusal(late)).code).toBe('lightning_unavailable');
+    expect((await service.admin.query('select 1 from transactions')).rowCount).toBe(0);
+    expect(await service.findings()).toEqual([]);
+  });
+});
+
+describe('a request', () => {
+  test('above what the channels can receive is refused with the limit', async () => {
+    await service.rate('50.00');
+    const refused = await refusal(service.create(500_000n));
+    expect(refused).toMatchObject({ code: 'amount_above_maximum', param: 'amount' });
+    expect(refused.message).toContain('50.00000000 BTC');
+  });
+
+  test('of less than a cent or more than 5,000 dollars is refused', async () => {
+    expect((await refusal(service.create(0n))).code).toBe('amount_below_minimum');
+    expect((await refusal(service.create(500_001n))).code).toBe('amount_above_maximum');
+    expect((await service.create(1n)).amountDue).toBe(10n);
+  });
+
+  test('finds no node where none was looked at yet', async () => {
+    await service.admin.query(`delete from node_conditions`);
+    await service.ctx.batches.quoteFacts();
+    expect((await refusal(service.create())).code).toBe('lightning_unavailable');
+  });
+});
+
+test('a node that was restored from an older state is noticed, and what is paid then is still credited', async () => {
+  const first = await service.create();
+  await pay(first.transactionId);
+  await service.work();
+  await service.admin.query('update lightning_nodes set settle_index = 40');
+  await service.restartWorker();
+  await service.work();
+  const second = await service.create();
+  await pay(second.transactionId);
+  await service.work();
+  expect(await service.path(second.transactionId)).toEqual(PAID);
+});
