@@ -122,15 +122,11 @@ test('a file that is named and not there, or cannot be read, ends the start', ()
 });
 
 test('what is set and has no effect is reported', () => {
-  write(
-    'BURSAR_VALKEY_URL=redis://localhost\nBURSAR_ETH_RPC_URL_FILE=eth\nBURSAR_LND_PAY_MACAROON=abc\nBURSAR_RATE_SOURCES=kraken,coinbase\n',
-  );
-  writeFileSync(join(folder, 'eth'), 'http://localhost:1');
+  write('BURSAR_VALKEY_URL=redis://localhost\nBURSAR_LND_PAY_MACAROON=abc\nBURSAR_RATE_SOURCES=kraken,coinbase\n');
   const { file: read, isRead, unused } = describeSettings(readConfig(environment), environment);
   expect({ read, isRead }).toEqual({ read: file, isRead: true });
   expect(unused).toEqual([
     'BURSAR_VALKEY_URL is set and not used: several servers share their rate limits through the database',
-    'BURSAR_ETH_RPC_URL is set and not used: Ethereum and USDT are not available in this version',
     'BURSAR_LND_PAY_MACAROON is set and not used: payouts over Lightning are not available in this version',
     'BURSAR_RATE_SOURCES is set and not used: the sandbox has exchanges of its own',
   ]);
