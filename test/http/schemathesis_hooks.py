@@ -80,7 +80,10 @@ def made_consistent(path, body, headers):
     if body.get("wait_seconds"):
         body["wait_seconds"] = 0
     if body.get("action") == "reimburse":
+        # the first and the third are in bitcoin, as the address is
+        body["transaction_id"] = TRANSACTIONS[roll % 2 * 2]
         body["destination"] = PAYOUTS["bitcoin"]["destination"]
+        body.pop("currency", None)
     elif "action" in body:
         body.pop("part", None)
     if path == "/request_payout" and body.get("method") in PAYOUTS:

@@ -14,7 +14,7 @@ const environment = { BURSAR_SANDBOX_BLOCK_SECONDS: '0' };
 const { folder, remove } = dataFolderFor();
 let service: Service;
 let base = '';
-const { ask, signIn, mine, earn, address, payout, request, sent, becomes, received, isGreen } = payoutClient({
+const { ask, signIn, mine, earn, address, payout, request, sent, becomes, received, arrival, isGreen } = payoutClient({
   base: () => base,
   folder,
 });
@@ -86,6 +86,8 @@ test('a database put back to before payouts were sent: what was signed, and the 
   await restarted(() => execFileSync('cp', ['-a', databaseFolder(), copy]));
   for (const one of [id, paid, sentBack]) await runCli(['payout', 'approve', one], { BURSAR_DATA_DIR: folder });
   const { txid } = await sent(id);
+  // signed is not sent yet
+  await arrival(to);
   await mine();
   await becomes(id, 'completed');
   await ask('/sandbox/bank', { action: 'settle' });
@@ -124,6 +126,8 @@ test('database and signer put back together: the chain shows what both have forg
   });
   await runCli(['payout', 'approve', id], { BURSAR_DATA_DIR: folder });
   const { txid } = await sent(id);
+  // signed is not sent yet
+  await arrival(to);
   await mine();
   await becomes(id, 'completed');
   await restarted(() => {
@@ -153,6 +157,7 @@ test('database and signer put back together: the chain shows what both have forg
   await runCli(['audit', '--clear'], { BURSAR_DATA_DIR: folder });
   await runCli(['payout', 'approve', next], { BURSAR_DATA_DIR: folder });
   await sent(next);
+  await arrival(elsewhere);
   await mine(7);
   await becomes(next, 'completed');
   expect(await received(elsewhere)).toMatchObject({ received: '0.00100000', payments: [{}] });

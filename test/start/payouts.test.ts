@@ -78,6 +78,7 @@ describe('a bitcoin payout', () => {
     const to = await address();
     const id = await request(to);
     const { txid } = await sent(id);
+    await arrival(to);
     await mine();
     const done = await becomes(id, 'completed');
     await ask('/sandbox/reorg', { currency: 'BTC', depth: 1 });
