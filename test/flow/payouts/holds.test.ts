@@ -117,12 +117,7 @@ describe('a payout waits', () => {
 
   test('by itself: a small one goes on beside a large one of the same merchant that is not final', async () => {
     const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
-    const merchantId = await shopWith(0n);
-    const paid = await world.create(50_000_00n, 'BTC', merchantId);
-    await world.pay(paid.transactionId, BTC / 2n);
-    await world.mine(6);
-    await world.judge();
-    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    const merchantId = await shopNotFinal();
     await trip();
     const large = await request(merchantId, '0.2', OUTSIDE, limited);
     world.pass(1);
@@ -137,14 +132,7 @@ describe('a payout waits', () => {
 
   test('not_final: what is paid out of credits that are not final is limited, and goes on by itself', async () => {
     const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
-    const merchantId = await shopWith(0n);
-    const paid = await world.create(50_000_00n, 'BTC', merchantId);
-    await world.pay(paid.transactionId, BTC / 2n);
-    // six confirmations credit it; final is the same depth, so a reorganisation of a credited payment is played by its height
-    await world.mine(6);
-    await world.judge();
-    expect(await of(merchantId, 'available')).toBe(BTC / 2n);
-    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    const merchantId = await shopNotFinal();
     const first = await request(merchantId, '0.09', OUTSIDE, limited);
     expect(first).toMatchObject({ status: 'processing' });
     const second = await request(merchantId, '0.02', OUTSIDE, limited);
@@ -161,12 +149,7 @@ describe('a payout waits', () => {
 
   test('not_final by ach: what it took of a balance counts, and what waits counts as still there', async () => {
     const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
-    const merchantId = await shopWith(0n);
-    const paid = await world.create(50_000_00n, 'BTC', merchantId);
-    await world.pay(paid.transactionId, BTC / 2n);
-    await world.mine(6);
-    await world.judge();
-    await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+    const merchantId = await shopNotFinal();
     const toBank = (amount: string) =>
       requestAchPayout(limited, { merchantId, amount, destination: 'ach:021000021:12345', sourceCurrency: null });
     expect(await toBank('9000')).toMatchObject({ status: 'processing' });
@@ -208,6 +191,19 @@ describe('a payout waits', () => {
     await world.mine(3, 'LTC');
   });
 });
+
+/** A merchant with half a bitcoin that is credited, and final after three more blocks. */
+async function shopNotFinal(): Promise<bigint> {
+  const merchantId = await shopWith(0n);
+  const paid = await world.create(50_000_00n, 'BTC', merchantId);
+  await world.pay(paid.transactionId, BTC / 2n);
+  // six confirmations credit it; final is the same depth, so a reorganisation of a credited payment is played by its height
+  await world.mine(6);
+  await world.judge();
+  expect(await of(merchantId, 'available')).toBe(BTC / 2n);
+  await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+  return merchantId;
+}
 
 /** Ends when a session of this database waits for an advisory lock. */
 async function waitsForLock(): Promise<void> {
