@@ -22,6 +22,7 @@ import { type Opened, onOpened } from './process/setup.ts';
 import { failpoints } from './sandbox/failpoints.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/sandbox-paths.ts';
 import { bankOf } from './wiring/bank.ts';
+import { intentTrust } from './wiring/intent-trust.ts';
 import { wire } from './wiring/nodes.ts';
 import { signerSocketOf } from './wiring/signer-paths.ts';
 import { openWebhookSealing } from './wiring/webhook-key.ts';
@@ -56,10 +57,10 @@ async function start({ config, database }: Opened): Promise<Running> {
     sign: (request) => signer.ask<'sign'>({ op: 'sign', ...request }),
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
   };
-  const trusted = async () => (await signer.ask<'intent_keys'>({ op: 'intent_keys' })).keys;
+  const intents = intentTrust(signer);
   const owner = `${hostname()} ${process.pid}`;
   const reached = failpoints(config.network, config.dataFolder);
-  const payouts = { signing, owner, ach: bankOf(config, trusted), ...(reached === undefined ? {} : { reached }) };
+  const payouts = { signing, owner, intents, ach: bankOf(config, intents), ...(reached === undefined ? {} : { reached }) };
   const deliveries = createDeliveries(ctx, createWebhookSender(ctx.ports.outbound), report);
   const { lightning: port } = ctx.ports;
   const lightning = port === null ? null : { port, watcher: createLightningWatcher(ctx, port) };

@@ -3,6 +3,7 @@
 import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
 import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { minus, plus } from '../core/money.ts';
+import { intentOf } from '../core/payouts/intent.ts';
 import { feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
 import { REIMBURSEMENT } from '../core/payouts/payout-units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
@@ -146,19 +147,9 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
   if (isReimbursement !== (output.total !== null)) throw wrong(`is paid by ${payout.method}, and the request says otherwise`);
   if (payout.script !== output.script || payout.amount !== (output.total ?? output.amount))
     throw wrong('has another destination or amount');
-  const { merchantId, method, currency, amount, feeMax, createdAtMs, reimburses } = payout;
-  const intent = {
-    network: trust.network,
-    payoutId: id,
-    destination: output.script,
-    merchantId,
-    method,
-    currency,
-    amount,
-    feeMax,
-    createdAtMs,
-    reimburses,
-  };
+  if (payout.internalTo !== null) throw wrong('is paid within the books');
+  const { amount, feeMax } = payout;
+  const intent = intentOf(payout, { network: trust.network, destination: output.script });
   if (!trust.intentKeys.includes(payout.intentKey))
     throw new SigningRefused('intent', `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`);
   if (!isIntentSigned(intent, payout.intentKey, payout.intent))

@@ -39,7 +39,7 @@ const SECOND_READING_BATCH = 50;
 /** How far back the frequent comparison of chain and books looks; the hourly audit covers everything. */
 const RECONCILED_BLOCKS = 2_000;
 
-export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'reached'>;
+export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'reached' | 'intents'>;
 
 /** Our bank, and what its files need. */
 export type Ach = Omit<AchOptions, 'onTrouble' | 'owner'>;

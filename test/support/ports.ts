@@ -15,7 +15,8 @@ import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.t
 /** Signs every payout of this test file. */
 export const INTENT_KEY: IntentKey = newIntentKey();
 
-function newIntentKey(): IntentKey {
+/** One that nobody trusts. */
+export function newIntentKey(): IntentKey {
   const { privateKey } = generateKeyPairSync('ed25519');
   const { x } = createPublicKey(privateKey).export({ format: 'jwk' });
   const keyId = Buffer.from(x ?? '', 'base64url').toString('hex');

@@ -16,7 +16,35 @@ export type PayoutIntent = {
   readonly createdAtMs: number;
   /** The transaction whose payments go back; null for a payout. */
   readonly reimburses: string | null;
+  /** The transaction here that an entry pays; absent or null for one that leaves. */
+  readonly internalTo?: string | null;
 };
+
+/** What a row says of a payout, with the key that is said to have signed it, and the signature. */
+export type SignedPayout = Omit<PayoutIntent, 'network' | 'payoutId' | 'internalTo'> & {
+  readonly id: string;
+  readonly internalTo: string | null;
+  /** As it is stored: a bank account may be sealed. */
+  readonly destination: string;
+  /** The output script (hex); null for a method without one. */
+  readonly script: string | null;
+  readonly intentKey: string;
+  readonly intent: Uint8Array;
+};
+
+/** Whether an API that is trusted has signed this. */
+export type IntentTrust = (intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean;
+/** Asks whose intents count now; null while nobody says it. */
+export type AskTrust = () => Promise<IntentTrust | null>;
+
+/**
+ * What must have been signed for a row.
+ * @param at.destination a bank account in plain; a row with an output script is signed with that
+ */
+export function intentOf(payout: SignedPayout, at: { readonly network: string; readonly destination: string }): PayoutIntent {
+  const { id, script, intentKey: _key, intent: _signature, ...asked } = payout;
+  return { ...asked, network: at.network, payoutId: id, destination: script ?? at.destination };
+}
 
 /** The key of an API process, by which it signs the intents that it takes. */
 export type IntentKey = {
@@ -38,6 +66,7 @@ export function intentBytes(intent: PayoutIntent): Uint8Array {
     intent.destination,
     intent.createdAtMs.toString(),
     ...(intent.reimburses === null ? [] : [intent.reimburses]),
+    ...(intent.internalTo == null ? [] : ['internal', intent.internalTo]),
   ];
   return new TextEncoder().encode(JSON.stringify(fields));
 }

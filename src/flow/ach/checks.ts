@@ -4,39 +4,25 @@ import { createHash } from 'node:crypto';
 import { readBankAccount } from '../../core/ach/bank-account.ts';
 import type { AchOrigin, NachaEntry } from '../../core/ach/nacha-file.ts';
 import { achReference, readOwnFile } from '../../core/ach/own-file.ts';
-import { plus } from '../../core/money.ts';
-import type { PayoutIntent } from '../../core/payouts/intent.ts';
-import { openText } from '../../core/sealed-text.ts';
+import type { IntentTrust } from '../../core/payouts/intent.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { type AchFacts, readAchFacts } from '../../store/payouts/ach-facts.ts';
 import type { AchFile } from '../../store/payouts/ach-files.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { plainDestination, readIntent, whyUnheld } from '../payouts/signed-payouts.ts';
 
 export type AchChecks = {
   readonly origin: AchOrigin;
-  /** Whether an API that is trusted has signed this. */
-  readonly isIntended: (intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean;
+  readonly isIntended: IntentTrust;
   /** The files of which our folder has copies, by the reference of each payout that they name. */
   readonly keptFiles: ReadonlyMap<string, readonly string[]>;
 };
 
 /** Whether a payout is what an API that is trusted has signed. */
 export function isIntended(ctx: Context, checks: AchChecks, payout: AchFacts): boolean {
-  const { id, merchantId, method, currency, amount, feeMax, createdAtMs, reimburses, intentKey, intent } = payout;
-  const destination = destinationOf(ctx, payout);
-  if (destination === null) return false;
-  const asked = { merchantId, method, currency, amount, feeMax, destination, createdAtMs, reimburses };
-  return checks.isIntended({ ...asked, network: ctx.network, payoutId: id }, intentKey, intent);
-}
-
-/** Null for what was sealed with another key, for another payout, or was changed. */
-function destinationOf(ctx: Context, { id, destination }: AchFacts): string | null {
-  try {
-    return openText(ctx.ports.sealing, destination, id);
-  } catch {
-    return null;
-  }
+  const intent = readIntent(ctx, payout);
+  return intent !== null && checks.isIntended(intent, payout.intentKey, payout.intent);
 }
 
 /** What makes it wrong to put a payout that waits into a file; null when nothing does. */
@@ -46,11 +32,6 @@ export function whyNotFiled(checks: AchChecks, payout: AchFacts): string | null 
   if (kept !== undefined) return `payout ${id} waits, and is paid by our copy of bank file ${kept}`;
   if (payout.isHandedOver || payout.trace !== null) return `payout ${id} waits, and was handed over before`;
   return whyUnheld(payout);
-}
-
-function whyUnheld({ id, held, amount, feeMax, isHoldEnded }: AchFacts): string | null {
-  if (held !== plus(amount, feeMax)) return `payout ${id} has no hold of its amount and fee`;
-  return isHoldEnded ? `the hold of payout ${id} was released or paid out` : null;
 }
 
 /** Stops payouts: what is stored contradicts itself, or what was signed. */
@@ -96,7 +77,7 @@ function whyWrong(
 }
 
 function pays(ctx: Context, entry: NachaEntry, payout: AchFacts): boolean {
-  const account = readBankAccount(destinationOf(ctx, payout) ?? '');
+  const account = readBankAccount(plainDestination(ctx, payout) ?? '');
   return (
     !('problem' in account) &&
     account.routing === entry.routing &&

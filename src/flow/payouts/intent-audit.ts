@@ -1,11 +1,9 @@
 // Open payouts as the audit sees them: each must be what the key that it names has signed, and none should take too long.
-import { createPublicKey, verify } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { intentBytes, type PayoutIntent } from '../../core/payouts/intent.ts';
-import { openText } from '../../core/sealed-text.ts';
 import type { Answer } from '../../store/ledger/audit.ts';
-import { latePayouts, type OpenIntent, openIntents } from '../../store/payouts/open-intents.ts';
+import { latePayouts, openIntents } from '../../store/payouts/open-intents.ts';
 import type { Context } from '../context.ts';
+import { isAsSigned } from './signed-payouts.ts';
 
 const AT_ONCE = 100;
 const SHOWN = 20;
@@ -20,7 +18,7 @@ export async function auditIntents(ctx: Context): Promise<Answer> {
     const found = await openIntents(ctx.db, after, AT_ONCE);
     for (const payout of found) {
       after = payout.id;
-      if (!isAsSigned(payout, intentOf(ctx, payout))) findings.push(`${payout.id} is not what its API has signed`);
+      if (!isAsSigned(ctx, payout)) findings.push(`${payout.id} is not what its API has signed`);
     }
     if (found.length < AT_ONCE) break;
     // others of this process go on in between
@@ -35,30 +33,4 @@ export async function auditLate(ctx: Context): Promise<Answer> {
   const findings = await latePayouts(ctx.db, { nowMs: ctx.ports.clock.now(), longest: LONGEST_MS, limit: SHOWN + 1 });
   const says = 'no payout is on its way for longer than its method takes';
   return { id: 'INV-19', says, findings: findings.slice(0, SHOWN), more: findings.length > SHOWN };
-}
-
-function intentOf(ctx: Context, payout: OpenIntent): PayoutIntent | null {
-  const { id, script, destination, ...rest } = payout;
-  try {
-    return {
-      ...rest,
-      network: ctx.network,
-      payoutId: id,
-      destination: script ?? openText(ctx.ports.sealing, destination, id),
-    };
-  } catch {
-    // sealed with another key, or damaged
-    return null;
-  }
-}
-
-function isAsSigned({ intentKey, intent: signature }: OpenIntent, intent: PayoutIntent | null): boolean {
-  if (intent === null || !/^[0-9a-f]{64}$/.test(intentKey) || signature.length !== 64) return false;
-  try {
-    const x = Buffer.from(intentKey, 'hex').toString('base64url');
-    const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
-    return verify(null, intentBytes(intent), key, signature);
-  } catch {
-    return false;
-  }
 }

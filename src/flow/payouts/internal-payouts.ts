@@ -1,34 +1,84 @@
 // Payouts to the address of another merchant's transaction here: one database transaction takes the amount from its hold and makes it a payment
-// of that transaction, which its judge then treats like any other. Nothing leaves, so nothing is signed and no network fee is due.
+// of that transaction, which its judge then treats like any other. Nothing leaves, so no transaction is signed and no network fee is due; whether
+// its API has asked for it is looked at here, since no signer does.
+import type { AskTrust, IntentTrust } from '../../core/payouts/intent.ts';
 import { completeEntries, signEntry } from '../../core/payouts/payout-postings.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { insertInternalPayment, lockInternal } from '../../store/payouts/internal-payouts.ts';
+import {
+  hasInternal,
+  type InternalPayout,
+  insertInternalPayment,
+  lockInternal,
+  readInternalFacts,
+} from '../../store/payouts/internal-payouts.ts';
 import { movePayout, paidFrom } from '../../store/payouts/payouts.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { holdForOperator } from './operator-holds.ts';
+import { isAsSigned, readIntent, whyUnheld } from './signed-payouts.ts';
 
-/** Books every one that may be booked now. */
-export async function bookInternalPayouts(ctx: Context): Promise<void> {
-  while (await bookNext(ctx));
+export type InternalBooking = {
+  /** Whose payouts count: asked when one waits. */
+  readonly intents: AskTrust;
+  readonly onTrouble: (what: string) => void;
+};
+
+/**
+ * Books every one that may be booked now. One that no trusted API has signed waits for the operator, alone; one that was changed since, or has
+ * no hold, waits and stops payouts: somebody has written into the database.
+ */
+export async function bookInternalPayouts(ctx: Context, { intents, onTrouble }: InternalBooking): Promise<void> {
+  if (!(await hasInternal(ctx.db))) return;
+  const isIntended = await intents();
+  if (isIntended === null) {
+    onTrouble('payouts to transactions here wait: the signer does not say which APIs are trusted');
+    return;
+  }
+  while (await bookNext(ctx, isIntended, onTrouble));
 }
 
-function bookNext(ctx: Context): Promise<boolean> {
+function bookNext(ctx: Context, isIntended: IntentTrust, onTrouble: (what: string) => void): Promise<boolean> {
   return ctx.db.transaction(async (sql) => {
     const row = await lockInternal(sql);
     if (row === null) return false;
-    const payout = await oneAsBooked(sql, row);
-    const atMs = ctx.ports.clock.now();
-    const currency = paidFrom(payout);
-    const posted = { ...payout, currency };
-    const owed = (await lockBalances(sql, payout.merchantId, [currency])).get(currency)?.receivable ?? 0n;
-    const taken = signEntry(posted, 0, 0n, null);
-    const entries = [...(taken === null ? [] : [taken]), ...completeEntries(posted, 0n, 0n, owed)];
-    await postEntries(
-      sql,
-      entries.map((entry) => ({ entry, transactionId: null, payoutId: payout.id, atMs })),
-    );
-    await insertInternalPayment(sql, payout, atMs);
-    await movePayout(sql, payout, 'booked_here', { fee: 0n, completedAtMs: atMs, atMs });
+    const against = await whyNotBooked(ctx, sql, isIntended, row.id);
+    if (against === null) await book(ctx, sql, row);
+    else {
+      await holdForOperator(ctx, sql, { payoutId: row.id, why: against.why });
+      const findings = [against.why];
+      if (against.stops) await tripBreaker(sql, { name: 'payouts', by: ['INT-1'], findings, atMs: ctx.ports.clock.now() });
+      onTrouble(against.why);
+    }
     return true;
   });
+}
+
+type Against = { readonly why: string; readonly stops: boolean };
+
+async function whyNotBooked(ctx: Context, sql: Sql, isIntended: IntentTrust, id: string): Promise<Against | null> {
+  const facts = await readInternalFacts(sql, id);
+  if (!isAsSigned(ctx, facts)) return { why: `payout ${id} is not what its API has signed`, stops: true };
+  const intent = readIntent(ctx, facts);
+  if (intent === null || !isIntended(intent, facts.intentKey, facts.intent))
+    return { why: `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`, stops: false };
+  const wrong = facts.paysAnother ? whyUnheld(facts) : `payout ${id} pays no transaction of another merchant`;
+  return wrong === null ? null : { why: wrong, stops: true };
+}
+
+async function book(ctx: Context, sql: Sql, row: InternalPayout): Promise<void> {
+  const payout = await oneAsBooked(sql, row);
+  const atMs = ctx.ports.clock.now();
+  const currency = paidFrom(payout);
+  const posted = { ...payout, currency };
+  const owed = (await lockBalances(sql, payout.merchantId, [currency])).get(currency)?.receivable ?? 0n;
+  const taken = signEntry(posted, 0, 0n, null);
+  const entries = [...(taken === null ? [] : [taken]), ...completeEntries(posted, 0n, 0n, owed)];
+  await postEntries(
+    sql,
+    entries.map((entry) => ({ entry, transactionId: null, payoutId: payout.id, atMs })),
+  );
+  await insertInternalPayment(sql, payout, atMs);
+  await movePayout(sql, payout, 'booked_here', { fee: 0n, completedAtMs: atMs, atMs });
 }

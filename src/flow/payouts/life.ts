@@ -132,6 +132,7 @@ export function signedIntent(
       destination,
       createdAtMs: payout.createdAtMs,
       reimburses: null,
+      internalTo: payout.internalTo ?? null,
     }),
   );
 }

@@ -51,7 +51,7 @@ function recoveredFile(name: string, acceptsLoss: boolean): Promise<Recovered & 
   return withBooks(async (ctx, config) => {
     await movementOf(ctx, name);
     // nothing is handed over here
-    const bank = bankOf(config, async () => []);
+    const bank = bankOf(config, async () => null);
     if (bank === null) throw new CommandFailed('no bank is configured');
     const isKept = (await bank.files.names()).includes(name);
     const atBank = isKept ? undefined : (await bank.bank.had()).find((file) => file.name === name);

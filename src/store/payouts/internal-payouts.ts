@@ -1,23 +1,65 @@
 // Payouts to addresses of other merchants' transactions here: the next one to book, and the payment that it becomes.
 import { createHash } from 'node:crypto';
+import type { SignedPayout } from '../../core/payouts/intent.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { owesOf, STOPPED } from './hold-facts.ts';
 import { lockPayout, type PayoutRow } from './payouts.ts';
+import {
+  HOLD_COLUMNS,
+  type HoldColumns,
+  type HoldFacts,
+  holdFrom,
+  SIGNED_COLUMNS,
+  type SignedColumns,
+  signedFrom,
+} from './signed-rows.ts';
 
 export type InternalPayout = PayoutRow & { readonly internalTo: string };
 
-/** Locks the oldest one that may be booked now: not while payouts are stopped, nor while its merchant owes something. Null = there is none. */
+/** Not while payouts are stopped, nor while its merchant owes something. */
+const MAY_BE_BOOKED = `p.step = 'queued' and p.internal_to is not null and not (select stopped from (select ${STOPPED}) s) and not ${owesOf('p.merchant_id')}`;
+
+/** Whether there is one that may be booked now. */
+export async function hasInternal(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ found: boolean }>({
+    name: 'has_internal_payout',
+    text: `select exists (select from payouts p where ${MAY_BE_BOOKED}) as found`,
+    values: [],
+  });
+  return rows[0]?.found === true;
+}
+
+/** Locks the oldest one that may be booked now. Null = there is none. */
 export async function lockInternal(sql: Sql): Promise<InternalPayout | null> {
   const { rows } = await sql.query<{ id: string; internal_to: string }>({
     name: 'lock_internal_payout',
-    text: `select p.id, p.internal_to from payouts p
-            where p.step = 'queued' and p.internal_to is not null and not (select stopped from (select ${STOPPED}) s) and not ${owesOf('p.merchant_id')}
+    text: `select p.id, p.internal_to from payouts p where ${MAY_BE_BOOKED}
             order by p.created_at, p.id limit 1 for update of p skip locked`,
     values: [],
   });
   const [row] = rows;
   const payout = row === undefined ? null : await lockPayout(sql, row.id, { wait: true });
   return payout === null || row === undefined ? null : { ...payout, internalTo: row.internal_to };
+}
+
+export type InternalFacts = SignedPayout &
+  HoldFacts & {
+    /** Its script, currency and merchant are those of the transaction that it pays, which is another merchant's. */
+    readonly paysAnother: boolean;
+  };
+
+/** What must be true of a locked one before it is booked. */
+export async function readInternalFacts(sql: Sql, id: string): Promise<InternalFacts> {
+  const { rows } = await sql.query<SignedColumns & HoldColumns & { pays_another: boolean }>({
+    name: 'internal_facts',
+    text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS},
+                  exists (select from transactions t
+                           where t.id = p.internal_to and t.script = p.script and t.currency = p.currency and t.merchant_id <> p.merchant_id) as pays_another
+             from payouts p where p.id = $1`,
+    values: [id],
+  });
+  const row = rows[0] as SignedColumns & HoldColumns & { pays_another: boolean };
+  return { ...signedFrom(row), ...holdFrom(row), paysAnother: row.pays_another };
 }
 
 /** Writes the payment of the receiving transaction, which its judge looks at next. */

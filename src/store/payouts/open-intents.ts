@@ -1,39 +1,16 @@
 // What the audit asks of open payouts besides the ledger: what their API has signed, and which of them take longer than they should.
+import type { SignedPayout } from '../../core/payouts/intent.ts';
 import type { Sql } from '../postgres/connect.ts';
-
-export type OpenIntent = {
-  readonly id: string;
-  readonly merchantId: bigint;
-  readonly method: string;
-  readonly currency: string;
-  readonly amount: bigint;
-  readonly feeMax: bigint;
-  /** As it is stored: a bank account may be sealed. */
-  readonly destination: string;
-  /** The output script in hex; null for a method without one. */
-  readonly script: string | null;
-  readonly createdAtMs: number;
-  readonly reimburses: string | null;
-  readonly intentKey: string;
-  readonly intent: Uint8Array;
-};
+import { SIGNED_COLUMNS, type SignedColumns, signedFrom } from './signed-rows.ts';
 
 /** Open payouts and reimbursements after one of them, in the order of their ids. */
-export async function openIntents(sql: Sql, after: string, limit: number): Promise<readonly OpenIntent[]> {
-  type Row = Omit<OpenIntent, 'amount' | 'feeMax' | 'createdAtMs'> & { amount: string; fee_max: string; created_at: Date };
-  const { rows } = await sql.query<Row>({
+export async function openIntents(sql: Sql, after: string, limit: number): Promise<readonly SignedPayout[]> {
+  const { rows } = await sql.query<SignedColumns>({
     name: 'open_intents',
-    text: `select id, merchant_id as "merchantId", method, currency, amount, fee_max, destination, encode(script, 'hex') as script, created_at,
-                  reimburses, intent_key as "intentKey", intent
-             from payouts where step <> 'ended' and id > $1 order by id limit $2`,
+    text: `select ${SIGNED_COLUMNS} from payouts p where p.step <> 'ended' and p.id > $1 order by p.id limit $2`,
     values: [after, limit],
   });
-  return rows.map(({ amount, fee_max, created_at, ...row }) => ({
-    ...row,
-    amount: BigInt(amount),
-    feeMax: BigInt(fee_max),
-    createdAtMs: created_at.getTime(),
-  }));
+  return rows.map(signedFrom);
 }
 
 /**

@@ -1,31 +1,24 @@
 // What the signer reads for itself before it signs: the batch, its payouts with their holds in the ledger, and the attempts that the database
 // knows. It runs under the role bursar_signer, which may read this and write nothing.
+import type { SignedPayout } from '../../core/payouts/intent.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 import { owesOf, STOPPED, takesAvailable } from './hold-facts.ts';
+import {
+  HOLD_COLUMNS,
+  type HoldColumns,
+  type HoldFacts,
+  holdFrom,
+  SIGNED_COLUMNS,
+  type SignedColumns,
+  signedFrom,
+} from './signed-rows.ts';
 
-export type PayoutFacts = {
-  readonly id: string;
-  readonly merchantId: bigint;
-  readonly method: string;
-  readonly currency: string;
-  readonly amount: bigint;
-  readonly feeMax: bigint;
-  /** The output script in hex; null for a method without one. */
-  readonly script: string | null;
-  readonly status: string;
-  readonly step: string;
-  readonly batchId: string | null;
-  /** The public key that signed the intent, and the signature. */
-  readonly intentKey: string;
-  readonly intent: Uint8Array;
-  readonly createdAtMs: number;
-  /** The transaction whose payments go back; null for a payout. */
-  readonly reimburses: string | null;
-  /** What the hold entry moved to the merchant's held account, or to what is payable to the customer; 0 without such an entry. */
-  readonly held: bigint;
-  /** An entry that releases the hold or pays it out exists. */
-  readonly isHoldEnded: boolean;
-};
+export type PayoutFacts = SignedPayout &
+  HoldFacts & {
+    readonly status: string;
+    readonly step: string;
+    readonly batchId: string | null;
+  };
 
 export type BatchFacts = {
   readonly id: string;
@@ -79,64 +72,20 @@ async function batchesOf(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<
   );
 }
 
-type PayoutRow = {
-  id: string;
-  merchant_id: bigint;
-  method: string;
-  currency: string;
-  amount: string;
-  fee_max: string;
-  script: Buffer | null;
-  status: string;
-  step: string;
-  batch_id: string | null;
-  intent_key: string;
-  intent: Buffer;
-  created_at: Date;
-  reimburses: string | null;
-  held: string;
-  is_hold_ended: boolean;
-};
+type PayoutRow = SignedColumns & HoldColumns & { status: string; step: string; batch_id: string | null };
 
 async function payoutsOf(sql: Sql, { batchId, payoutIds }: FactsWanted): Promise<ReadonlyMap<string, PayoutFacts>> {
   const { rows } = await sql.query<PayoutRow>({
     name: 'signing_payouts',
-    text: `select p.id, p.merchant_id, p.method, p.currency, p.amount, p.fee_max, p.script, p.status, p.step, p.batch_id, p.intent_key, p.intent,
-                  p.created_at, p.reimburses,
-                  coalesce((select -sum(l.amount)
-                              from ledger.entry e join ledger.posting l on l.entry_id = e.id join ledger.account a on a.id = l.account_id
-                             where e.key = 'po:' || p.id || ':hold'
-                               and a.code = case when p.reimburses is null then 'merchant:' || p.merchant_id || ':held:' || p.currency
-                                                 else 'refund_payable:' || p.reimburses || ':' || p.currency end),
-                           0) as held,
-                  exists (select from ledger.entry e
-                           where e.key = any (array['po:' || p.id || ':release', 'po:' || p.id || ':final', 'po:' || p.id || ':rest',
-                                                    'po:' || p.id || ':failed', 'po:' || p.id || ':return'])) as is_hold_ended
-             from payouts p where p.id = any ($1) or p.batch_id = $2`,
+    text: `select ${SIGNED_COLUMNS}, p.status, p.step, p.batch_id, ${HOLD_COLUMNS} from payouts p where p.id = any ($1) or p.batch_id = $2`,
     values: [payoutIds, batchId],
   });
-  return new Map(rows.map((row) => [row.id, factsOf(row)]));
-}
-
-function factsOf(row: PayoutRow): PayoutFacts {
-  return {
-    id: row.id,
-    merchantId: row.merchant_id,
-    method: row.method,
-    currency: row.currency,
-    amount: BigInt(row.amount),
-    feeMax: BigInt(row.fee_max),
-    script: row.script?.toString('hex') ?? null,
-    status: row.status,
-    step: row.step,
-    batchId: row.batch_id,
-    intentKey: row.intent_key,
-    intent: row.intent,
-    createdAtMs: row.created_at.getTime(),
-    reimburses: row.reimburses,
-    held: BigInt(row.held),
-    isHoldEnded: row.is_hold_ended,
-  };
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      { ...signedFrom(row), ...holdFrom(row), status: row.status, step: row.step, batchId: row.batch_id },
+    ]),
+  );
 }
 
 async function attemptsOf(

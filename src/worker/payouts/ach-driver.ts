@@ -5,7 +5,7 @@
 import { type BankPort, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
 import { lastCutOff } from '../../core/ach/banking-days.ts';
 import type { AchOrigin } from '../../core/ach/nacha-file.ts';
-import type { PayoutIntent } from '../../core/payouts/intent.ts';
+import type { AskTrust } from '../../core/payouts/intent.ts';
 import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../flow/ach/checks.ts';
 import { makeAchFile } from '../../flow/ach/files.ts';
 import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';
@@ -36,7 +36,7 @@ export type AchOptions = {
   readonly files: KeptFiles;
   readonly origin: AchOrigin;
   /** Who may have signed a payout: asked before each file is made or handed over. Null while nobody says it. */
-  readonly intents: () => Promise<((intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean) | null>;
+  readonly intents: AskTrust;
   /** Names this worker in leases. */
   readonly owner: string;
   readonly onTrouble: (what: string) => void;

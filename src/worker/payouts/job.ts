@@ -1,6 +1,7 @@
 // The job that drives payouts: books capital that has become final, then each chain's batches. It is woken by requests and by blocks; while
 // something waits it looks every second.
 import type { UtxoCode } from '../../core/currency.ts';
+import type { AskTrust } from '../../core/payouts/intent.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
 import { bookInternalPayouts } from '../../flow/payouts/internal-payouts.ts';
@@ -25,6 +26,8 @@ export type PayoutJobOptions = {
   /** Names this process in the leases of batches. */
   readonly owner: string;
   readonly reached?: NonNullable<DriverOptions['reached']>;
+  /** Who may have signed a payout that is booked here. */
+  readonly intents: AskTrust;
   readonly onTrouble: (what: string) => void;
 };
 
@@ -113,7 +116,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     everyMs: () => (isWaiting ? WAITING_MS : QUIET_MS),
     urgent: true,
     async run() {
-      await bookInternalPayouts(ctx);
+      await bookInternalPayouts(ctx, options);
       await Promise.all([...drivers.values()].map((driver) => driver.askFee()));
       const work = await readWork(ctx.db, ctx.ports.clock.now());
       isWaiting = work.some(({ queued, soon }) => queued || soon);

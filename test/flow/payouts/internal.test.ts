@@ -1,21 +1,38 @@
 // A payout to the address of another merchant's transaction here: an entry pays it, nothing leaves, and the transaction's rules hold as ever.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { intentBytes } from '../../../src/core/payouts/intent.ts';
+import { holdEntry, releaseEntry } from '../../../src/core/payouts/payout-postings.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
-import { bookInternalPayouts } from '../../../src/flow/payouts/internal-payouts.ts';
+import { bookInternalPayouts, type InternalBooking } from '../../../src/flow/payouts/internal-payouts.ts';
 import { requestPayout } from '../../../src/flow/payouts/life.ts';
 import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
+import { isIntentSigned } from '../../../src/signer/intent-trust.ts';
+import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
 import { batchesOf, RATE } from '../../support/batches.ts';
 import { OUTSIDE, owe, tellFee } from '../../support/funded.ts';
+import { INTENT_KEY, newIntentKey } from '../../support/ports.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
 const EARNED = 3_000_000n;
+const KEY = INTENT_KEY.sign(new Uint8Array()).keyId;
+const troubles: string[] = [];
+let trusted: readonly string[] | null;
+const booking: InternalBooking = {
+  intents: async () =>
+    trusted === null
+      ? null
+      : (intent, keyId, signature) => trusted?.includes(keyId) === true && isIntentSigned(intent, keyId, signature),
+  onTrouble: (what) => troubles.push(what),
+};
 let service: ServiceOnDatabase;
 let ctx: Context;
 let other: bigint;
 let batches: ReturnType<typeof batchesOf>;
 beforeEach(async () => {
+  trusted = [KEY];
+  troubles.length = 0;
   service = await openServiceOnDatabase();
   ({ ctx } = service);
   await tellFee(ctx);
@@ -37,7 +54,7 @@ const pay = (destination: string, amount: string, merchantId = service.merchantI
 const available = (merchantId: bigint) => service.balance(`merchant:${merchantId}:available:BTC`);
 const status = async (id: string): Promise<string> => (await service.row(id)).status as unknown as string;
 async function booked(): Promise<void> {
-  await bookInternalPayouts(ctx);
+  await bookInternalPayouts(ctx, booking);
   await service.judge();
 }
 const green = async () => expect(await service.findings()).toEqual([]);
@@ -49,7 +66,7 @@ describe('a payout to a transaction of another merchant', () => {
     expect(made).toMatchObject({ status: 'processing', feeMax: 0n });
     expect(await formBatch(ctx, 'BTC', RATE)).toEqual({ outcome: 'nothing' });
     await green();
-    await bookInternalPayouts(ctx);
+    await bookInternalPayouts(ctx, booking);
     expect(await batches.row(made.id)).toMatchObject({ status: 'completed', fee: '0', batch_id: null });
     await green();
     await service.judge();
@@ -99,7 +116,7 @@ describe('a payout to a transaction of another merchant', () => {
   test('is booked once, by any number of workers', async () => {
     const { address, due } = await invoice();
     const made = await Promise.all([pay(address, btc(due)), pay(address, btc(due))]);
-    await Promise.all([bookInternalPayouts(ctx), bookInternalPayouts(ctx), bookInternalPayouts(ctx)]);
+    await Promise.all([bookInternalPayouts(ctx, booking), bookInternalPayouts(ctx, booking), bookInternalPayouts(ctx, booking)]);
     await service.judge();
     for (const { id } of made) expect((await batches.row(id)).status).toBe('completed');
     expect(await available(service.merchantId)).toBe(EARNED - 2n * due);
@@ -126,4 +143,110 @@ test("one's own address is refused, and so is one of another currency", async ()
   const { id, address } = await invoice();
   await service.admin.query(`update transactions set currency = 'LTC' where id = $1`, [id]);
   await expect(pay(address, '0.001')).rejects.toMatchObject({ code: 'invalid_destination' });
+});
+
+describe('whoever has the password of the database', () => {
+  /** A payout of the first merchant to a transaction of the other one, with its hold, as the service's role can write it. */
+  async function forge(to: { id: string; address: string; due: bigint }, own = INTENT_KEY): Promise<string> {
+    const id = 'payout_forged';
+    const { rows } = await service.admin.query(`select encode(script, 'hex') as script from transactions where id = $1`, [to.id]);
+    const createdAtMs = service.now();
+    const asked = { network: ctx.network, payoutId: id, merchantId: service.merchantId, method: 'bitcoin', currency: 'BTC' };
+    const whole = { ...asked, amount: to.due, feeMax: 0n, createdAtMs, reimburses: null, internalTo: to.id };
+    // he has a key of his own, and not the API's
+    const { keyId, signature } = own.sign(intentBytes({ ...whole, destination: own === INTENT_KEY ? '00' : rows[0].script }));
+    await ctx.db.query({
+      text: `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, intent_key, intent,
+                                  created_at, internal_to)
+             values ($1, $2, 'bitcoin', $3::text, 'BTC', $3::text::numeric, 0, $4, decode($5, 'hex'), 'processing', 'queued', $6, $7, $8, $9)`,
+      values: [
+        id,
+        service.merchantId,
+        String(to.due),
+        to.address,
+        rows[0].script,
+        keyId,
+        signature,
+        new Date(createdAtMs),
+        to.id,
+      ],
+    });
+    const hold = holdEntry({
+      id,
+      merchantId: service.merchantId,
+      currency: 'BTC',
+      amount: to.due,
+      feeMax: 0n,
+      reimburses: null,
+    });
+    await postEntries(ctx.db, [{ entry: hold, transactionId: null, payoutId: id, atMs: createdAtMs }]);
+    return id;
+  }
+  const stopped = async (): Promise<boolean> =>
+    (await service.admin.query('select from breakers where cleared_at is null')).rows.length > 0;
+  async function nothingMoves(id: string, invoiceId: string): Promise<void> {
+    await booked();
+    expect(await batches.row(id)).toMatchObject({ status: 'pending', step: 'held', held_reason: 'approval' });
+    expect([await status(invoiceId), await available(other)]).toEqual(['started', 0n]);
+    expect(troubles.join()).toContain(id);
+  }
+
+  test('cannot pay a transaction by a row and a hold of his own: it waits, and payouts stop', async () => {
+    const to = await invoice();
+    await nothingMoves(await forge(to), to.id);
+    expect(await stopped()).toBe(true);
+  });
+
+  test('cannot do it by a key of his own either: it waits for an operator, alone', async () => {
+    const to = await invoice();
+    await nothingMoves(await forge(to, newIntentKey()), to.id);
+    expect(await stopped()).toBe(false);
+    const more = await invoice();
+    await pay(more.address, btc(more.due));
+    await booked();
+    expect(await status(more.id)).toBe('succeeded');
+  });
+
+  test('cannot lead a signed one to another transaction', async () => {
+    const to = await invoice();
+    const made = await pay(to.address, btc(to.due));
+    const his = await invoice();
+    await service.admin.query('update payouts set internal_to = $1 where id = $2', [his.id, made.id]);
+    await nothingMoves(made.id, his.id);
+    expect(await stopped()).toBe(true);
+  });
+
+  test('cannot give a transaction another address after it was paid', async () => {
+    const to = await invoice();
+    const made = await pay(to.address, btc(to.due));
+    await ctx.db.query({ text: `update transactions set script = '\\x00' where id = $1`, values: [to.id] });
+    await nothingMoves(made.id, to.id);
+    expect(await stopped()).toBe(true);
+  });
+
+  test('cannot have one booked whose hold was given back', async () => {
+    const to = await invoice();
+    const made = await pay(to.address, btc(to.due));
+    const entry = releaseEntry({ ...made, currency: 'BTC', reimburses: null }, 0n);
+    await postEntries(ctx.db, [{ entry, transactionId: null, payoutId: made.id, atMs: service.now() }]);
+    await nothingMoves(made.id, to.id);
+    expect(await stopped()).toBe(true);
+  });
+});
+
+test('nothing is booked while the signer does not say which APIs are trusted', async () => {
+  const to = await invoice();
+  const made = await pay(to.address, btc(to.due));
+  trusted = null;
+  await booked();
+  expect(await batches.row(made.id)).toMatchObject({ status: 'processing', step: 'queued' });
+  expect(troubles).toEqual(['payouts to transactions here wait: the signer does not say which APIs are trusted']);
+  trusted = [];
+  await booked();
+  expect(await batches.row(made.id)).toMatchObject({ status: 'pending', held_reason: 'approval' });
+  trusted = [KEY];
+  await service.wait(60_000);
+  await createHeldPayouts(ctx, (_id, error) => expect(error).toBeNull()).run();
+  await booked();
+  expect(await status(to.id)).toBe('succeeded');
 });

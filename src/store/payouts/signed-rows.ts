@@ -1,0 +1,64 @@
+// What was signed for a payout, and what is held for it, as every reader that verifies a signature needs them: one list of columns.
+import type { SignedPayout } from '../../core/payouts/intent.ts';
+
+/** Of `payouts p`. */
+export const SIGNED_COLUMNS = `p.id, p.merchant_id, p.method, p.currency, p.amount, p.fee_max, p.destination, encode(p.script, 'hex') as script, p.created_at,
+                  p.reimburses, p.internal_to, p.intent_key, p.intent`;
+
+export type SignedColumns = {
+  id: string;
+  merchant_id: bigint;
+  method: string;
+  currency: string;
+  amount: string;
+  fee_max: string;
+  destination: string;
+  script: string | null;
+  created_at: Date;
+  reimburses: string | null;
+  internal_to: string | null;
+  intent_key: string;
+  intent: Buffer;
+};
+
+export function signedFrom(row: SignedColumns): SignedPayout {
+  return {
+    id: row.id,
+    merchantId: row.merchant_id,
+    method: row.method,
+    currency: row.currency,
+    amount: BigInt(row.amount),
+    feeMax: BigInt(row.fee_max),
+    destination: row.destination,
+    script: row.script,
+    createdAtMs: row.created_at.getTime(),
+    reimburses: row.reimburses,
+    internalTo: row.internal_to,
+    intentKey: row.intent_key,
+    intent: row.intent,
+  };
+}
+
+export type HoldFacts = {
+  /** What the hold entry moved to the merchant's held account, or to what is payable to the customer; 0 without such an entry. */
+  readonly held: bigint;
+  /** An entry that releases the hold or pays it out exists. */
+  readonly isHoldEnded: boolean;
+};
+
+/** Of `payouts p`: what its entries say of its hold. */
+export const HOLD_COLUMNS = `coalesce((select -sum(l.amount)
+                              from ledger.entry e join ledger.posting l on l.entry_id = e.id join ledger.account a on a.id = l.account_id
+                             where e.key = 'po:' || p.id || ':hold'
+                               and a.code = case when p.reimburses is null then 'merchant:' || p.merchant_id || ':held:' || p.currency
+                                                 else 'refund_payable:' || p.reimburses || ':' || p.currency end),
+                           0) as held,
+                  exists (select from ledger.entry e
+                           where e.key = any (array['po:' || p.id || ':release', 'po:' || p.id || ':final', 'po:' || p.id || ':rest',
+                                                    'po:' || p.id || ':failed', 'po:' || p.id || ':return'])) as is_hold_ended`;
+
+export type HoldColumns = { held: string; is_hold_ended: boolean };
+
+export function holdFrom(row: HoldColumns): HoldFacts {
+  return { held: BigInt(row.held), isHoldEnded: row.is_hold_ended };
+}
