@@ -101,7 +101,11 @@ export async function recordCondition(
         union all
         select transaction_id from payments
           where currency = $1 and height > (select low - $16::bigint from risen) and height <= (select high - $16::bigint + 1 from risen)
-            and coinbase and part_key is null and state = 'mined'),
+            and coinbase and part_key is null and state = 'mined'
+        union all
+        select reimburses from payouts
+          where ((select contested from was) is not null and (select contested from now) is null or exists (select 1 from risen))
+            and currency = $1 and reimburses is not null and step = 'held'),
       woken as (insert into due_marks (transaction_id) select distinct transaction_id from waiting returning 1)
       select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
     values: [
