@@ -1,11 +1,17 @@
 // Ether and USDT on a real EVM: what contracts send to an address and what only looks as if they did, the token's own ways, and when a block
 // is final.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
+import { type Anvil, callData, rawOf, startAnvil } from '../support/evm/anvil.ts';
 import { FORWARDER, QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 const ETHER = 10n ** 18n;
+/**
+ * A contract, assembled by hand. In a block with an even number it sends all but one wei of its value to the first address of its call data,
+ * then one wei to the second; in any other block one wei to the second, then two to the first.
+ */
+const BY_BLOCK_NUMBER =
+  '604c600c600039604c6000f343600116602a576000600060006000600134036000355af150600060006000600060016020355af150005b600060006000600060016020355af150600060006000600060026000355af15000';
 const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 
 let anvil: Anvil;
@@ -92,6 +98,54 @@ describe('ether', () => {
     await anvil.mine();
     await chain.catchUp();
     expect((await chain.facts(owed)).map(({ lock }) => lock)).toEqual([null]);
+  });
+
+  describe('of a contract that pays by the number of its block', () => {
+    const pays = { bytecode: BY_BLOCK_NUMBER, selectors: {} };
+    const word = (address: string): string => address.slice(2).padStart(64, '0');
+    const odd = async (): Promise<void> => {
+      if (Number(await anvil.rpc<string>('eth_blockNumber')) % 2 === 0) await anvil.mine();
+    };
+    const held = async (owed: Owed): Promise<readonly bigint[]> =>
+      (await chain.facts(owed)).filter(({ state }) => state === 'mined').map(({ amount }) => amount);
+
+    test('is what the block of the best chain shows, not what a block before showed', async () => {
+      const contract = await anvil.deploy(pays);
+      const owed = await chain.owe();
+      await odd();
+      const input = `0x${word(addressOf(owed))}${word(addressOf(owed))}`;
+      const paid = await anvil.send({ to: contract, value: 5n * ETHER, input });
+      await anvil.mine(2);
+      await chain.catchUp();
+      expect(await held(owed)).toEqual([5n * ETHER - 1n, 1n]);
+      await chain.takeDue(owed);
+      await anvil.rpc('anvil_reorg', 2, [[rawOf(paid), 1]]);
+      await chain.catchUp();
+      expect(await held(owed)).toEqual([1n, 2n]);
+      expect(await chain.takeDue(owed)).toBe(true);
+      const states = (await chain.facts(owed)).map(({ state, amount }) => `${state} ${amount}`);
+      expect(states.sort()).toEqual([`conflicted ${5n * ETHER - 1n}`, 'mined 1', 'mined 2']);
+      await anvil.rpc('anvil_reorg', 2, [[rawOf(paid), 0]]);
+      await chain.catchUp();
+      expect(await held(owed)).toEqual([5n * ETHER - 1n, 1n]);
+    });
+
+    test('is of the transaction that the block of the best chain pays', async () => {
+      const contract = await anvil.deploy(pays);
+      const [first, second] = [await chain.owe(), await chain.owe()];
+      await odd();
+      const paid = await anvil.send({
+        to: contract,
+        value: 3n,
+        input: `0x${word(addressOf(first))}${word(addressOf(second))}`,
+      });
+      await anvil.mine(2);
+      await chain.catchUp();
+      expect([await held(first), await held(second)]).toEqual([[2n], [1n]]);
+      await anvil.rpc('anvil_reorg', 2, [[rawOf(paid), 1]]);
+      await chain.catchUp();
+      expect([await held(first), await held(second)]).toEqual([[2n], [1n]]);
+    });
   });
 
   test('is read with as many requests a block, however many payments there are', async () => {

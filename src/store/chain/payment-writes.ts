@@ -7,6 +7,21 @@ import type { NewPayment, PaymentFacts } from './payment-facts.ts';
 /** A statement may take half a minute: the changes of a whole block are written in parts. */
 const ROWS_AT_ONCE = 10_000;
 
+/** Takes payments out of their places before they get new ones, so that two can change places. */
+export function leavePlaces(sql: Sql, ids: readonly bigint[]): Promise<void> {
+  let left = 0;
+  return inParts(ids, ROWS_AT_ONCE, async (part) => {
+    await sql.query({
+      name: 'leave_places',
+      text: `with locked as materialized (select id from payments where id = any ($1) order by id for no key update)
+             update payments p set vout = -($2 + u.n)
+               from unnest($1::bigint[]) with ordinality as u(id, n) where p.id = u.id and u.id in (select id from locked)`,
+      values: [part, left],
+    });
+    left += part.length;
+  });
+}
+
 /**
  * Writes the facts as they are now. A lock belongs to a txid while it stays where our node reported it: an InstantSend lock stays when its
  * transaction is mined; with another txid, out of the mempool or in another block a payment has none until our node reports it again.

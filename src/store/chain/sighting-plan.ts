@@ -16,6 +16,8 @@ export type Plan = {
   readonly byMalleationKey: Map<string, Set<bigint>>;
   readonly byTxid: Map<string, Set<bigint>>;
   readonly changed: Set<bigint>;
+  /** Those of them that have another place in their transaction than before. */
+  readonly moved: Set<bigint>;
   /** New payments by outpoint, and the outpoints by txid. */
   readonly made: Map<string, NewPayment>;
   readonly madeByTxid: Map<string, string[]>;
@@ -37,6 +39,7 @@ export function createPlan(currency: CurrencyCode, context: SightingsContext, kn
     byMalleationKey: new Map(),
     byTxid: new Map(),
     changed: new Set(),
+    moved: new Set(),
     made: new Map(),
     madeByTxid: new Map(),
     spends: [],
@@ -48,14 +51,20 @@ export function createPlan(currency: CurrencyCode, context: SightingsContext, kn
   return plan;
 }
 
+/** Payments that a block has disproved stand behind the places of all that a block or a waiting transaction can show. */
+const DISPROVED_PLACE = 2_000_000;
+
 /** Adds one transaction to the plan, in time linear in its own size. */
 export function applySighting(plan: Plan, sighting: Sighting): void {
   const { facts } = sighting;
   const { block } = plan.context;
   for (const { output, transactionId, malleationKey } of ours(plan.owners, facts)) {
     const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
-    const twin =
-      rowAt(plan, plan.byOutpoint.get(outpoint)) ?? twinAmong(plan, output, malleationKeyWithin(malleationKey, transactionId));
+    const key = malleationKeyWithin(malleationKey, transactionId);
+    const there = rowAt(plan, plan.byOutpoint.get(outpoint));
+    const isOther = there !== undefined && isDecidedByBlock(plan) && keyOf(there) !== key;
+    const twin = isOther ? twinAmong(plan, output, key) : (there ?? twinAmong(plan, output, key));
+    if (isOther) displace(plan, there, facts);
     if (twin !== undefined) {
       // a look at the mempool does not undo what the best chain has decided: that list may be older
       if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.conflictMined))) continue;
@@ -92,7 +101,30 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     noteSpends(plan, facts);
   }
   markConflicted(plan, facts);
-  if (block !== null && !isUtxo(plan.currency)) markDisproved(plan, facts);
+  if (isDecidedByBlock(plan)) markDisproved(plan, facts);
+}
+
+/** What a transaction of accounts pays is known from the block that it is in: in another block its calls may do something else. */
+function isDecidedByBlock(plan: Plan): boolean {
+  return plan.context.block !== null && !isUtxo(plan.currency);
+}
+
+/**
+ * The block shows another payment in this place of the same transaction: the one that another block, which was replaced, showed there was
+ * never paid, and its place is free.
+ */
+function displace(plan: Plan, row: PaymentFacts, { txid }: TransactionFacts): void {
+  const ofTxid = [...(plan.byTxid.get(txid) ?? [])].map((id) => (plan.rows.get(id) as PaymentFacts).vout);
+  plan.conflictingTxids.add(txid);
+  replace(plan, row, {
+    ...row,
+    vout: Math.max(DISPROVED_PLACE, ...ofTxid.map((vout) => vout + 1)),
+    state: 'conflicted',
+    block: null,
+    goneSinceMs: null,
+    conflictTxid: txid,
+    conflictMined: true,
+  });
 }
 
 /**
@@ -206,7 +238,7 @@ function rowAt(plan: Plan, id: bigint | undefined): PaymentFacts | undefined {
 function addRow(plan: Plan, row: PaymentFacts): void {
   plan.rows.set(row.id, row);
   plan.byOutpoint.set(outpointKey(row), row.id);
-  const twin = malleationKeyWithin(row.malleationKey, row.transactionId);
+  const twin = keyOf(row);
   const twins = plan.byMalleationKey.get(twin) ?? new Set();
   plan.byMalleationKey.set(twin, twins);
   twins.add(row.id);
@@ -220,6 +252,7 @@ function replace(plan: Plan, before: PaymentFacts, after: PaymentFacts): void {
   plan.byTxid.get(before.txid)?.delete(before.id);
   addRow(plan, after);
   plan.changed.add(after.id);
+  if (after.vout !== before.vout) plan.moved.add(after.id);
 }
 
 function add(lists: Map<string, string[]>, key: string, value: string): void {
@@ -231,6 +264,8 @@ function add(lists: Map<string, string[]>, key: string, value: string): void {
 function malleationKeyWithin(malleationKey: string, transactionId: string): string {
   return `${malleationKey} ${transactionId}`;
 }
+
+const keyOf = (row: PaymentFacts): string => malleationKeyWithin(row.malleationKey, row.transactionId);
 
 function outpointKey(outpoint: Outpoint): string {
   return `${outpoint.txid}:${outpoint.vout}`;

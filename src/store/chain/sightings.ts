@@ -7,7 +7,7 @@ import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { inIdParts, readIds } from '../postgres/row-ids.ts';
 import { noteEarly } from './early-payments.ts';
 import { type KnownFacts, type PaymentFacts, readFacts, type Sighting, type SightingsContext } from './payment-facts.ts';
-import { insertPayments, insertSpends, updatePayments } from './payment-writes.ts';
+import { insertPayments, insertSpends, leavePlaces, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
 import { applySighting, createPlan, malleationKeysOf, type Plan } from './sighting-plan.ts';
 import type { UnminedFacts } from './unmined.ts';
@@ -71,6 +71,7 @@ async function writePlan(sql: Sql, plan: Plan): Promise<void> {
     sql,
     [...changed, ...made].map((row) => row.transactionId),
   );
+  await leavePlaces(sql, [...plan.moved]);
   await updatePayments(sql, changed);
   await insertPayments(sql, currency, made);
   await insertSpends(sql, currency, plan.spends);
