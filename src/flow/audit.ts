@@ -6,7 +6,7 @@ import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts
 import { OF_BATCHES } from '../store/ledger/batch-audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
-import { OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
+import { OF_PAYOUTS, TOLD_OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
 import { OF_REIMBURSEMENTS } from '../store/ledger/reimbursement-audit.ts';
 import { OF_LIGHTNING } from '../store/lightning/comparison.ts';
@@ -53,11 +53,12 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
           ALL_BLOCKS,
         )),
       ],
+      pages: await ask(sql, TOLD_OF_PAYOUTS, ALL_BLOCKS),
       chains: await readChainTotals(sql),
     };
   });
   const answers = [...books.answers, await auditIntents(ctx), await addressAnswer(ctx)];
-  return { ...reportOf(ctx, answers, books.chains), pages: [await auditLate(ctx)] };
+  return { ...reportOf(ctx, answers, books.chains), pages: [await auditLate(ctx), ...books.pages] };
 }
 
 /** The chains against the books, for the newest blocks only: fast enough for every few minutes. */

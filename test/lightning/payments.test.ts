@@ -7,6 +7,7 @@ import { prepareInvoice } from '../../src/flow/lightning/invoices.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
 import { checkTransaction } from '../../src/flow/transactions/reads.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { beginCursor } from '../../src/store/chain/blocks.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningService, openLightningService } from '../support/lightning-service.ts';
 import { eventually } from '../support/service.ts';
@@ -71,6 +72,16 @@ describe('a payment', () => {
     await service.compare();
     expect(await service.findings()).toEqual([]);
     expect(await service.available()).toBe(50_000n);
+  });
+
+  test('is owed to the merchant and covered by the Lightning node: outputs on the chain need not cover it', async () => {
+    const block = { height: 100, hash: 'b'.repeat(64), previousHash: 'a'.repeat(64), timeMs: nowMs };
+    await beginCursor(service.ctx.db, 'BTC', block, nowMs);
+    const made = await service.create();
+    await pay(made.transactionId);
+    await service.work();
+    expect(await service.available()).toBe(50_000n);
+    expect(await service.findings()).toEqual([]);
   });
 
   test('is found after a restart of the worker, however it was missed', async () => {

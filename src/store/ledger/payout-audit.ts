@@ -34,6 +34,16 @@ const OUTPUTS = `with unbooked as materialized (
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
               where b.state = 'mined' and p.fee is not null and p.reimburses is null)`;
 
+/** What an operator should know of payouts, and what stops nothing. */
+export const TOLD_OF_PAYOUTS: readonly Question[] = [
+  {
+    id: 'FX-1',
+    says: 'bank payouts that came back gave no more of a currency than bank payouts have taken of it',
+    text: `select currency || ': ' || -amount || ' more was given back than was taken; the price has fallen, and the service has to add it' as what
+             from ledger.account_balance where kind = 'fx' and currency <> 'USD' and amount < 0`,
+  },
+];
+
 export const OF_PAYOUTS: readonly Question[] = [
   {
     id: 'PAY-1',
@@ -75,12 +85,18 @@ export const OF_PAYOUTS: readonly Question[] = [
   },
   {
     id: 'INV-6',
-    says: 'in each currency our outputs cover what merchants and customers are owed, but for what merchants owe and what was booked as lost',
+    says: 'in each currency our outputs, and what came over Lightning, cover what merchants and customers are owed, but for what merchants owe, what was booked as lost and what FX-1 names',
     text: `${OUTPUTS},
-           here as (select currency, sum(amount) as amount from (select * from outputs union all select * from late_fee) q group by currency),
+           here as (
+             select currency, sum(amount) as amount from (
+               select * from outputs union all select * from late_fee
+               union all select '${LIGHTNING.balance}', amount from decided_payments where part_key is not null and currency = '${LIGHTNING.code}') q
+              group by currency),
            owed as (
-             select currency, sum(case when kind in ('available', 'held', 'suspense', 'refund_payable') then amount else -amount end) as amount
-               from ledger.account_balance where kind in ('available', 'held', 'suspense', 'refund_payable', 'receivable', 'expense') group by currency)
+             select currency, sum(case when kind in ('available', 'held', 'suspense', 'refund_payable') then amount
+                                       -- what the service gave of a currency above what it had bought is named by itself
+                                       when kind = 'fx' then least(amount, 0) else -amount end) as amount
+               from ledger.account_balance where kind in ('available', 'held', 'suspense', 'refund_payable', 'receivable', 'expense', 'fx') group by currency)
            select o.currency || ': owed ' || o.amount || ', here ' || coalesce(h.amount, 0) as what from owed o left join here h on h.currency = o.currency
             where o.amount > coalesce(h.amount, 0) and o.currency in (select currency from chain_cursors) and o.currency not in (${UNSETTLED})`,
   },

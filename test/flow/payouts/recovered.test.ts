@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../../src/core/ports.ts';
+import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { bookCapital } from '../../../src/flow/payouts/own-outputs.ts';
@@ -13,6 +14,7 @@ import { spendingKey } from '../../../src/store/chain/xpubs.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { nextOwnIndex } from '../../../src/store/payouts/own-outputs.ts';
+import { testBank } from '../../support/bank.ts';
 import { batchesOf } from '../../support/batches.ts';
 import { tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
@@ -166,7 +168,7 @@ test('INV-6 is red when more is owed in a currency than our outputs there hold',
           key: `test:owed:${amount}`,
           kind: 'test_entry',
           postings: [
-            { account: 'fx:BTC', amount },
+            { account: 'equity:operator:BTC', amount },
             { account: `merchant:${service.merchantId}:available:BTC`, amount: -amount },
           ],
           parts: [],
@@ -181,4 +183,25 @@ test('INV-6 is red when more is owed in a currency than our outputs there hold',
   expect(await solvency()).toEqual(['INV-6: BTC: owed 1000001, here 1000000']);
   await post(-1n);
   expect(await solvency()).toEqual([]);
+});
+
+test('a bank payout that comes back after the price has fallen is told, and stops nobody: FX-1 names what the service must add', async () => {
+  await batches.earn(2);
+  const bank = testBank(ctx, { dedupes: false });
+  await bank.look();
+  const asked = { merchantId: service.merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
+  const { id } = await requestAchPayout(ctx, asked);
+  service.pass(1_000);
+  bank.cutOff();
+  await bank.look();
+  const { rows } = await service.admin.query('select trace from ach_entries where payout_id = $1', [id]);
+  await service.rate('99900.00');
+  bank.answer(rows[0].trace, 'R03');
+  await bank.look();
+  expect(await batches.row(id)).toMatchObject({ status: 'failed', source_amount: '100000', given_back: '100100' });
+  const report = await runAudit(ctx);
+  expect(report.answers.flatMap(({ findings }) => findings)).toEqual([]);
+  expect(report.ok).toBe(true);
+  const told = report.pages.find(({ id: of }) => of === 'FX-1')?.findings;
+  expect(told).toEqual(['BTC: 100 more was given back than was taken; the price has fallen, and the service has to add it']);
 });
