@@ -1,6 +1,6 @@
 // The job that checks what is due: it wakes the other jobs, which have no interval of their own, and sets when each watcher must next write
 // its chain's time. Changes wake the jobs directly; this job finds what became due by the clock alone.
-import type { CurrencyCode } from '../core/currency.ts';
+import type { PaymentMethod } from '../core/currency.ts';
 import type { Context } from '../flow/context.ts';
 import { readOutlook } from '../store/postgres/schedules.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
@@ -14,7 +14,8 @@ const OVERDUE_LOOK_MS = 2_000;
 const GATHER_MS = 200;
 export const DUE_JOB = 'what is due';
 
-export function createDueJob(ctx: Context, watchers: ReadonlyMap<CurrencyCode, ChainWatcher>): Job {
+/** @param watchers those that write their chain's time when something falls due */
+export function createDueJob(ctx: Context, watchers: ReadonlyMap<PaymentMethod, Pick<ChainWatcher, 'expect'>>): Job {
   let lookedMs = Number.NEGATIVE_INFINITY;
   let restMs = LONGEST_LOOK_MS;
   return {

@@ -1,4 +1,5 @@
 // The table of the worker's jobs: what runs, and how often. Each is safe to run in any number of workers at once.
+import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { type CurrencyCode, isUtxo } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
@@ -10,7 +11,7 @@ import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { Alarm, createAlarm, type Report } from './alarm.ts';
-import { type Backoff, createBackoff } from './backoff.ts';
+import { createBackoff } from './backoff.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
@@ -70,7 +71,7 @@ export function workerJobs(
       ? []
       : lightningJobs(ctx, lightning, report, (name, work) => scheduled(ctx, name, 60 * SECOND_MS, { urgent: true, work }))),
     { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
-    createDueJob(ctx, watchers),
+    createDueJob(ctx, lightning === null ? watchers : new Map([...watchers, [LIGHTNING.code, lightning.watcher] as const])),
     judging(ctx, report),
     ...(payouts === undefined
       ? []
@@ -222,25 +223,22 @@ type Scheduled = {
 
 /** A job that runs at an interval of the service's clock, until it has nothing left to do; once for all workers. */
 function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
-  const backoff = createBackoff();
-  return { name, everyMs: null, urgent, run: () => onSchedule(ctx, { name, everyMs, work, backoff }) };
-}
-
-type OnSchedule = Pick<Scheduled, 'work'> & { readonly name: string; readonly everyMs: number; readonly backoff: Backoff };
-
-async function onSchedule(ctx: Context, { name, everyMs, work, backoff }: OnSchedule): Promise<boolean> {
   const { clock } = ctx.ports;
-  if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
-  try {
-    const more = await work();
-    backoff.succeeded();
-    // a job with more to do is due again at once, so that a worker can stop in between
-    await finishDue(ctx.db, name, !more, clock.now());
-    return more;
-  } catch (error) {
-    await failDue(ctx.db, name, backoff.failed(), clock.now());
-    throw error;
+  const backoff = createBackoff();
+  async function run(): Promise<boolean> {
+    if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
+    try {
+      const more = await work();
+      backoff.succeeded();
+      // a job with more to do is due again at once, so that a worker can stop in between
+      await finishDue(ctx.db, name, !more, clock.now());
+      return more;
+    } catch (error) {
+      await failDue(ctx.db, name, backoff.failed(), clock.now());
+      throw error;
+    }
   }
+  return { name, everyMs: null, urgent, run };
 }
 
 /**

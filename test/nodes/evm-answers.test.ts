@@ -23,6 +23,8 @@ let honest: ServedEvm;
 let server: Server;
 let url: string;
 let tamper: Tamper;
+/** The methods of each request. */
+let requests: string[][];
 /** Statuses to answer instead, one a request. */
 let statuses: { readonly status: number; readonly headers: Record<string, string> }[];
 
@@ -35,6 +37,7 @@ beforeAll(async () => {
     const instead = statuses.shift();
     if (instead !== undefined) return void response.writeHead(instead.status, instead.headers).end('slow down');
     const asked = JSON.parse(Buffer.concat(parts).toString('utf8')) as (Call & { id: number }) | (Call & { id: number })[];
+    requests.push([asked].flat().map(({ method }) => method));
     const honestAnswer = await fetch(new URL(honest.url).origin + new URL(honest.url).pathname, {
       method: 'POST',
       headers: { authorization: `Basic ${Buffer.from('bursar:simulated').toString('base64')}` },
@@ -61,6 +64,7 @@ let isOpen = false;
 beforeEach(() => {
   tamper = (_call, answer) => answer;
   statuses = [];
+  requests = [];
 });
 afterEach(async () => {
   if (isOpen) await chain.close();
@@ -215,6 +219,25 @@ describe('a node', () => {
     honest.mine(1);
     await chain.catchUp();
     expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mined', foundMined: true }]);
+  });
+
+  test('with nothing new is asked twice a pass: for its pool, and then for its tip and how it is', async () => {
+    await watch('ETH');
+    await chain.watcher.pass({ quiet: true });
+    requests = [];
+    expect(await chain.watcher.pass({ quiet: true })).toMatchObject({ state: 'ready', caughtUp: true });
+    expect(requests).toEqual([['txpool_content'], ['eth_chainId', 'eth_syncing', 'net_peerCount', 'eth_getBlockByNumber']]);
+  });
+
+  test('whose pool has grown is asked for its size before it is read again', async () => {
+    const owed = await watch('ETH');
+    const many = Array.from({ length: 201 }, () => pay('ETH', owed));
+    await chain.watcher.pass({ quiet: true });
+    requests = [];
+    expect(await chain.watcher.pass({ quiet: true })).toMatchObject({ state: 'ready', caughtUp: true });
+    expect(requests.slice(0, 2)).toEqual([['txpool_status'], ['txpool_content']]);
+    expect(await chain.facts(owed)).toHaveLength(many.length);
+    honest.mine(1);
   });
 
   test('with a large pool is asked for the block that it would make', async () => {

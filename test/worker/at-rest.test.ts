@@ -56,12 +56,12 @@ test('while nothing happens the database is not asked, and every pass has read t
   expect(sent).toEqual([]);
 });
 
-test('every ten seconds one statement writes the chain’s time and the time of the look', async () => {
+test('every twenty seconds one statement writes the chain’s time and the time of the look', async () => {
   const before = (await written()) as number;
-  chain.skew += 9_000;
+  chain.skew += 18_000;
   await chain.watcher.pass(QUIET);
   expect(await written()).toBe(before);
-  chain.skew += 1_000;
+  chain.skew += 2_000;
   const sinceMs = chain.ctx.ports.clock.now();
   await chain.watcher.pass(QUIET);
   expect(sent).toEqual(['go_on']);
@@ -143,6 +143,18 @@ test('the time of the chain is written when something falls due, and the judge i
   expect(sent).toEqual(['go_on']);
   expect(await chain.watcher.pass(QUIET)).toMatchObject({ caughtUp: true });
   expect(sent).toEqual(['go_on']);
+});
+
+test('a node that announces nothing is asked less often while no customer can pay, and again twice a second once one can', async () => {
+  chain.watcher.expect(null);
+  expect(chain.watcher.restMs()).toBeGreaterThan(1_500);
+  const nowMs = chain.ctx.ports.clock.now();
+  chain.watcher.expect(nowMs + 24 * 3_600_000);
+  expect(chain.watcher.restMs()).toBeGreaterThan(1_500);
+  chain.watcher.expect(nowMs + 15 * 60_000);
+  expect(chain.watcher.restMs()).toBeLessThanOrEqual(500);
+  chain.watcher.expect(nowMs - 1);
+  expect(chain.watcher.restMs()).toBeLessThanOrEqual(500);
 });
 
 test('a node that announces what is new is asked less often, one that does not or is silent twice a second', async () => {

@@ -1,6 +1,6 @@
 // Ether, or one token, of an Ethereum node behind ChainPort.
 import { chainNetwork, type EvmCode, evmRow, type Network } from '../../core/currency.ts';
-import type { BlockFacts, Clock, MempoolEntry, NodeCondition, TransactionFacts, WatchList } from '../../core/ports.ts';
+import type { AskedToo, BlockFacts, Clock, MempoolEntry, NodeCondition, TransactionFacts, WatchList } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
 import { stuckAfterMs } from '../utxo/node/condition.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
@@ -98,12 +98,20 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     return touched.map((facts) => (failing.has(facts.txid) ? { ...facts, outputs: [] } : facts));
   }
 
-  async function judged(): Promise<NodeCondition> {
-    const [said, syncing, peers] = await rpc.batch([
+  async function listed(): Promise<readonly string[]> {
+    waiting = new Map((await source.pending()).map((one) => [one.hash, one]));
+    return [...waiting.keys()];
+  }
+
+  async function judged(asked: AskedToo): Promise<NodeCondition> {
+    // listed first, so that the list is not younger than the tip
+    const mempool = asked.mempool ? await listed() : null;
+    const { answers, tip } = await source.tipWith([
       { method: 'eth_chainId' },
       { method: 'eth_syncing' },
       { method: 'net_peerCount' },
     ]);
+    const [said, syncing, peers] = answers;
     if (said instanceof RpcRefusal) throw said;
     const id = asNumber(said, 'eth_chainId', Number.MAX_SAFE_INTEGER);
     const trouble = (
@@ -116,7 +124,6 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
       height,
     });
     if (id !== chainId) return trouble('wrong_network', `its chain id is ${id}, that of ${network} is ${chainId}`);
-    const tip = await source.header('latest');
     if (tip === null) throw new NodeTrouble('bad_answer', `${rpc.name}: it has no latest block`);
     const { height, hash, timeMs } = tip;
     if (!own && syncing !== false && !(syncing instanceof RpcRefusal)) return trouble('syncing', `at block ${height}`, height);
@@ -133,15 +140,16 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
       tipTimeMs: timeMs,
       peers: typeof peers === 'string' ? asNumber(peers, 'net_peerCount') : 0,
       ...(lacks.length === 0 ? {} : { others: lacks }),
+      ...(mempool === null ? {} : { mempool }),
     };
   }
 
   return {
     currency,
     name: rpc.name,
-    async condition() {
+    async condition(asked = { mempool: false }) {
       try {
-        return await judged();
+        return await judged(asked);
       } catch (error) {
         isTokenKnown = contract === null;
         if (error instanceof NodeTrouble) return { state: error.state, reason: error.message, height: null };
@@ -154,10 +162,7 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
       return (await source.header(quantity(height)))?.hash ?? null;
     },
     readBlock: facts,
-    async mempool() {
-      waiting = new Map((await source.pending()).map((one) => [one.hash, one]));
-      return [...waiting.keys()];
-    },
+    mempool: listed,
     async readMempoolTransactions(txids, watch) {
       await watch.fresh();
       const listed = txids.flatMap((txid) => waiting.get(txid) ?? []);

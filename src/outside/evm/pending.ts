@@ -13,20 +13,29 @@ export type PendingReader = {
 
 /** A pool of the main chain has many thousands, in an answer of as many kilobytes. */
 const SMALL_POOL = 2_000;
+/** One that was this small a moment ago is read without asking how large it is now. */
+const SURELY_SMALL_POOL = 200;
 
 export function createPendingReader(asked: Asked): PendingReader {
   let hasPool = true;
   let hasPendingBlock = true;
+  /** How many waited when the pool was read last; a pool whose size is not known is asked for its size first. */
+  let lastSize = Number.POSITIVE_INFINITY;
 
   async function pool(): Promise<readonly EvmTransaction[] | null> {
-    const size = await asked('txpool_status', [], (answer) => asNumber(asFields(answer, 'the pool').pending, 'pending'));
-    if (size > SMALL_POOL) return null;
+    if (lastSize > SURELY_SMALL_POOL) {
+      const size = await asked('txpool_status', [], (answer) => asNumber(asFields(answer, 'the pool').pending, 'pending'));
+      if (size > SMALL_POOL) return null;
+    }
+    lastSize = Number.POSITIVE_INFINITY;
     // what is queued behind a gap in its sender's nonces cannot be mined as it is
-    return asked('txpool_content', [], (answer) =>
+    const all = await asked('txpool_content', [], (answer) =>
       Object.values(asFields(asFields(answer, 'the pool').pending, 'pending')).flatMap((ofSender) =>
         Object.values(asFields(ofSender, 'a sender')).map(readTransaction),
       ),
     );
+    lastSize = all.length;
+    return all;
   }
 
   async function read(): Promise<readonly EvmTransaction[]> {

@@ -3,7 +3,7 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { FINALIZED_BEHIND } from '../../core/currencies/evm.ts';
 import { Malformed } from '../utxo/bytes.ts';
-import { createRpc, orRefusal, type Rpc } from '../utxo/node/rpc.ts';
+import { createRpc, orRefusal, type Rpc, type RpcCall } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import {
   asHash,
@@ -27,6 +27,8 @@ export type EvmSource = {
   readonly rpc: Rpc;
   /** The header at a height or tag; null where the node has none. */
   header(at: string): Promise<EvmHeader | null>;
+  /** The answers to a few calls, each a refusal where it was refused, and the header of the tip, in one request. */
+  tipWith(calls: readonly RpcCall[]): Promise<{ readonly answers: readonly unknown[]; readonly tip: EvmHeader | null }>;
   /** A block of any chain by its hash, with its transactions. */
   block(hash: string): Promise<EvmBlock>;
   receipts(block: EvmBlock): Promise<readonly EvmReceipt[]>;
@@ -122,8 +124,17 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
     return null;
   }
 
+  const headerIn = (answer: unknown): EvmHeader | null => (answer === null ? null : readHeader(answer));
+
   async function header(at: string): Promise<EvmHeader | null> {
-    return asked('eth_getBlockByNumber', [at, false], (answer) => (answer === null ? null : readHeader(answer)));
+    return asked('eth_getBlockByNumber', [at, false], headerIn);
+  }
+
+  async function tipWith(calls: readonly RpcCall[]): ReturnType<EvmSource['tipWith']> {
+    const answers = await rpc.batch([...calls, { method: 'eth_getBlockByNumber', params: ['latest', false] }]);
+    const last = answers.at(-1);
+    if (last instanceof RpcRefusal) throw trouble(rpc, last);
+    return { answers: answers.slice(0, -1), tip: readAs(rpc, 'eth_getBlockByNumber', () => headerIn(last)) };
   }
 
   async function finalized(): Promise<BlockRef | null> {
@@ -144,6 +155,7 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
   return {
     rpc,
     header: (at) => refused(rpc, header(at)),
+    tipWith,
     block: (hash) =>
       blocks.get(hash, () =>
         refused(

@@ -6,8 +6,8 @@ import type { NodeAgreement, NodeCondition } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /**
- * A worker looks at its nodes every few seconds and says so at least every ten: a record older than this means that no worker does. Measured
- * on the database's own clock, since the service's may be set; a record dated in the future is recent.
+ * A worker looks at its nodes every few seconds and says so at least every twenty-five: a record older than this means that no worker does.
+ * Measured on the database's own clock, since the service's may be set; a record dated in the future is recent.
  */
 export const LOOKED_RECENTLY_MS = 60_000;
 /** SQL: whether a worker has looked at this node (a row of node_conditions) recently. */
@@ -154,7 +154,7 @@ export type ChainStatus = {
   readonly checkedAtMs: number;
   /** How long ago that was, whatever was done to the service's clock since; negative when the database's clock was set back. */
   readonly lookedAgoMs: number;
-  /** Whether its node announces news and the announcements arrive; without them it is asked twice a second. */
+  /** Whether its node announces news and the announcements arrive; without them it is asked twice a second while somebody may pay. */
   readonly pushes: boolean;
   /** Which of several nodes is read. */
   readonly node: string | null;

@@ -168,6 +168,17 @@ export async function dueInvoices(
   }));
 }
 
+/** When the first invoice that may still be paid must not be any more; null when there is none. @param reservedMs how long a reservation stands */
+export async function nextInvoiceDue(sql: Sql, reservedMs: number): Promise<number | null> {
+  const { rows } = await sql.query<{ next: Date | null }>({
+    name: 'next_invoice_due',
+    text: `select least(min(window_ends_at), min(created_at + $1 * interval '1 ms') filter (where state = 'reserved')) as next
+             from lightning_invoices where state in ('reserved', 'open')`,
+    values: [reservedMs],
+  });
+  return rows[0]?.next?.getTime() ?? null;
+}
+
 /** The payment hashes of those that wait for payment, at most `limit`. */
 export async function openHashes(sql: Sql, limit: number): Promise<readonly string[]> {
   const { rows } = await sql.query<{ payment_hash: string }>({

@@ -33,15 +33,17 @@ export async function beginLightning(sql: Sql, atMs: number): Promise<void> {
 }
 
 /**
- * Everything that was due at the node at this time was done: no invoice whose window had ended can be paid any more. Wakes the judge where
- * something has fallen due by that.
+ * Everything that was due at the node at this time was done: no invoice whose window had ended can be paid any more; and the node was looked
+ * at, and is what it was recorded to be. Wakes the judge where something has fallen due by that.
  */
 export async function setLightningRead(sql: Sql, atMs: number): Promise<void> {
   await sql.query({
     name: 'set_lightning_read',
     text: `
       with moved as (
-        update chain_cursors set caught_up_at = $1, updated_at = $1 where currency = '${LIGHTNING.code}' returning 1)
+        update chain_cursors set caught_up_at = $1, updated_at = $1 where currency = '${LIGHTNING.code}' returning 1),
+      looked as (
+        update node_conditions set checked_at = $1, looked_at = clock_timestamp() from moved where currency = '${LIGHTNING.code}' returning 1)
       select (select pg_notify('judge', '${LIGHTNING.code}')
                where exists (select 1 from transactions where currency = '${LIGHTNING.code}' and due_at <= $1)) from moved`,
     values: [new Date(atMs)],

@@ -1,6 +1,7 @@
 // What a watcher writes about its chain besides facts: the nodes' condition, and up to when the chain was read. It writes at once when
 // something is new, when a caller waits for it, and when something falls due; otherwise now and then, as a sign of life.
 import type { CurrencyCode } from '../../core/currency.ts';
+import { GRACE_MS, WINDOW_MS } from '../../core/judge/times.ts';
 import type { NodeCondition } from '../../core/ports.ts';
 import { type ChainCursor, goOn, setCaughtUp } from '../../store/chain/blocks.ts';
 import { recordCondition } from '../../store/chain/node-conditions.ts';
@@ -22,6 +23,8 @@ export type ChainRecord = {
   expect(dueAtMs: number | null): void;
   /** Milliseconds until the time last given to `expect`; infinite when there is none. */
   dueInMs(nowMs: number): number;
+  /** Nothing waits for what a customer may pay at any moment: nothing falls due for longer than a payment window, as `expect` was told. */
+  isUnused(nowMs: number): boolean;
   /** Whether something is due at this time that was not when the chain's time was last written. */
   isDue(atMs: number): boolean;
   /** Writes the nodes' condition unless it is stored already. */
@@ -35,7 +38,10 @@ export type ChainRecord = {
   forget(): void;
 };
 
-const SIGN_OF_LIFE_MS = 10_000;
+/** Three of them fit into the time after which nobody seems to look (store/chain/node-conditions). */
+const SIGN_OF_LIFE_MS = 20_000;
+/** Whoever waits for a payment has something that falls due within this time. */
+const LONGEST_WINDOW_MS = WINDOW_MS + GRACE_MS;
 
 /** @param isPushed whether the announcements of the node that is read arrive; it is written along, and is no news by itself */
 export function createChainRecord(ctx: ChainContext, currency: CurrencyCode, isPushed: () => boolean): ChainRecord {
@@ -44,6 +50,7 @@ export function createChainRecord(ctx: ChainContext, currency: CurrencyCode, isP
   /** When the chain's time was last written, after everything else. */
   let rest: { readonly epoch: bigint; readonly caughtUpAtMs: number } | null = null;
   let dueAtMs: number | null = null;
+  let isTold = false;
 
   const isDue = (atMs: number): boolean => dueAtMs !== null && dueAtMs <= atMs && (rest === null || rest.caughtUpAtMs < dueAtMs);
   /** A clock that was set back counts as one that advanced. */
@@ -63,7 +70,9 @@ export function createChainRecord(ctx: ChainContext, currency: CurrencyCode, isP
   return {
     expect(nextMs) {
       dueAtMs = nextMs;
+      isTold = true;
     },
+    isUnused: (nowMs) => isTold && (dueAtMs === null || dueAtMs - nowMs > LONGEST_WINDOW_MS),
     dueInMs: (nowMs) => (dueAtMs === null || dueAtMs <= nowMs ? Number.POSITIVE_INFINITY : dueAtMs - nowMs),
     isDue,
     condition,

@@ -57,9 +57,9 @@ export type ChainWatcher = {
 const BLOCKS_PER_PASS = 200;
 /** How often a standby watcher checks whether it must take over. */
 const STANDBY_MS = 1_000;
-/** How often a node is asked; less often when it announces news by ZMQ and the announcements arrive. */
+/** How often a node is asked; less often when it announces news by ZMQ and the announcements arrive, or while nobody can pay anything. */
 const POLL_MS = 500;
-const PUSHED_MS = 2_000;
+const RESTED_MS = 2_000;
 const LEAST_REST_MS = 20;
 const SPREAD = 0.1;
 /** In a pass longer than this, several nodes are compared again before the next block. */
@@ -265,8 +265,9 @@ export function createChainWatcher(ctx: ChainContext, currency: CurrencyCode, se
     },
     expect: written.expect,
     restMs(chance = 0) {
-      const everyMs = isAtRest && !isOpen && pushes.isLive() ? PUSHED_MS : POLL_MS;
-      const dueInMs = written.dueInMs(clock.now()) + 1;
+      const nowMs = clock.now();
+      const everyMs = isAtRest && !isOpen && (pushes.isLive() || written.isUnused(nowMs)) ? RESTED_MS : POLL_MS;
+      const dueInMs = written.dueInMs(nowMs) + 1;
       return Math.max(LEAST_REST_MS, Math.min(everyMs * (1 - SPREAD * chance), dueInMs));
     },
     onHint(callback) {

@@ -16,7 +16,7 @@ import { finishLookup } from '../../store/transactions/due.ts';
 import { Alarm, createAlarm, type Report } from '../alarm.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
-import { LIGHTNING_REST_MS, type LightningWatcher } from './watcher.ts';
+import type { LightningWatcher } from './watcher.ts';
 
 export type Lightning = { readonly port: LightningPort; readonly watcher: LightningWatcher };
 
@@ -42,7 +42,7 @@ function watchJob({ watcher }: Lightning, report: Report): Job {
   const alarm = createAlarm(name, report);
   return {
     name,
-    everyMs: LIGHTNING_REST_MS,
+    everyMs: (chance) => watcher.restMs(chance),
     urgent: true,
     run: async (hurried = false) => {
       const { state, reason, alarms, more } = await watcher.pass({ quiet: !hurried });

@@ -3,20 +3,25 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { InvoiceFacts, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
 import type { Context } from '../../flow/context.ts';
-import { closeInvoices, dueInvoices, openHashes } from '../../store/lightning/invoices.ts';
+import { closeInvoices, dueInvoices, nextInvoiceDue, openHashes } from '../../store/lightning/invoices.ts';
 import { beginLightning, recordLightning, setLightningRead } from '../../store/lightning/node-reading.ts';
 import { readSettleIndex, recordSettled, setSettleIndex } from '../../store/lightning/settlements.ts';
 import { type PassResult, STANDBY, troubleOf } from '../chain/pass-result.ts';
+import { createReadSchedule } from './read-schedule.ts';
 
 export type LightningWatcher = {
   /** Reads once. @param options.quiet nobody waits for the result */
   pass(options?: { readonly quiet?: boolean }): Promise<PassResult>;
   /** Calls back when something was paid or the subscription broke: there is something to do at once. */
   onHint(hint: () => void): void;
+  /** The next time at which a transaction over Lightning is due: the time up to which is read is written then; null = nothing is due. */
+  expect(dueAtMs: number | null): void;
+  /** How many milliseconds until the next pass is useful, if no hint comes before. @param chance from 0 to 1: spreads several workers */
+  restMs(chance?: number): number;
   close(): Promise<void>;
 };
 
-export const LIGHTNING_REST_MS = 1_000;
+/** How often the node is asked how it is. */
 const CONDITION_EVERY_MS = 5_000;
 /** A subscription says nothing while nothing is paid: it is made anew, and what is open compared, this often. */
 const RESUME_EVERY_MS = 300_000;
@@ -40,6 +45,8 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
   let queue: InvoiceFacts[] = [];
   let recording: Promise<void> = Promise.resolve();
   let alarms: string[] = [];
+  const schedule = createReadSchedule();
+  let generation = ctx.db.identity.generation;
 
   function record(): Promise<void> {
     recording = recording
@@ -116,7 +123,10 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
   /** Cancels what must not be paid any more. @returns whether there is none left */
   async function closeDue(nowMs: number): Promise<boolean> {
     const due = await dueInvoices(ctx.db, { nowMs, reservedBeforeMs: nowMs - RESERVED_MS, limit: DUE_AT_ONCE });
-    if (due.length === 0) return true;
+    if (due.length === 0) {
+      schedule.looked(nowMs, await nextInvoiceDue(ctx.db, RESERVED_MS));
+      return true;
+    }
     const closed: string[] = [];
     const settled: InvoiceFacts[] = [];
     await each(due, async ({ paymentHash, transactionId }) => {
@@ -131,14 +141,20 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
     return due.length < DUE_AT_ONCE && closed.length + settled.length === due.length;
   }
 
-  async function askCondition(isAsked: boolean): Promise<LightningCondition> {
+  async function askCondition(quiet: boolean): Promise<LightningCondition> {
     const nowMs = performance.now();
-    if (!isAsked && condition?.said.state === 'ready' && nowMs - condition.atMs < CONDITION_EVERY_MS) return condition.said;
+    const isKept = quiet && subscription?.isBroken !== true;
+    if (isKept && condition?.said.state === 'ready' && nowMs - condition.atMs < CONDITION_EVERY_MS) return condition.said;
     const atMs = clock.now();
     const said = await port.condition();
     condition = { said, atMs: nowMs };
-    await recordLightning(ctx.db, said, atMs);
+    if (!quiet || schedule.isNews(said, atMs)) await recordCondition(said, atMs);
     return said;
+  }
+
+  async function recordCondition(said: LightningCondition, atMs: number): Promise<void> {
+    await recordLightning(ctx.db, said, atMs);
+    schedule.recorded(said, atMs);
   }
 
   async function read(said: Ready, quiet: boolean): Promise<boolean> {
@@ -147,23 +163,35 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
     if (subscription === null || subscription.isBroken || isOld || subscription.identity !== said.identity) await subscribe(said);
     else if (!quiet) await compareOpen(null);
     await record();
-    const isDone = await closeDue(nowMs);
-    if (isDone) await setLightningRead(ctx.db, nowMs);
+    const isDone = (quiet && !schedule.mayBeDue(nowMs)) || (await closeDue(nowMs));
+    if (isDone && (!quiet || schedule.mustWrite(nowMs))) {
+      await setLightningRead(ctx.db, nowMs);
+      schedule.wrote(nowMs);
+    }
     return isDone;
+  }
+
+  /** All that was derived from a database that was replaced, or that another worker may have changed. */
+  function beginAnew(): void {
+    unsubscribe();
+    condition = null;
+    schedule.forget();
   }
 
   return {
     async pass({ quiet = false } = {}) {
       if (!(await lock.acquire())) {
         await lock.terminateStaleHolder();
-        unsubscribe();
-        condition = null;
+        beginAnew();
         return STANDBY;
       }
+      if (generation !== ctx.db.identity.generation) beginAnew();
+      generation = ctx.db.identity.generation;
       alarms = [];
-      const said = await askCondition(!quiet);
+      const said = await askCondition(quiet);
       if (said.state !== 'ready') {
         unsubscribe();
+        schedule.stopped();
         return resultOf(said.state, said.reason, { caughtUp: false, more: false });
       }
       try {
@@ -172,15 +200,16 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
       } catch (error) {
         const trouble = troubleOf(error);
         if (trouble === null) throw error;
-        unsubscribe();
-        condition = null;
-        await recordLightning(ctx.db, trouble, clock.now());
+        beginAnew();
+        await recordCondition(trouble, clock.now());
         return resultOf(trouble.state, trouble.reason, { caughtUp: false, more: false });
       }
     },
     onHint(callback) {
       hint = callback;
     },
+    expect: schedule.expect,
+    restMs: (chance = 0) => schedule.restMs(clock.now(), chance),
     async close() {
       unsubscribe();
       await recording.catch(() => undefined);

@@ -48,8 +48,8 @@ export async function reconcile(
   if (port === undefined)
     return { blocksRead: 0, height: null, more: false, trouble: `no node is configured for ${currency}`, unread: false };
   const nowMs = ctx.ports.clock.now();
-  await beginReconciled(ctx.db, currency, nowMs);
-  const [cursor, begun] = [await readCursor(ctx.db, currency), await readReconciled(ctx.db, currency)];
+  const cursor = await readCursor(ctx.db, currency);
+  const begun = (await readReconciled(ctx.db, currency)) ?? (await firstReconciled(ctx, currency, nowMs));
   if (cursor === null || begun === null) return { blocksRead: 0, height: null, more: false, trouble: null, unread: false };
   let at = begun;
   let blocksRead = 0;
@@ -75,6 +75,11 @@ export async function reconcile(
     if (unread && trouble !== null && trouble.reason !== at.trouble) await setReconciledTrouble(ctx.db, currency, trouble.reason);
     return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
   }
+}
+
+async function firstReconciled(ctx: ChainContext, currency: CurrencyCode, nowMs: number): Promise<Reconciled | null> {
+  await beginReconciled(ctx.db, currency, nowMs);
+  return readReconciled(ctx.db, currency);
 }
 
 /**
