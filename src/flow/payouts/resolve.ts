@@ -7,6 +7,7 @@ import {
   type PostedPayout,
   releaseEntry,
   signEntry,
+  unknownInflowEntry,
 } from '../../core/payouts/payout-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
@@ -43,6 +44,7 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
       throw new Refusal('not_resolvable', { message });
     }
     await refuseBeforeRecover(sql, payout);
+    if (outcome === 'paid') await bookPaidByOthers(ctx, sql, payout);
     return resolveLocked(ctx, sql, payout, { outcome, evidence });
   });
 }
@@ -53,6 +55,14 @@ async function refuseBeforeRecover(sql: Sql, { currency }: PayoutRow): Promise<v
   if (open === undefined) return;
   const message = `${open.txid} has left and is not booked: bursar payout recover ${open.txid} says whether it has paid this payout.`;
   throw new Refusal('not_resolvable', { message });
+}
+
+/** What nothing was signed for was paid with outputs that are none of ours: ours are all still there. */
+async function bookPaidByOthers(ctx: Context, sql: Sql, row: PayoutRow): Promise<void> {
+  if (row.source !== null || (await bookedFee(sql, row.id)) !== null) return;
+  const { id: payoutId, amount } = await oneAsBooked(sql, row);
+  const entry = unknownInflowEntry(payoutId, paidFrom(row), amount);
+  await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
 }
 
 /** The same for one whose outcome is unknown and whose row the caller has locked. */
