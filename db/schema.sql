@@ -328,6 +328,14 @@ create table public.early_payments (
   constraint early_payments_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 
+create table public.event_streams (
+  merchant_id bigint not null,
+  process text not null,
+  until timestamp with time zone not null,
+  constraint event_streams_pkey PRIMARY KEY (merchant_id, process),
+  constraint event_streams_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
+);
+
 create table public.events (
   id bigint generated always as identity not null,
   merchant_id bigint not null,
@@ -1012,6 +1020,8 @@ CREATE INDEX early_payments_open ON public.early_payments USING btree (currency)
 
 CREATE INDEX events_kind ON public.events USING btree (merchant_id, type, at, id);
 
+CREATE INDEX events_merchant ON public.events USING btree (merchant_id, id);
+
 CREATE INDEX failed_sign_ins_ends ON public.failed_sign_ins USING btree (ends_at);
 
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
@@ -1482,6 +1492,17 @@ begin
       from added e cross join lateral (
         select number from webhooks where merchant_id = e.merchant_id and enabled and (events is null or e.type = any (events)) offset 0) w;
   if found then perform pg_notify('hurry', 'deliveries'); end if;
+  if exists (select from added e join event_streams s using (merchant_id)) then perform pg_notify('events_written', ''); end if;
+  return null;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.hold_event_numbers()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock_shared(hashtextextended('event writers', 0));
   return null;
 end $function$
 ;
@@ -1511,6 +1532,8 @@ CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.events FOR EACH ROW
 CREATE TRIGGER append_only_all BEFORE TRUNCATE ON public.events FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
 
 CREATE TRIGGER deliver AFTER INSERT ON public.events REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION deliver_events();
+
+CREATE TRIGGER hold_numbers BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION hold_event_numbers();
 
 CREATE TRIGGER announce AFTER UPDATE OF suspended_at ON public.merchants FOR EACH ROW WHEN ((old.suspended_at IS DISTINCT FROM new.suspended_at)) EXECUTE FUNCTION announce_merchant();
 
@@ -1575,6 +1598,8 @@ grant delete, insert, select, update on public.delivery_attempts to bursar_app;
 grant delete, insert, select, update on public.due_marks to bursar_app;
 
 grant delete, insert, select, update on public.early_payments to bursar_app;
+
+grant delete, insert, select, update on public.event_streams to bursar_app;
 
 grant insert, select on public.events to bursar_app;
 

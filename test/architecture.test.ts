@@ -152,6 +152,7 @@ describe('the source', () => {
       file.path === 'src/worker/loop.ts' ||
       [
         'src/http/connections.ts',
+        'src/http/event-streams.ts',
         'src/store/postgres/listen.ts',
         'src/store/postgres/session-timeouts.ts',
         'src/store/postgres/session-locks.ts',

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PAGE } from '../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../src/contract/merchant-api.ts';
+import { STREAM_API } from '../src/contract/webhook-api.ts';
 import { requiredDepth } from '../src/core/confirmations.ts';
 import { CURRENCIES, UTXO_CODES } from '../src/core/currency.ts';
 import { EVENT_TYPES } from '../src/core/events.ts';
@@ -100,7 +101,7 @@ describe('the contract and the tables of the code say the same:', () => {
   });
 
   test('every operation and every refusal is named', () => {
-    for (const { path } of Object.values(MERCHANT_API)) expect(CONTRACT, path).toContain(`\`${path}\``);
+    for (const { path } of Object.values({ ...MERCHANT_API, ...STREAM_API })) expect(CONTRACT, path).toContain(`\`${path}\``);
     for (const [code, [status]] of Object.entries(REFUSALS)) {
       const row = CONTRACT.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${code}\``));
       expect(row, code).toBeDefined();
@@ -217,7 +218,7 @@ describe('the figures of the contract are those of the code:', () => {
   });
 
   test('every operation that it names, but those that it says are not built', () => {
-    const paths = new Set<string>(Object.values(MERCHANT_API).map(({ path }) => path));
+    const paths = new Set<string>(Object.values({ ...MERCHANT_API, ...STREAM_API }).map(({ path }) => path));
     const other = ['/healthz', '/readyz', '/openapi.json', '/docs', '/ops', '/metrics'];
     const named = [...CONTRACT.matchAll(/`(\/[a-z][a-z_]+(?:\.json)?)`/g)].map((match) => match[1] as string);
     expect(named.filter((path) => !paths.has(path) && !other.includes(path))).toEqual([]);

@@ -6,6 +6,7 @@ import { refusalsOf } from '../src/contract/endpoint.ts';
 import { MERCHANT_API } from '../src/contract/merchant-api.ts';
 import { openApiDocument } from '../src/contract/openapi.ts';
 import { SANDBOX_API } from '../src/contract/sandbox-api.ts';
+import { STREAM_API } from '../src/contract/webhook-api.ts';
 import { paymentMethod } from '../src/core/currency.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
 import { type ApiServer, makeApi } from './http/api-server.ts';
@@ -60,7 +61,7 @@ test('is valid OpenAPI 3.1', async () => {
   expect(document.paths['/auth']?.servers).toEqual([{ url: api.base }, { url: `${api.base}/v1` }]);
 });
 test('has every operation, with exactly its refusals', () => {
-  for (const endpoint of Object.values(MERCHANT_API)) {
+  for (const endpoint of Object.values({ ...MERCHANT_API, ...STREAM_API })) {
     const documented = Object.entries(answersOf(endpoint.path))
       .filter(([status]) => status !== '200')
       .flatMap(([status, response]) => {
@@ -73,7 +74,7 @@ test('has every operation, with exactly its refusals', () => {
     expect(documented.sort()).toEqual([...refusalsOf(endpoint)].sort());
   }
   expect(Object.keys(document.paths).sort()).toEqual(
-    [...Object.values(MERCHANT_API).map(({ path }) => path), '/healthz', '/readyz', '/openapi.json'].sort(),
+    [...Object.values({ ...MERCHANT_API, ...STREAM_API }).map(({ path }) => path), '/healthz', '/readyz', '/openapi.json'].sort(),
   );
 });
 test('the key of a write is a field of its body too, and of no other', () => {
@@ -166,6 +167,8 @@ test('the pattern of crypto_selected accepts what the service accepts', () => {
 test('the examples are what the schemas say, and the service understands those of requests', async () => {
   for (const path of Object.keys(document.paths)) {
     for (const [status, { content }] of Object.entries(answersOf(path))) {
+      // a stream has its own test
+      if (!('application/json' in content)) continue;
       const { schema, example, examples = {} } = content['application/json'];
       const all = example === undefined ? Object.values(examples).map(({ value }) => value) : [example];
       expect(all.length).toBeGreaterThan(0);
@@ -183,6 +186,19 @@ test('the examples are what the schemas say, and the service understands those o
     expect([path, reply.json, fine]).toEqual([path, reply.json, true]);
     if (path === '/sign_out') api.tokens.clear();
   }
+});
+test('the stream is a text of server-sent events, and its example is an event', () => {
+  const { parameters, responses } = operationOf(STREAM_API.streamEvents.path) as unknown as {
+    parameters: { name: string }[];
+    responses: Record<string, { content: Record<string, { schema: { contentSchema: Schema }; example: string }> }>;
+  };
+  expect(parameters.map(({ name }) => name)).toEqual(['Last-Event-ID']);
+  const { schema, example } = responses[200]!.content['text/event-stream'] as {
+    schema: { contentSchema: Schema };
+    example: string;
+  };
+  const data = JSON.parse(/^data: (.*)$/m.exec(example)?.[1] as string) as object;
+  fits(data, schema.contentSchema, document.components.schemas, 'an event of the stream');
 });
 test('what is meant to be one thing is one schema, and each operation has a subject', () => {
   const { schemas, securitySchemes } = document.components;

@@ -8,6 +8,7 @@ import { COUNTED, HEADERS, type Node, ref, refusalResponses, UNCOUNTED } from '.
 import { CONTROL_ERROR, SANDBOX_API } from './sandbox-api.ts';
 import { type Components, documentSchema, exampleOf, type Shape } from './shapes.ts';
 import { SYSTEM_PATHS, type SystemPath } from './system-api.ts';
+import { STREAM_API } from './webhook-api.ts';
 
 const SUBJECTS: Readonly<Record<Subject, string>> = {
   'sign-in': 'Tokens: get a pair, exchange it, end it.',
@@ -38,12 +39,18 @@ export type DocumentOptions = {
 
 export function openApiDocument(options: DocumentOptions): Node {
   const components: Components = new Map();
+  const servers = [{ url: options.url }, { url: `${options.url}/v1` }];
   const merchant = Object.entries(MERCHANT_API).map(([id, endpoint]) => [
     endpoint.path,
-    { servers: [{ url: options.url }, { url: `${options.url}/v1` }], post: operation(id, endpoint, components) },
+    { servers, post: operation(id, endpoint, components) },
+  ]);
+  const streams = Object.entries(STREAM_API).map(([id, endpoint]) => [
+    endpoint.path,
+    { servers, post: streamOperation(id, endpoint, components) },
   ]);
   const paths = {
     ...Object.fromEntries(merchant),
+    ...Object.fromEntries(streams),
     ...systemPaths(components),
     ...(options.sandbox ? sandboxPaths(components) : {}),
   };
@@ -99,6 +106,29 @@ function operation(id: string, endpoint: Endpoint, components: Components): Node
       ...refusalResponses(refusalsOf(endpoint), COUNTED, components),
     },
   };
+}
+
+const LAST_EVENT_ID: Node = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  schema: { type: 'string', maxLength: 64, examples: ['evt_t0351dYxk0d1Jt8vTgkN1AM2'] },
+  description: 'The last `id` seen: the stream goes on after it. It comes before `starting_after`.',
+};
+
+/** An operation whose answer goes on: server-sent events, each with the reply as its data. */
+function streamOperation(id: string, endpoint: Endpoint, components: Components): Node {
+  const described = operation(id, endpoint, components);
+  const { schema, example } = answer(endpoint.reply, components);
+  const { id: cursor, type } = example as { readonly id: string; readonly type: string };
+  const content = {
+    'text/event-stream': {
+      schema: { type: 'string', contentMediaType: 'application/json', contentSchema: schema },
+      example: `id: ${cursor}\nevent: ${type}\ndata: ${JSON.stringify(example)}\n\n`,
+    },
+  };
+  const responses = described.responses as Record<string, Node>;
+  return { ...described, parameters: [LAST_EVENT_ID], responses: { ...responses, 200: { ...responses[200], content } } };
 }
 
 const follow = (operationId: string): Node => ({
@@ -164,7 +194,7 @@ function exampleField(schema: JsonSchema): unknown {
   return (schema.examples as unknown[] | undefined)?.[0] ?? (schema.enum as unknown[] | undefined)?.[0];
 }
 
-function answer(reply: Shape<unknown>, components: Components): Node {
+function answer(reply: Shape<unknown>, components: Components): { readonly schema: JsonSchema; readonly example: unknown } {
   return { schema: documentSchema(reply, components), example: exampleOf(reply) };
 }
 

@@ -14,6 +14,37 @@ const url = field.text(
   { max: 2048, min: 1, example: 'https://shop.example.com/hooks/bursar' },
 );
 
+/** Its answer is `text/event-stream`, and each message of it is as `reply` says. */
+export const STREAM_API = {
+  streamEvents: {
+    path: '/stream_events',
+    subject: 'events',
+    summary: 'Stream events',
+    about:
+      'Every event from now on, as server-sent events, as soon as it is written: `event` is its type, `data` the event as `/list_events` has it, `id` its cursor. A client that lost its connection sends the last `id` it saw as `Last-Event-ID` (or `starting_after`) and misses nothing. `event: end` says why the server ends a stream (`token_expired` at the latest with the access token): the client opens another one.',
+    access: needs('read'),
+    limit: ORDINARY,
+    keyKept: null,
+    fields: {
+      events: field.optional(field.choices('Only these types of events; every one when it is left out.', EVENT_TYPES, 1)),
+      object: field.optional(
+        field.text('Only of this transaction or payout (its identifier), or `transaction` or `payout` for all of a kind.', {
+          max: 64,
+          example: 'txn_0351dYxk0d1Jt8vTgkN1AM',
+        }),
+      ),
+      starting_after: field.optional(
+        field.text('The last `id` seen; `0` = from the first event on. The header `Last-Event-ID` comes before it.', {
+          max: 64,
+          example: 'evt_t0351dYxk0d1Jt8vTgkN1AM2',
+        }),
+      ),
+    },
+    reply: reply.event,
+    refusals: ['not_found'],
+  },
+} as const satisfies Record<string, Endpoint>;
+
 export const WEBHOOK_API = {
   listEvents: {
     path: '/list_events',

@@ -11,7 +11,7 @@ const EVENT_ID = 'evt_t0351dYxk0d1Jt8vTgkN1AM2';
 const WEBHOOK_ID = 'wh_0351dYxk0d1Jt8vTgkN1AM';
 const ADDRESS = 'https://shop.example.com/hooks/bursar';
 
-const event = shape.named(
+export const event = shape.named(
   'Event',
   shape.object({
     id: shape.string('Identifier, prefix `evt_`; the same wherever the event is told.', EVENT_ID, { pattern: '^evt_' }),

@@ -52,6 +52,8 @@ type Watched = {
 export type Connections = {
   /** This connection has had its last answer: it is reset soon, unless its client closes it first. */
   endSoon(socket: Socket): void;
+  /** Ends those on which nothing has ever arrived: Node counts them as busy, and a server that closes would wait for them. */
+  endUnused(): void;
 };
 
 /** The answer that has the socket now; Node's own handler of broken requests finds it by this name too. */
@@ -111,6 +113,9 @@ export function watchConnections(server: Server, limits: ConnectionLimits): Conn
     endSoon(socket) {
       const state = watched.get(socket);
       if (state !== undefined && Number.isNaN(state.lastAnswerMs)) state.lastAnswerMs = now();
+    },
+    endUnused() {
+      for (const socket of [...watched.keys()]) if (socket.bytesRead === 0) socket.destroy();
     },
   };
 }

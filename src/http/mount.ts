@@ -1,5 +1,6 @@
 // From a row of the endpoint table and its handler to a route. The order of checks is behaviour §1's: size, media type, JSON → token →
 // account and scope → rate limit → fields → the handler (existence, state, money).
+import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Access, Endpoint } from '../contract/endpoint.ts';
 import { type BodyOf, readFields } from '../contract/fields.ts';
@@ -67,7 +68,18 @@ export type Operation = { readonly endpoint: Endpoint } & (
       readonly ask: ((call: SignedInCall, fields: Fields) => Promise<void>) | undefined;
       readonly prepare: Preparation | undefined;
     }
+  | {
+      readonly kind: 'stream';
+      readonly access: Extract<Access, { kind: 'token' }>;
+      /** Writes the answer itself, once it calls `begin` for its head. */
+      readonly open: (call: StreamCall, fields: Fields) => Promise<void>;
+    }
 );
+export type StreamCall = SignedInCall & {
+  readonly token: string;
+  /** Writes the head of the answer: after it nothing can be refused. */
+  readonly begin: (headers: Readonly<Record<string, string>>) => ServerResponse;
+};
 
 /** Mounts an operation at its path and under /v1. */
 export function mount(app: FastifyInstance, context: ServerContext, operation: Operation): void {
@@ -101,9 +113,17 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
           await count(stranger);
           counted = stranger;
         });
-        counted = { limiter, key: caller.merchantId };
+        const mine = { limiter, key: caller.merchantId };
+        counted = mine;
         checkScope(caller, operation.access, body);
         await count(counted);
+        if (operation.kind === 'stream') {
+          const begin = (headers: Readonly<Record<string, string>>) =>
+            beginStream(context, request, reply, { counted: mine, headers });
+          const fields = checkedFields(endpoint, body);
+          await operation.open({ ctx: context.ctx, context, request, caller, prepared: null, token, begin }, fields);
+          return;
+        }
         answer = await perform(context, operation, { request, body, caller }, async (ctx, fields, prepared) =>
           serialized(reply, await operation.handler({ ctx, context, request, caller, prepared }, fields)),
         );
@@ -127,6 +147,20 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
   const schema = { response: { 200: serializerSchema(endpoint.reply) } };
   const handler = (request: FastifyRequest, reply: FastifyReply): void => void serve(request, reply);
   for (const url of [endpoint.path, `/v1${endpoint.path}`]) app.route({ method: 'POST', url, schema, handler });
+}
+
+/** From here on the answer is written without fastify. */
+function beginStream(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { counted, headers }: { readonly counted: Counted; readonly headers: Readonly<Record<string, string>> },
+): ServerResponse {
+  context.sign(request, reply);
+  counted.limiter.describe(reply, counted.key, context.now());
+  reply.hijack();
+  reply.raw.writeHead(200, { ...(reply.getHeaders() as Record<string, string>), ...headers });
+  return reply.raw;
 }
 
 /** Where access_token is a field of the operation itself, the header may carry it too. */

@@ -5,6 +5,7 @@ import type { Network } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type ConcurrencyLimit, createConcurrencyLimit } from '../flow/concurrency-limit.ts';
 import type { Context } from '../flow/context.ts';
+import type { EventTail } from '../flow/events/event-stream.ts';
 import type { Authenticator } from '../flow/sign-in/sign-in.ts';
 import type { StatusNotifier } from '../flow/transactions/reads.ts';
 import { addressKey, isSecure } from './client-address.ts';
@@ -24,8 +25,10 @@ export type SandboxForward = (
 
 export type ServerOptions = {
   readonly ctx: Context;
-  readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateNow'>;
+  readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateNow' | 'watch'>;
   readonly statusNotifier: StatusNotifier;
+  /** Tells what streams of events tell; this server is its listener. */
+  readonly eventTail: EventTail;
   readonly network: Network;
   /** Where clients reach this server, without a slash at the end; null: the address that they called. */
   readonly publicUrl: string | null;

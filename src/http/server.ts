@@ -6,14 +6,17 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Endpoint } from '../contract/endpoint.ts';
 import { MERCHANT_API } from '../contract/merchant-api.ts';
 import { SYSTEM_PATHS } from '../contract/system-api.ts';
+import { STREAM_API } from '../contract/webhook-api.ts';
 import { Refusal } from '../core/refusal.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
+import { createEventStreams } from './event-streams.ts';
 import { PREPARATIONS } from './lightning-preparations.ts';
 import { MERCHANT_ASKS, MERCHANT_HANDLERS } from './merchant-handlers.ts';
 import { mount, type Operation, type Preparation } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
+import { streamHandler } from './stream-handler.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
 // not by an import: that would read every export, and one of them loads a whole HTTP client (14 MB)
@@ -60,6 +63,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     closing.abort();
     // connections that are busy now and idle later must not delay the close
     app.server.keepAliveTimeout = 1;
+    context.connections.endUnused();
     done();
   });
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
@@ -76,6 +80,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     const before = { ask: MERCHANT_ASKS[name], prepare: PREPARATIONS[name] };
     mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], before));
   }
+  const open = streamHandler(createEventStreams(context, options.eventTail));
+  mount(app, context, streamOperation(STREAM_API.streamEvents, open));
   mountHealth(app, context);
   mountDocuments(app, context);
   if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
@@ -93,13 +99,17 @@ function operationOf(
   return { endpoint, kind: access.kind, access, handler, ...before } as Operation;
 }
 
+function streamOperation(endpoint: Endpoint, open: unknown): Operation {
+  return { endpoint, kind: 'stream', access: endpoint.access, open } as Operation;
+}
+
 /** Not counted, whatever the method; neither are the sandbox's controls. */
 const UNCOUNTED: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 /** 405 for a path that accepts another method, otherwise 404. */
 function nothingHere(context: ServerContext): (request: FastifyRequest, reply: FastifyReply) => void {
   const allowed = new Map<string, string>();
-  for (const { path } of Object.values(MERCHANT_API)) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
+  for (const { path } of Object.values({ ...MERCHANT_API, ...STREAM_API })) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
   for (const path of Object.keys(SYSTEM_PATHS)) allowed.set(path, 'GET, HEAD');
   return (request, reply) => {
     const path = decoded(request.url.split('?')[0] as string);

@@ -21,7 +21,7 @@ export async function waitForAnswer(
 const goneSignals = new WeakMap<Socket, AbortSignal>();
 
 /** Aborts when a client has gone. One that has closed only its own side looks the same, and is answered at once. */
-function goneSignal(socket: Socket): AbortSignal {
+export function goneSignal(socket: Socket): AbortSignal {
   const known = goneSignals.get(socket);
   if (known !== undefined) return known;
   const gone = new AbortController();

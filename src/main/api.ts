@@ -13,6 +13,7 @@ import { sandboxEndpoint } from './sandbox/sandbox-paths.ts';
 import { untilSandboxIsReady } from './sandbox/sandbox-ready.ts';
 import { openApiPeers } from './wiring/api-peers.ts';
 import { runAutomaticPayouts } from './wiring/automatic-payouts.ts';
+import { openEventTail } from './wiring/event-tail.ts';
 import { openIntentKey } from './wiring/intent-key.ts';
 import { openStatusNotifier } from './wiring/status-notifier.ts';
 import { openWebhookSealing } from './wiring/webhook-key.ts';
@@ -45,10 +46,12 @@ async function start({ config, database }: Opened): Promise<Running> {
     openStatusNotifier(ctx.db),
     authenticator.listen(),
   ]);
+  const eventTail = openEventTail(ctx.db, (error) => outage.report({ err: error }, 'streams of events'));
   const server = createServer({
     ctx,
     authenticator,
     statusNotifier,
+    eventTail,
     network,
     rateLimitScale,
     sharedLimits,
@@ -73,7 +76,7 @@ async function start({ config, database }: Opened): Promise<Running> {
       await server.close();
       await stopAutomatic();
       outage.close();
-      await closeNotifier();
+      await Promise.all([closeNotifier(), eventTail.close()]);
       await leave();
       await authenticator.close();
       await wired.close();

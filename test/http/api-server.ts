@@ -17,6 +17,7 @@ import type { RequestLimits } from '../../src/http/requests-in-progress.ts';
 import { createServer } from '../../src/http/server.ts';
 import type { SandboxForward } from '../../src/http/server-context.ts';
 import { NOT_SHARED, type SharedLimits } from '../../src/http/shared-limits.ts';
+import { openEventTail } from '../../src/main/wiring/event-tail.ts';
 import { openStatusNotifier } from '../../src/main/wiring/status-notifier.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
@@ -125,10 +126,12 @@ export async function makeApi(options: ApiOptions = {}) {
   await authenticator.listen();
   const opened = await openStatusNotifier(ctx.db);
   const { notifier: statusNotifier } = opened;
+  const eventTail = openEventTail(ctx.db, (error) => bugs.push(error));
   const app = createServer({
     ctx,
     authenticator,
     statusNotifier,
+    eventTail,
     network,
     publicUrl: null,
     rateLimitScale: options.rateLimitScale ?? 10_000,
@@ -203,6 +206,7 @@ export async function makeApi(options: ApiOptions = {}) {
     async end() {
       await app.close();
       await opened.close();
+      await eventTail.close();
       await authenticator.close();
       await operator.end();
       await drop();

@@ -8,12 +8,16 @@ import { MERCHANT_API } from '../../src/contract/merchant-api.ts';
 import { openApiDocument } from '../../src/contract/openapi.ts';
 import { SANDBOX_API } from '../../src/contract/sandbox-api.ts';
 import { SYSTEM_PATHS } from '../../src/contract/system-api.ts';
+import { STREAM_API } from '../../src/contract/webhook-api.ts';
 import { documentTool, run } from '../support/document-tools.ts';
 import { type ApiServer, makeApi, PASSWORD } from './api-server.ts';
 
 const TIMEOUT = 120_000;
 const TSC = resolve(import.meta.dirname, '../../node_modules/.bin/tsc');
-const OPERATIONS = [MERCHANT_API, SANDBOX_API, SYSTEM_PATHS].reduce((sum, table) => sum + Object.keys(table).length, 0);
+const OPERATIONS = [MERCHANT_API, STREAM_API, SANDBOX_API, SYSTEM_PATHS].reduce(
+  (sum, table) => sum + Object.keys(table).length,
+  0,
+);
 
 let api: ApiServer;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-clients-'));

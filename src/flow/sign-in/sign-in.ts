@@ -16,6 +16,8 @@ export type Caller = {
   readonly signInId: string;
   readonly scopes: ReadonlySet<Scope>;
   readonly suspended: boolean;
+  /** The end of the access token, on the service's clock. */
+  readonly expiresAtMs: number;
 };
 
 export type Authenticator = {
@@ -30,6 +32,8 @@ export type Authenticator = {
    * it, so that there is one at a time however many come.
    */
   authenticateNow(token: string, admit?: Admit): Promise<Caller>;
+  /** Calls this whenever something about sign-ins has changed, with whether it may concern a caller; returns what ends that. */
+  watch(onChange: (concerns: (caller: Caller) => boolean) => void): () => void;
   /** Subscribes to revocations and suspensions; until then it notices them within 5 s. */
   listen(): Promise<void>;
   close(): Promise<void>;
@@ -42,7 +46,6 @@ const MAX_SEEN = 10_000;
 
 type Seen = {
   readonly claims: TokenClaims;
-  readonly expiresAtMs: number;
   caller: Caller;
   /** When the database answered so; -Infinity: ask again. */
   saidAtMs: number;
@@ -75,17 +78,17 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
   let epoch = 0;
   let stopListening: (() => Promise<void>) | null = null;
 
+  const watchers = new Set<(concerns: (caller: Caller) => boolean) => void>();
+
   function forget(changed: string): void {
     epoch += 1;
     const id = changed.slice(2);
-    for (const seen of seenTokens.values()) {
-      const own = changed.startsWith('s:')
-        ? seen.caller.signInId
-        : changed.startsWith('m:')
-          ? String(seen.caller.merchantId)
-          : id;
-      if (own === id) seen.saidAtMs = Number.NEGATIVE_INFINITY;
+    function concerns({ signInId, merchantId }: Caller): boolean {
+      if (changed.startsWith('s:')) return signInId === id;
+      return !changed.startsWith('m:') || String(merchantId) === id;
     }
+    for (const seen of seenTokens.values()) if (concerns(seen.caller)) seen.saidAtMs = Number.NEGATIVE_INFINITY;
+    for (const onChange of watchers) onChange(concerns);
   }
   forgetters.add(forget);
 
@@ -97,9 +100,11 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
     seenTokens.delete(token);
     if (state === null || state.affiliateId !== claims.sub) throw new Refusal('invalid_token');
     const { userId, merchantId, affiliateId, suspended } = state;
-    const caller: Caller = { merchantId, userId, affiliateId, signInId: claims.sid, scopes: new Set(state.scopes), suspended };
+    const expiresAtMs = claims.exp * 1000;
+    const scopes = new Set(state.scopes);
+    const caller: Caller = { merchantId, userId, affiliateId, signInId: claims.sid, scopes, suspended, expiresAtMs };
     const saidAtMs = epoch === startEpoch ? startMs : Number.NEGATIVE_INFINITY;
-    seenTokens.set(token, { claims, expiresAtMs: claims.exp * 1000, caller, saidAtMs });
+    seenTokens.set(token, { claims, caller, saidAtMs });
     if (seenTokens.size > MAX_SEEN) seenTokens.delete(seenTokens.keys().next().value as string);
     return caller;
   }
@@ -140,7 +145,7 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
     const seen = seenTokens.get(token);
     if (seen === undefined) return look(token, undefined, admit);
     const now = clock.now();
-    if (now >= seen.expiresAtMs) {
+    if (now >= seen.caller.expiresAtMs) {
       seenTokens.delete(token);
       throw new Refusal('token_expired');
     }
@@ -153,9 +158,13 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
 
   return {
     authenticate,
+    watch(onChange) {
+      watchers.add(onChange);
+      return () => void watchers.delete(onChange);
+    },
     async authenticateNow(token, admit) {
       const seen = seenTokens.get(token);
-      if (seen !== undefined && clock.now() >= seen.expiresAtMs) throw new Refusal('token_expired');
+      if (seen !== undefined && clock.now() >= seen.caller.expiresAtMs) throw new Refusal('token_expired');
       const earlier = running.get(token);
       return next.get(token) ?? (earlier === undefined ? askNow(token, admit) : askNext(token, earlier, admit));
     },

@@ -6,6 +6,7 @@ import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { createAuthenticator, signIn } from '../../../src/flow/sign-in/sign-in.ts';
 import { createServer } from '../../../src/http/server.ts';
 import { NOT_SHARED } from '../../../src/http/shared-limits.ts';
+import { openEventTail } from '../../../src/main/wiring/event-tail.ts';
 import { connect } from '../../../src/store/postgres/connect.ts';
 import { freePort } from '../../support/core-daemon.ts';
 import { makeApi, PASSWORD, type Reply } from '../api-server.ts';
@@ -151,6 +152,7 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
     const away = createServer({
       ctx,
       authenticator,
+      eventTail: openEventTail(db, () => undefined),
       network: 'sandbox',
       publicUrl: null,
       rateLimitScale: 1000,

@@ -1,0 +1,109 @@
+// What streams of events read: everything written since, in the order of its numbers, and who may still commit a lower number.
+import type { Sql } from '../postgres/connect.ts';
+import { EVENT_COLUMNS, EVENT_OBJECTS, type RawEvent, type StoredEvent, storedEvent } from './events.ts';
+
+/** Notified with events of a merchant for whom {@link registerStreams} was called. */
+export const EVENTS_WRITTEN = 'events_written';
+
+/** Makes events of these merchants notify {@link EVENTS_WRITTEN}; what dead processes left is deleted. @param keptSeconds unless prolonged */
+export async function registerStreams(
+  sql: Sql,
+  process: string,
+  merchants: readonly bigint[],
+  keptSeconds: number,
+): Promise<void> {
+  await sql.query({
+    name: 'register_streams',
+    text: `with gone as (delete from event_streams where until < now() and process <> $1)
+           insert into event_streams (merchant_id, process, until)
+             select merchant, $1, now() + make_interval(secs => $3) from unnest($2::bigint[]) as m (merchant) order by 1
+             on conflict (merchant_id, process) do update set until = excluded.until`,
+    values: [process, merchants, keptSeconds],
+  });
+}
+
+/** Undoes {@link registerStreams}. */
+export async function unregisterStreams(sql: Sql, process: string, merchants: readonly bigint[]): Promise<void> {
+  await sql.query({
+    name: 'unregister_streams',
+    text: 'delete from event_streams where process = $1 and merchant_id = any ($2)',
+    values: [process, merchants],
+  });
+}
+
+/** The highest number that was ever drawn for an event, committed or not; 0 before the first. */
+export async function lastEventNumber(sql: Sql): Promise<bigint> {
+  const { rows } = await sql.query<{ last: bigint }>({
+    name: 'last_event_number',
+    text: `select coalesce(pg_sequence_last_value('events_id_seq'), 0) as last`,
+    values: [],
+  });
+  return rows[0]?.last ?? 0n;
+}
+
+/** The database transactions that write events now and have not ended. */
+export async function eventWriters(sql: Sql): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ writer: string }>({
+    name: 'event_writers',
+    text: `select l.virtualtransaction as writer from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+            where l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+              and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('event writers', 0)`,
+    values: [],
+  });
+  return rows.map(({ writer }) => writer);
+}
+
+export type EventNumber = { readonly id: bigint; readonly merchantId: bigint };
+
+/** The numbers of committed events above this one, in order, of all merchants. */
+export async function eventNumbersAfter(sql: Sql, after: bigint, limit: number): Promise<readonly EventNumber[]> {
+  const { rows } = await sql.query<{ id: bigint; merchant_id: bigint }>({
+    name: 'event_numbers_after',
+    text: 'select id, merchant_id from events where id > $1 order by id limit $2',
+    values: [after, limit],
+  });
+  return rows.map(({ id, merchant_id }) => ({ id, merchantId: merchant_id }));
+}
+
+/** These events, in order. */
+export async function readEvents(sql: Sql, ids: readonly bigint[]): Promise<readonly StoredEvent[]> {
+  const { rows } = await sql.query<RawEvent>({
+    name: 'read_events',
+    text: `select ${EVENT_COLUMNS} from events e ${EVENT_OBJECTS} where e.id = any ($1) order by e.id`,
+    values: [ids],
+  });
+  return rows.map(storedEvent);
+}
+
+/** The merchant's events with numbers above `after` and up to `to`, in order. */
+export async function eventsBetween(
+  sql: Sql,
+  {
+    merchantId,
+    after,
+    to,
+    limit,
+  }: { readonly merchantId: bigint; readonly after: bigint; readonly to: bigint; readonly limit: number },
+): Promise<readonly StoredEvent[]> {
+  const { rows } = await sql.query<RawEvent>({
+    name: 'events_between',
+    text: `select ${EVENT_COLUMNS} from (select * from events where merchant_id = $1 and id > $2 and id <= $3 order by id limit $4) e
+            ${EVENT_OBJECTS} order by e.id`,
+    values: [merchantId, after, to, limit],
+  });
+  return rows.map(storedEvent);
+}
+
+/** The merchant's last event up to this number; null when there is none. */
+export async function lastEventOf(
+  sql: Sql,
+  merchantId: bigint,
+  to: bigint,
+): Promise<{ readonly objectId: string; readonly sequence: number } | null> {
+  const { rows } = await sql.query<{ object_id: string; sequence: number }>({
+    name: 'last_event_of',
+    text: 'select object_id, sequence from events where merchant_id = $1 and id <= $2 order by id desc limit 1',
+    values: [merchantId, to],
+  });
+  return rows[0] === undefined ? null : { objectId: rows[0].object_id, sequence: rows[0].sequence };
+}
