@@ -203,16 +203,21 @@ export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<numbe
   return rows[0]?.height ?? null;
 }
 
-/** The timeline that is written to now, as SQL: a standby that takes over begins another one. */
-const TIMELINE = 'substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)';
-/** Whether a comparison is of this database as it runs now: not of a copy that was started since, nor of a standby that has taken over. */
-const IS_CURRENT = `checked_at > pg_postmaster_start_time() and timeline is not distinct from ${TIMELINE}`;
+/** The timeline that is written to now and the database, as SQL: a standby that takes over begins another one, a copy is another one. */
+const HERE = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ' ' || (select oid from pg_database where datname = current_database())`;
+/**
+ * SQL: whether a comparison is of this database as it runs now, not of a copy that was started since, nor of a standby that has taken over, nor of
+ * a dump that was restored into a server which went on running: that writes each row anew, in a transaction of its own.
+ * @param row the name of its row
+ */
+const isCurrent = (row: string): string =>
+  `${row}.checked_at > pg_postmaster_start_time() and ${row}.timeline is not distinct from ${HERE} || ' ' || ${row}.xmin`;
 
 /** @param currency USD: our bank files were compared with folder and bank, the height is 0 */
 export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: number): Promise<void> {
   await sql.query({
     name: 'save_checked',
-    text: `insert into comparisons (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${TIMELINE})
+    text: `insert into comparisons (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${HERE} || ' ' || pg_current_xact_id()::xid)
              on conflict (currency) do update set height = excluded.height, checked_at = excluded.checked_at, timeline = excluded.timeline`,
     values: [currency, height],
   });
@@ -222,7 +227,7 @@ export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: 
 export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Promise<boolean> {
   const { rows } = await sql.query<{ compared: boolean }>({
     name: 'is_compared_since',
-    text: `select exists (select from comparisons where currency = $1 and ${IS_CURRENT}) as compared`,
+    text: `select exists (select from comparisons c where currency = $1 and ${isCurrent('c')}) as compared`,
     values: [currency],
   });
   return rows[0]?.compared === true;
@@ -235,7 +240,7 @@ export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Pro
 export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {
   const { rows } = await sql.query<{ currency: string }>({
     name: 'not_compared_since',
-    text: `select currency from comparisons where not (${IS_CURRENT})`,
+    text: `select currency from comparisons c where not (${isCurrent('c')})`,
     values: [],
   });
   return new Set(rows.map(({ currency }) => currency));
@@ -249,7 +254,7 @@ export async function waitsForComparison(
   const { rows } = await sql.query({
     name: 'waits_for_comparison',
     text: `select from payouts p join comparisons c on c.currency = p.currency
-            where p.id = $1 and p.merchant_id = $2 and p.status = 'pending' and not (${IS_CURRENT})`,
+            where p.id = $1 and p.merchant_id = $2 and p.status = 'pending' and not (${isCurrent('c')})`,
     values: [of.payoutId, of.merchantId],
   });
   return rows.length > 0;
