@@ -205,6 +205,18 @@ describe('a node', () => {
     expect((await chain.watcher.pass()).alarms.join()).toContain('ether that contracts send is not seen');
   });
 
+  test('that cannot show the calls of one block is asked again, and then for those of the next', async () => {
+    const owed = await watch('ETH');
+    const pruned = 'missing trie node 0bc3 (path ) state 0x63aa is not available, not found';
+    tamper = (call, answer) => (call.method === 'debug_traceBlockByHash' ? { error: { code: -32000, message: pruned } } : answer);
+    honest.pay('ETH', [{ to: addressOf(owed), minor: 7n }], 'internal');
+    honest.mine(1);
+    expect(await chain.catchUp()).toMatchObject({ state: 'bad_answer', reason: expect.stringContaining('missing trie node') });
+    tamper = (_call, answer) => answer;
+    expect(await chain.catchUp()).toMatchObject({ caughtUp: true });
+    expect(await chain.facts(owed)).toMatchObject([{ amount: 7n, state: 'mined' }]);
+  });
+
   test('without a pool shows a payment once it is in a block', async () => {
     const pool = refuse(-32601, 'method not found', 'txpool_status', 'txpool_content');
     tamper = (call, answer) =>
@@ -262,6 +274,21 @@ describe('a node', () => {
     honest.mine(1);
     await chain.catchUp();
     expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', lock: 'chainlock' }]);
+  });
+
+  test('that fails to say which block is final makes none final by its depth', async () => {
+    let says: Answer = { result: null };
+    tamper = (call, answer) => (call.method === 'eth_getBlockByNumber' && call.params[0] === 'finalized' ? says : answer);
+    const owed = await watch('ETH');
+    pay('ETH', owed);
+    says = { error: { code: -32603, message: 'Internal error' } };
+    honest.mine(70);
+    expect(await chain.catchUp()).toMatchObject({ caughtUp: true });
+    expect((await chain.watcher.pass()).alarms.join()).toContain('does not say which block is final');
+    says = { result: blockJson(50) };
+    honest.mine(1);
+    expect(await chain.catchUp()).toMatchObject({ caughtUp: true });
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', lock: null }]);
   });
 
   test('behind a balancer that answers from an older head takes nothing back', async () => {

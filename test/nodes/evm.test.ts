@@ -12,6 +12,8 @@ const ETHER = 10n ** 18n;
  */
 const BY_BLOCK_NUMBER =
   '604c600c600039604c6000f343600116602a576000600060006000600134036000355af150600060006000600060016020355af150005b600060006000600060016020355af150600060006000600060026000355af15000';
+/** A contract, assembled by hand: as often as its call data says it calls its caller with 100,000 bytes, for some 130 gas each. */
+const LOUD = '601b600c600039601b6000f36000355b60006000620186a06000335afa50600190038060035700';
 const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 
 let anvil: Anvil;
@@ -146,6 +148,32 @@ describe('ether', () => {
       await chain.catchUp();
       expect([await held(first), await held(second)]).toEqual([[2n], [1n]]);
     });
+  });
+
+  test('is read although the calls of another transaction are too much to be shown', async () => {
+    const contract = await anvil.deploy({ bytecode: LOUD, selectors: {} });
+    const owed = await chain.owe();
+    const [from] = await anvil.rpc<string[]>('eth_accounts');
+    const loud = await anvil.rpc<string>('eth_sendTransaction', {
+      from,
+      to: contract,
+      data: `0x${(1_000).toString(16).padStart(64, '0')}`,
+      gas: '0x100000',
+    });
+    const { hash } = await anvil.send({
+      to: anvil.forwarder,
+      value: ETHER,
+      input: callData(FORWARDER, 'halves(address)', addressOf(owed)),
+    });
+    await anvil.mine();
+    expect(await chain.catchUp()).toMatchObject({ state: 'ready', caughtUp: true });
+    expect(await chain.facts(owed)).toMatchObject([
+      { txid: hash, amount: ETHER / 2n },
+      { txid: hash, amount: ETHER / 2n },
+    ]);
+    expect((await chain.watcher.pass()).alarms.join()).toMatch(
+      new RegExp(`inside 1 transaction was not seen, the last one ${loud}`),
+    );
   });
 
   test('is read with as many requests a block, however many payments there are', async () => {

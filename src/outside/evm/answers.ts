@@ -179,7 +179,7 @@ export function readFlatTraces(value: unknown, block: EvmBlock): readonly (reado
   const places = new Map(block.transactions.map(({ hash }, at) => [hash, at]));
   const found: InternalTransfer[][] = block.transactions.map(() => []);
   const seen = block.transactions.map(() => false);
-  const failed = new Set<string>();
+  const failed = block.transactions.map((): Failed => ({ below: new Map(), isFailed: false }));
   for (const one of asList(value, 'the list of traces')) {
     const { type, action, error, blockHash, transactionHash, traceAddress } = asFields(one, 'a trace');
     if (asHash(blockHash, 'blockHash') !== block.hash) throw new Malformed('a trace is of another block');
@@ -187,15 +187,37 @@ export function readFlatTraces(value: unknown, block: EvmBlock): readonly (reado
     const at = places.get(asHash(transactionHash, 'transactionHash'));
     if (at === undefined) throw new Malformed('a trace is of a transaction that is not in this block');
     seen[at] = true;
-    const path = asList(traceAddress, 'traceAddress').map(String);
-    const above = path.map((_, depth) => `${at}/${path.slice(0, depth).join('/')}`);
-    if (error !== undefined && error !== null) failed.add(`${at}/${path.join('/')}`);
-    if (path.length === 0 || failed.has(`${at}/${path.join('/')}`) || above.some((place) => failed.has(place))) continue;
+    const path = asList(traceAddress, 'traceAddress');
+    if (error !== undefined && error !== null) markFailed(failed[at] as Failed, path);
+    if (path.length === 0 || isInFailed(failed[at] as Failed, path)) continue;
     const moved = movedByAction(type, asFields(action, 'action'), asFields(one, 'a trace'));
     if (moved !== null && moved.value > 0n) (found[at] as InternalTransfer[]).push(moved);
   }
   if (seen.includes(false)) throw new Malformed('a transaction was not traced');
   return found;
+}
+
+/** The frames of a transaction that failed, by their places in its tree; what lies below one of them failed with it. */
+type Failed = { readonly below: Map<unknown, Failed>; isFailed: boolean };
+
+function markFailed(root: Failed, path: readonly unknown[]): void {
+  let frame = root;
+  for (const place of path) {
+    const next: Failed = frame.below.get(place) ?? { below: new Map(), isFailed: false };
+    frame.below.set(place, next);
+    frame = next;
+  }
+  frame.isFailed = true;
+}
+
+function isInFailed(root: Failed, path: readonly unknown[]): boolean {
+  let frame: Failed | undefined = root;
+  for (const place of path) {
+    if (frame.isFailed) return true;
+    frame = frame.below.get(place);
+    if (frame === undefined) return false;
+  }
+  return frame.isFailed;
 }
 
 function movedByAction(type: unknown, action: Fields, trace: Fields): InternalTransfer | null {

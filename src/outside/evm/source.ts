@@ -13,15 +13,11 @@ import {
   type EvmTransaction,
   type InternalTransfer,
   readBlock,
-  readCallTraces,
-  readFlatTraces,
   readHeader,
   readReceipts,
 } from './answers.ts';
 import { createPendingReader } from './pending.ts';
-
-/** How a node shows ether that contracts move; `none`: it does not. */
-type Tracing = 'callTracer' | 'trace_block' | 'none';
+import { createTraceReader } from './traces.ts';
 
 export type EvmSource = {
   readonly rpc: Rpc;
@@ -52,27 +48,38 @@ const KEPT_BLOCKS = 6;
 const RECEIPTS_AT_ONCE = 100;
 /** JSON-RPC: the method is not there; EIP-1474: it is not supported. */
 const NO_METHOD = new Set([-32601, -32004]);
-const NO_METHOD_TEXT = /not (?:found|available|supported|exist|enabled|whitelisted)|unsupported|unknown method|upgrade/i;
+const NO_METHOD_TEXT =
+  /(?:method|namespace|module|plan|tier)\b.*not (?:found|available|supported|exist|enabled|whitelisted)|unsupported method|unknown method|upgrade/i;
+/** The method is there, and what it needs of this block is not. */
+const NO_STATE_TEXT = /\b(?:state|trie|header|historical|history)\b/i;
 /** EIP-1474's code, and what providers say instead. */
 const LIMIT_CODE = -32005;
 const LIMIT_TEXT = /rate.?limit|too many requests|throttl|compute units|capacity|quota|daily request/i;
-/** Errors of a node that has not finalized anything yet; every other refusal means that it does not know the tag. */
+/** Errors of a node that has not finalized anything yet, and of one that does not know the tag; any other failure says neither. */
 const NOT_YET = /not found|not finalized|unknown block/i;
+const NO_TAG = new Set([-32601, -32602]);
+const NO_TAG_TEXT = /\btags?\b|not supported|unsupported|invalid (?:argument|param)|hex string|unmarshal/i;
 
 export function createEvmSource(options: { readonly url: string; readonly silenceMs?: number }): EvmSource {
   const silenceMs = options.silenceMs ?? SILENCE_MS;
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS, jsonRpc: '2.0' });
   const pending = createPendingReader(asked);
+  const traces = createTraceReader(asked, { isUnknown, trouble: (refusal) => trouble(rpc, refusal) });
   let hasBlockReceipts = true;
-  let tracing: Tracing | null = null;
-  let hasFinalized = true;
+  /** Why it did not say which block is final. */
+  let unsaid: string | null = null;
   const blocks = createKept<EvmBlock>();
   const receiptsOf = createKept<readonly EvmReceipt[]>();
   const transfersOf = createKept<readonly (readonly InternalTransfer[])[] | null>();
 
   /** What a call answers, read; a refusal that is a limit of the node is its trouble. @throws NodeTrouble, RpcRefusal */
-  async function asked<T>(method: string, params: readonly unknown[], read: (answer: unknown) => T): Promise<T> {
-    const answer = await orRefusal(rpc.call(method, params));
+  async function asked<T>(
+    method: string,
+    params: readonly unknown[],
+    read: (answer: unknown) => T,
+    mostBytes?: number,
+  ): Promise<T> {
+    const answer = await orRefusal(rpc.call(method, params, mostBytes));
     if (answer instanceof RpcRefusal) throw isLimit(answer) ? new NodeTrouble('busy', `${rpc.name}: ${answer.message}`) : answer;
     return readAs(rpc, method, () => read(answer));
   }
@@ -105,25 +112,6 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
     return readAs(rpc, 'eth_getTransactionReceipt', () => readReceipts(answers, block));
   }
 
-  async function readTransfers(block: EvmBlock): Promise<readonly (readonly InternalTransfer[])[] | null> {
-    if (block.transactions.length === 0) return [];
-    for (const how of tracing === null ? (['callTracer', 'trace_block'] as const) : [tracing]) {
-      if (how === 'none') return null;
-      try {
-        const read = await (how === 'callTracer'
-          ? asked('debug_traceBlockByHash', [block.hash, { tracer: 'callTracer' }], (answer) => readCallTraces(answer, block))
-          : asked('trace_block', [quantity(block.height)], (answer) => readFlatTraces(answer, block)));
-        tracing = how;
-        return read;
-      } catch (error) {
-        if (!(error instanceof RpcRefusal)) throw error;
-        if (tracing !== null || !isUnknown(error)) throw trouble(rpc, error);
-      }
-    }
-    tracing = 'none';
-    return null;
-  }
-
   const headerIn = (answer: unknown): EvmHeader | null => (answer === null ? null : readHeader(answer));
 
   async function header(at: string): Promise<EvmHeader | null> {
@@ -138,13 +126,17 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
   }
 
   async function finalized(): Promise<BlockRef | null> {
-    if (hasFinalized) {
-      try {
-        return await header('finalized');
-      } catch (error) {
-        if (!(error instanceof RpcRefusal)) throw error;
-        if (NOT_YET.test(error.message)) return null;
-        hasFinalized = false;
+    try {
+      const final = await header('finalized');
+      unsaid = null;
+      return final;
+    } catch (error) {
+      if (!(error instanceof RpcRefusal)) throw error;
+      unsaid = null;
+      if (NOT_YET.test(error.message)) return null;
+      if (!NO_TAG.has(error.code) && !NO_TAG_TEXT.test(error.message)) {
+        unsaid = error.message;
+        return null;
       }
     }
     const tip = await header('latest');
@@ -169,16 +161,15 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
         ),
       ),
     receipts: (block) => receiptsOf.get(block.hash, () => readBlockReceipts(block)),
-    transfers: (block) => transfersOf.get(block.hash, () => readTransfers(block)),
+    transfers: (block) => transfersOf.get(block.hash, () => traces.read(block)),
     forget(hash) {
       for (const kept of [blocks, receiptsOf, transfersOf]) kept.forget(hash);
     },
     finalized: () => refused(rpc, finalized()),
     pending: () => refused(rpc, pending.read()),
     lacks: () => [
-      ...(tracing === 'none'
-        ? ['it shows no traces (debug_traceBlockByHash, trace_block): ether that contracts send is not seen']
-        : []),
+      ...traces.lacks(),
+      ...(unsaid === null ? [] : [`it does not say which block is final (${unsaid}): large payments wait`]),
       ...(pending.isBlind() ? ['it does not show what waits to be mined: a payment is seen once it is in a block'] : []),
     ],
     close: () => rpc.close(),
@@ -203,7 +194,8 @@ function trouble(rpc: Rpc, refusal: RpcRefusal): NodeTrouble {
 }
 
 const isLimit = ({ code, message }: RpcRefusal): boolean => code === LIMIT_CODE || code === 429 || LIMIT_TEXT.test(message);
-const isUnknown = ({ code, message }: RpcRefusal): boolean => NO_METHOD.has(code) || NO_METHOD_TEXT.test(message);
+const isUnknown = ({ code, message }: RpcRefusal): boolean =>
+  NO_METHOD.has(code) || (NO_METHOD_TEXT.test(message) && !NO_STATE_TEXT.test(message));
 
 /** What is wrong with the text of an answer is the node's trouble. */
 function readAs<T>(rpc: Rpc, method: string, read: () => T): T {

@@ -1,0 +1,149 @@
+// Ether that code moves inside the transactions of a block, from what a node shows of their calls. Strangers choose how much that is: a
+// transaction of some cents can make a node show gigabytes of it, or be silent for minutes. What cannot be had never stops the chain: it is
+// told, and what those transactions themselves pay counts all the same.
+import { TooLarge } from '../utxo/node/rpc-body.ts';
+import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
+import { type EvmBlock, type EvmTransaction, type InternalTransfer, readCallTraces, readFlatTraces } from './answers.ts';
+
+type Transfers = readonly InternalTransfer[];
+export type Asked = <T>(
+  method: string,
+  params: readonly unknown[],
+  read: (answer: unknown) => T,
+  mostBytes?: number,
+) => Promise<T>;
+
+/** How a node shows ether that contracts move; `none`: it does not. */
+type Tracing = 'callTracer' | 'trace_block' | 'none';
+
+export type TraceReader = {
+  /** For each transaction of a block the ether moved inside it; null where the node shows none. @throws NodeTrouble */
+  read(block: EvmBlock): Promise<readonly Transfers[] | null>;
+  /** What the node does not show, and what follows from it. */
+  lacks(): readonly string[];
+};
+
+/** Several times what a full block shows; what is parsed at once holds up the other work of this process. */
+const MOST_BYTES = 32 * 1024 * 1024;
+/** Of one transaction by itself: a thousand payees fit, and a block full of those that do not is still read. */
+const MOST_OF_ONE_BYTES = 1024 * 1024;
+/** A block is read without what the node refuses after so long, and so many tries, in which it showed no other block either. */
+const PATIENCE_MS = 120_000;
+const LEAST_TRIES = 4;
+/** So many transactions of a block may leave it silent before the rest is not asked for. */
+const MOST_SILENT = 3;
+/** A node without traces is asked again after this: it may have been another behind the same address. */
+const ASKED_AGAIN_MS = 600_000;
+/** What these say is of the node as a whole. */
+const OF_THE_NODE = new Set(['busy', 'unauthorized', 'warming_up']);
+const CALLS = { tracer: 'callTracer' };
+
+/**
+ * @param options.isUnknown whether a refusal says that the node does not have the method
+ * @param options.trouble a refusal as the node's trouble
+ * @param options.steadyMs milliseconds of a clock that is never set (default: the process's)
+ */
+export function createTraceReader(
+  asked: Asked,
+  options: {
+    readonly isUnknown: (refusal: RpcRefusal) => boolean;
+    readonly trouble: (refusal: RpcRefusal) => NodeTrouble;
+    readonly steadyMs?: () => number;
+  },
+): TraceReader {
+  const { isUnknown, trouble, steadyMs = () => performance.now() } = options;
+  let tracing: Tracing | null = null;
+  let noneSinceMs = 0;
+  /** Since when, and how often, it has shown nothing of any block. */
+  let failing: { readonly sinceMs: number; tries: number } | null = null;
+  let unseen: { count: number; last: string } | null = null;
+
+  function wholeBlock(how: Exclude<Tracing, 'none'>, block: EvmBlock): Promise<readonly Transfers[]> {
+    return how === 'callTracer'
+      ? asked('debug_traceBlockByHash', [block.hash, CALLS], (answer) => readCallTraces(answer, block), MOST_BYTES)
+      : asked('trace_block', [`0x${block.height.toString(16)}`], (answer) => readFlatTraces(answer, block), MOST_BYTES);
+  }
+
+  async function oneTransaction(how: Exclude<Tracing, 'none'>, block: EvmBlock, one: EvmTransaction): Promise<Transfers> {
+    const alone = { ...block, transactions: [one] };
+    const [found = []] = await (how === 'callTracer'
+      ? asked('debug_traceTransaction', [one.hash, CALLS], (result) => readCallTraces([{ result }], alone), MOST_OF_ONE_BYTES)
+      : asked('trace_transaction', [one.hash], (answer) => readFlatTraces(answer, alone), MOST_OF_ONE_BYTES));
+    return found;
+  }
+
+  /** Whether it has failed for so long that the next block is read without. */
+  function isGivenUp(): boolean {
+    failing ??= { sinceMs: steadyMs(), tries: 0 };
+    failing.tries++;
+    return failing.tries >= LEAST_TRIES && steadyMs() - failing.sinceMs >= PATIENCE_MS;
+  }
+
+  /** Each transaction by itself: one of them is too much, or the node cannot show the block. */
+  async function oneByOne(how: Exclude<Tracing, 'none'>, block: EvmBlock, first: Error): Promise<readonly Transfers[]> {
+    const isGiven = isTooLarge(first) ? null : isGivenUp();
+    if (isGiven === false) throw asTrouble(first);
+    const found: Transfers[] = [];
+    const missed: string[] = [];
+    let silent = 0;
+    for (const one of block.transactions) {
+      try {
+        if (silent >= MOST_SILENT) throw first;
+        found.push(await oneTransaction(how, block, one));
+      } catch (error) {
+        if (isOfTheNode(error) || !isFailure(error)) throw error;
+        if (!isTooLarge(error) && isGiven === null && !isGivenUp()) throw asTrouble(error);
+        if (error instanceof NodeTrouble && error.state === 'down') silent++;
+        missed.push(one.hash);
+        found.push([]);
+      }
+    }
+    if (missed.length > 0) {
+      const which = `${missed[0]} in block ${block.height} (${first.message})`;
+      unseen = { count: (unseen?.count ?? 0) + missed.length, last: which };
+    }
+    return found;
+  }
+
+  const asTrouble = (error: Error): Error => (error instanceof RpcRefusal ? trouble(error) : error);
+
+  async function read(block: EvmBlock): Promise<readonly Transfers[] | null> {
+    if (block.transactions.length === 0) return [];
+    if (tracing === 'none' && steadyMs() - noneSinceMs < ASKED_AGAIN_MS) return null;
+    const known = tracing === 'none' ? null : tracing;
+    for (const how of known === null ? (['callTracer', 'trace_block'] as const) : [known]) {
+      try {
+        const found = await wholeBlock(how, block);
+        tracing = how;
+        failing = null;
+        return found;
+      } catch (error) {
+        if (isOfTheNode(error) || !isFailure(error)) throw error;
+        if (known === null && error instanceof RpcRefusal && isUnknown(error)) continue;
+        return oneByOne(how, block, error);
+      }
+    }
+    tracing = 'none';
+    noneSinceMs = steadyMs();
+    return null;
+  }
+
+  return {
+    read,
+    lacks: () => [
+      ...(tracing === 'none'
+        ? ['it shows no traces (debug_traceBlockByHash, trace_block): ether that contracts send is not seen']
+        : []),
+      ...(unseen === null
+        ? []
+        : [
+            `ether that contracts sent inside ${unseen.count} ${unseen.count === 1 ? 'transaction' : 'transactions'} was not seen, the last one ${unseen.last}: read the block again with a node that shows it (chain rescan)`,
+          ]),
+    ],
+  };
+}
+
+type Failure = NodeTrouble | RpcRefusal;
+const isFailure = (error: unknown): error is Failure => error instanceof NodeTrouble || error instanceof RpcRefusal;
+const isOfTheNode = (error: unknown): boolean => error instanceof NodeTrouble && OF_THE_NODE.has(error.state);
+const isTooLarge = (error: unknown): boolean => error instanceof NodeTrouble && error.cause instanceof TooLarge;
