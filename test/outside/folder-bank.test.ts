@@ -1,6 +1,6 @@
 // The bank behind a folder: what is handed over lies there once, whatever died in between, and what the bank puts there is read.
 import { createHash } from 'node:crypto';
-import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ let folder: string;
 let bank: BankPort;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'bursar-folder-bank-'));
-  bank = folderBank(folder);
+  bank = folderBank(folder, { atRestMs: 0 });
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -93,7 +93,11 @@ test('what the bank puts into incoming is read until it is acknowledged', async 
   writeFileSync(join(incoming, 'large'), Buffer.alloc(17 * 1024 * 1024));
   const reports = [
     { id: '2026-11-23-A.refused', kind: 'refused', file: '2026-11-23-A', reason: 'company unknown' },
-    { id: '2026-11-23-B.ach.refused', kind: 'refused', file: '2026-11-23-B', reason: 'no reason was given' },
+    {
+      id: '2026-11-23-B.ach.refused',
+      kind: 'unreadable',
+      reason: 'it has no words: nobody can say whether the file is a duplicate',
+    },
     { id: '2026-11-23-C.refused', kind: 'had', file: '2026-11-23-C' },
     { id: 'large', kind: 'unreadable', reason: 'it is larger than 16777216 bytes' },
     { id: 'returns-1.ach', kind: 'nacha', content: 'content' },
@@ -103,4 +107,34 @@ test('what the bank puts into incoming is read until it is acknowledged', async 
   await bank.acknowledge('returns-1.ach');
   expect((await bank.news()).reports).toEqual(reports.slice(0, -1));
   expect(readFileSync(join(incoming, 'done', 'returns-1.ach'), 'utf8')).toBe('content');
+});
+
+test('a refusal is read when nothing was written to it for a while: half of its words may say something else', async () => {
+  const slow = folderBank(folder);
+  await slow.news();
+  writeFileSync(join(folder, 'incoming', '2026-11-23-A.refused'), 'REJECTED AS DUPL');
+  expect((await slow.news()).reports).toEqual([]);
+  expect((await bank.news()).reports).toHaveLength(1);
+});
+
+test('one file that cannot be read keeps nobody from reading the others, and may tell of any return', async () => {
+  await bank.news();
+  const incoming = join(folder, 'incoming');
+  writeFileSync(Buffer.concat([Buffer.from(`${incoming}/R`), Buffer.from([0xdc]), Buffer.from('CKGABE')]), '101');
+  writeFileSync(join(incoming, 'returns-1.ach'), 'content');
+  expect((await bank.news()).reports).toEqual([
+    { id: 'R\u00dcCKGABE', kind: 'unreadable', reason: 'its name is no UTF-8', mayReturn: true },
+    { id: 'returns-1.ach', kind: 'nacha', content: 'content' },
+  ]);
+});
+
+test('a folder that was put back, or is not mounted, has forgotten what was handed over, until somebody says that it is lost', async () => {
+  expect(await bank.forgets([])).toEqual([]);
+  await bank.handOver(file);
+  expect(await bank.forgets([file.name, '2026-11-20-A'])).toEqual(['2026-11-20-A']);
+  rmSync(folder, { recursive: true });
+  expect(await bank.forgets([file.name])).toEqual([file.name]);
+  writeFileSync(join(folder, 'handed', '.known-loss'), '');
+  utimesSync(join(folder, 'handed', '.known-loss'), new Date('2026-11-23T01:00:00Z'), new Date('2026-11-23T01:00:00Z'));
+  expect(await bank.forgets([file.name, '2026-11-24-A'])).toEqual(['2026-11-24-A']);
 });

@@ -70,6 +70,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     get isWitness() {
       return state.isWitness;
     },
+    forgets: async () => [],
     async had() {
       return state.isSilent ? trouble() : executed;
     },

@@ -13,8 +13,11 @@ export type BankWaiting = { readonly state: 'waiting'; readonly forMs: number };
 export type BankReport =
   /** A NACHA file with returns or notices of change. */
   | { readonly id: string; readonly kind: 'nacha'; readonly content: string }
-  /** The bank has put something down that is no report it may book, for example too large; `reason` in words. */
-  | { readonly id: string; readonly kind: 'unreadable'; readonly reason: string }
+  /**
+   * The bank has put something down that is no report it may book, for example too large; `reason` in words. `mayReturn`: nobody could read it,
+   * and it may tell of any return.
+   */
+  | { readonly id: string; readonly kind: 'unreadable'; readonly reason: string; readonly mayReturn?: true }
   /** A whole file has reached the bank before: it has, and executes, the first. */
   | { readonly id: string; readonly kind: 'had'; readonly file: string }
   /** A whole file is refused, later than its answer. */
@@ -37,6 +40,11 @@ export type BankPort = {
   news(): Promise<BankNews>;
   /** Every file that was handed over to it, whatever we remember. */
   had(): Promise<readonly { readonly name: string; readonly sha256: Uint8Array }[]>;
+  /**
+   * Those of these files, which were handed over, of which the bank knows nothing: what it says about others counts for nothing then, because
+   * it is not the one that was asked before. A bank that is a witness forgets none.
+   */
+  forgets(names: readonly string[]): Promise<readonly string[]>;
   /** The bytes of one of them. */
   contentOf(file: { readonly name: string; readonly sha256: Uint8Array }): Promise<Uint8Array>;
   /** Whether `had` is the bank's own word: a list on our own disks may have been put back together with our database. */

@@ -8,11 +8,14 @@ import { type BankFile, type BankPort, type BankReport, BankTrouble, type BankWa
 
 const PART = '.part';
 const REFUSED = '.refused';
+const KNOWN_LOSS = '.known-loss';
+/** A refusal counts when nothing was written to it for so long: half of its words may say something else than all. */
+const AT_REST_MS = 60_000;
 const DUPLICATE = /\bduplicat/i;
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /** @param folder made with its parts when they are missing. Names that begin with a dot are not complete: the bank's tools must leave them */
-export function folderBank(folder: string): BankPort {
+export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly atRestMs?: number } = {}): BankPort {
   const outgoing = join(folder, 'outgoing');
   const incoming = join(folder, 'incoming');
   const handed = join(folder, 'handed');
@@ -57,6 +60,13 @@ export function folderBank(folder: string): BankPort {
         const names = (await readdir(handed)).filter((name) => NAME.test(name)).sort();
         return Promise.all(names.map(async (name) => ({ name, sha256: sha256(await readFile(join(handed, name))) })));
       }),
+    forgets: (names) =>
+      onDisk(async () => {
+        const known = new Set(await readdir(handed));
+        const loss = await stat(join(handed, KNOWN_LOSS)).catch(nothing);
+        const until = loss === undefined ? '' : loss.mtime.toISOString().slice(0, 10);
+        return names.filter((name) => !known.has(name) && name.slice(0, 10) > until);
+      }),
     contentOf: ({ name }) => onDisk(() => readFile(join(handed, name))),
     handOver: (file) =>
       onDisk(async () => {
@@ -85,15 +95,15 @@ export function folderBank(folder: string): BankPort {
       }),
     news: () =>
       onDisk(async () => {
-        const names = (await readdir(incoming, { withFileTypes: true })).filter(
-          (one) => one.isFile() && !one.name.startsWith('.'),
+        const found = (await readdir(incoming, { withFileTypes: true, encoding: 'buffer' })).filter(
+          (one) => one.isFile() && one.name[0] !== DOT,
         );
-        const reports = await Promise.all(
-          names
-            .map(({ name }) => name)
-            .sort()
-            .map((name) => reportOf(incoming, name)),
-        );
+        const names = found.map(({ name }) => name).sort(Buffer.compare);
+        const reports: BankReport[] = [];
+        for (const name of names) {
+          const report = await readable(incoming, name, atRestMs);
+          if (report !== null) reports.push(report);
+        }
         return { cutOffMs: null, reports };
       }),
     acknowledge: (reportId) => onDisk(() => rename(join(incoming, reportId), join(done, reportId))),
@@ -108,14 +118,33 @@ const nothing = (error: unknown): undefined => {
   return undefined;
 };
 
+const DOT = '.'.charCodeAt(0);
+
+/** One file that cannot be read says nothing of the others; null for one that is gone, or is still being written. */
+async function readable(incoming: string, name: Buffer, atRestMs: number): Promise<BankReport | null> {
+  const id = name.toString();
+  if (!Buffer.from(id).equals(name))
+    return { id: name.toString('latin1'), kind: 'unreadable', reason: 'its name is no UTF-8', mayReturn: true };
+  try {
+    return await reportOf(incoming, id, atRestMs);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return null;
+    return { id, kind: 'unreadable', reason: message, mayReturn: true };
+  }
+}
+
 /**
  * `<file>.refused` or `<file>.ach.refused` says, in words, that the bank executes nothing of a file, or that it is a duplicate; everything
  * else is a NACHA file of the bank.
  */
-async function reportOf(incoming: string, name: string): Promise<BankReport> {
+async function reportOf(incoming: string, name: string, atRestMs: number): Promise<BankReport | null> {
   const path = join(incoming, name);
-  if ((await stat(path)).size > MOST_BYTES)
-    return { id: name, kind: 'unreadable', reason: `it is larger than ${MOST_BYTES} bytes` };
+  const { size, ctimeMs } = await stat(path);
+  const restsForMs = Date.now() - ctimeMs;
+  // one from the future was written by a clock that was fast
+  if (name.endsWith(REFUSED) && Math.abs(restsForMs) < atRestMs) return null;
+  if (size > MOST_BYTES) return { id: name, kind: 'unreadable', reason: `it is larger than ${MOST_BYTES} bytes` };
   const content = await readFile(path, 'latin1');
   if (!name.endsWith(REFUSED)) return { id: name, kind: 'nacha', content };
   const file = name.slice(0, -REFUSED.length).replace(/\.ach$/, '');
@@ -125,7 +154,9 @@ async function reportOf(incoming: string, name: string): Promise<BankReport> {
     .slice(0, 300);
   // it has had the file, and executes that
   if (DUPLICATE.test(reason)) return { id: name, kind: 'had', file };
-  return { id: name, kind: 'refused', file, reason: reason === '' ? 'no reason was given' : reason };
+  if (reason === '')
+    return { id: name, kind: 'unreadable', reason: 'it has no words: nobody can say whether the file is a duplicate' };
+  return { id: name, kind: 'refused', file, reason };
 }
 
 async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {

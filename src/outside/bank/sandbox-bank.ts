@@ -54,6 +54,7 @@ export function sandboxBank(where: () => Promise<{ readonly url: string; readonl
       return { cutOffMs, reports: reports.map(reportOf) };
     },
     isWitness: true,
+    forgets: async () => [],
     async had() {
       const { files } = await call('GET', 'files');
       if (!Array.isArray(files)) throw unreadable();

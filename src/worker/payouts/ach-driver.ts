@@ -20,6 +20,7 @@ import {
   noteAchLook,
   unfiledAchPayouts,
 } from '../../store/payouts/ach-files.ts';
+import { lastHandedOver, noteHandedOver } from '../../store/payouts/ach-hand-overs.ts';
 import type { Job } from '../loop.ts';
 import { isWhole } from './ach-comparison.ts';
 import { bookKeptReports, readReports } from './bank-reports.ts';
@@ -127,6 +128,8 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
     if (state === 'unknown') {
       const said = await options.bank.ask(file);
       if (said.state !== 'never') return settled(ctx, file, said);
+      const forgotten = await whyForgotten(ctx, options);
+      if (forgotten !== null) return forgotten;
       if (!(await moveAchFile(ctx.db, file, 'unknown', 'built'))) return null;
       state = 'built';
     }
@@ -135,6 +138,8 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
     if (checks === null) return UNTOLD;
     const against = await whyNotHandedOver(ctx, checks, file);
     if (against !== null) return against;
+    const forgotten = await whyForgotten(ctx, options);
+    if (forgotten !== null) return forgotten;
     if (!(await options.files.keep(file))) return stopOnOther(ctx, file);
     if (!(await moveAchFile(ctx.db, file, 'built', 'uploading'))) return null;
     return await settled(ctx, file, await options.bank.handOver(file));
@@ -142,6 +147,16 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
     if (!(error instanceof BankTrouble)) throw error;
     return askedAfterwards(ctx, options, file, error);
   }
+}
+
+/** Files that are compared with what the bank remembers: a folder that was put back lacks the newest, one that is not mounted all of them. */
+const COMPARED = 10;
+
+/** Why nothing that the bank says of a file counts, and nothing is handed over to it; null when it does. */
+async function whyForgotten(ctx: Context, { bank }: AchOptions): Promise<string | null> {
+  const [name] = await bank.forgets(await lastHandedOver(ctx.db, COMPARED));
+  if (name === undefined) return null;
+  return `the bank's folder does not know ${name}, which was handed over (handed/): is it mounted, was it put back? (an empty handed/.known-loss: it was lost, and the bank was asked)`;
 }
 
 type Said = Awaited<ReturnType<BankPort['handOver']>> | Awaited<ReturnType<BankPort['ask']>>;
@@ -153,6 +168,7 @@ async function settled(ctx: Context, file: AchFile, said: Said): Promise<string 
     return `the bank refused it: ${said.reason}`;
   }
   if (said.state === 'waiting') {
+    await noteHandedOver(ctx.db, file.name, ctx.ports.clock.now());
     await moveAchFile(ctx.db, file, 'uploading', 'unknown');
     return said.forMs > TAKEN_WITHIN_MS ? `the bank has not taken it for ${Math.floor(said.forMs / 3_600_000)} hours` : null;
   }

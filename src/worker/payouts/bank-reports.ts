@@ -76,7 +76,7 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
     const why = report.kind === 'unreadable' ? report.reason : 'it is no NACHA file';
     return {
       how: 'waits',
-      of: [],
+      of: report.kind === 'unreadable' && report.mayReturn === true ? 'all' : [],
       why: `${report.id} of the bank says nothing that can be booked: ${why}; look at it and take it away`,
     };
   }

@@ -1,0 +1,21 @@
+// Which bank files certainly lay where the bank takes them from: a folder that does not know one of them any more is not the one that it was.
+import type { Sql } from '../postgres/connect.ts';
+
+/** Notes that a file lies where the bank takes it from; the first time counts. */
+export async function noteHandedOver(sql: Sql, name: string, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'note_ach_handed_over',
+    text: 'update ach_files set handed_at = $2 where name = $1 and handed_at is null',
+    values: [name, new Date(atMs)],
+  });
+}
+
+/** The names of the files that were handed over last, whatever became of them, newest first. */
+export async function lastHandedOver(sql: Sql, limit: number): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ name: string }>({
+    name: 'last_ach_handed_over',
+    text: 'select name from ach_files where handed_at is not null order by handed_at desc, name desc limit $1',
+    values: [limit],
+  });
+  return rows.map(({ name }) => name);
+}

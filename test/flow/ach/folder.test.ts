@@ -1,0 +1,96 @@
+// The bank behind a folder, from the payout to what the bank's tools take: a folder that was put back, or is not mounted, makes nobody pay twice.
+import { cpSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { requestAchPayout } from '../../../src/flow/ach/request.ts';
+import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
+import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
+import { unsealed } from '../../../src/outside/sealing.ts';
+import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
+import { achJob } from '../../../src/worker/payouts/ach-driver.ts';
+import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
+
+const DAY = 86_400_000;
+let root: string;
+let bank: string;
+let troubles: string[];
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'bursar-bank-'));
+  bank = join(root, 'bank');
+  troubles = [];
+  const { rows } = await world.admin.query('select name, bytes from ach_files');
+  await look();
+  for (const { name, bytes } of rows) writeFileSync(join(bank, 'handed', name), bytes);
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+async function look(): Promise<void> {
+  const job = achJob(ctx, {
+    bank: folderBank(bank, { atRestMs: 0 }),
+    files: keptFiles(join(root, 'kept'), unsealed),
+    origin: SANDBOX_BANK,
+    intents: async () => () => true,
+    owner: 'test',
+    onTrouble: (what) => void troubles.push(what),
+  });
+  await job.run();
+}
+const outgoing = (): string[] => readdirSync(join(bank, 'outgoing')).filter((name) => !name.startsWith('.'));
+/** What the bank's tools have taken away. */
+function take(): string[] {
+  const names = outgoing();
+  for (const name of names) renameSync(join(bank, 'outgoing', name), join(root, name));
+  return names;
+}
+async function requested(): Promise<string> {
+  const merchantId = await shopWith(BTC);
+  const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
+  const { id } = await requestAchPayout(ctx, asked);
+  await world.wait(4 * DAY);
+  await look();
+  return id;
+}
+const stateOf = async (id: string): Promise<string> =>
+  (await world.admin.query('select state from ach_files f join ach_entries e on e.file = f.name where payout_id = $1', [id]))
+    .rows[0].state;
+
+test('a folder that was put back to before a hand-over gets the file no second time', async () => {
+  cpSync(bank, join(root, 'backup'), { recursive: true });
+  const id = await requested();
+  const [name = ''] = take();
+  rmSync(bank, { recursive: true });
+  cpSync(join(root, 'backup'), bank, { recursive: true });
+  for (let n = 0; n < 3; n++) {
+    await world.wait(DAY);
+    await look();
+  }
+  expect(outgoing()).toEqual([]);
+  expect(await stateOf(id)).toBe('unknown');
+  expect(troubles.at(-1)).toContain(`the bank's folder does not know ${name.slice(0, -'.ach'.length)}, which was handed over`);
+  // the bank was asked, and has it
+  writeFileSync(join(bank, 'incoming', `${name}.refused`), 'duplicate: we have it');
+  await look();
+  expect(await stateOf(id)).toBe('acked');
+  await world.wait(30 * DAY);
+  await look();
+  expect((await row(id)).status).toBe('completed');
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a folder that is not mounted gets nothing; the one that is there again gets the file once', async () => {
+  const first = await requested();
+  take();
+  await look();
+  renameSync(bank, join(root, 'elsewhere'));
+  const second = await requested();
+  expect(outgoing()).toEqual([]);
+  expect([await stateOf(first), await stateOf(second)]).toEqual(['acked', 'built']);
+  rmSync(bank, { recursive: true });
+  renameSync(join(root, 'elsewhere'), bank);
+  await world.wait(60_000);
+  await look();
+  expect(take()).toHaveLength(1);
+  await look();
+  expect([await stateOf(first), await stateOf(second)]).toEqual(['acked', 'acked']);
+});
