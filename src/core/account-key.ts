@@ -1,6 +1,14 @@
 // What can be wrong with an account-level public key or with one of its indexes. No message ever carries the key's text: it might be a
 // private key.
 
+/** BIP32 defines no index from here on (those above are hardened). */
+export const END_OF_INDEXES = 2 ** 31;
+/**
+ * A key in use needs so many indexes more: the signer passes over a million when its journal was lost, and over thousands at each start. More
+ * than one database will ever give out.
+ */
+export const NEEDED_INDEXES = 10_000_000;
+
 /** An index for which BIP32 defines no child key (IL ≥ n, or the point at infinity): the derivation goes on with the next index. */
 export class UnderivableIndex extends Error {
   readonly index: number;

@@ -2,10 +2,10 @@
 // at indexes that no earlier one has reached, so that no address is ever shown to two customers.
 import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { END_OF_INDEXES, NEEDED_INDEXES } from '../core/account-key.ts';
 
-/** More addresses than one database will give out; 214 databases fit below BIP32's last index. */
-const INDEXES_EACH = 10_000_000;
-const LAST_INDEX = 2 ** 31 - 1;
+/** 214 databases fit below BIP32's last index. */
+const INDEXES_EACH = NEEDED_INDEXES;
 const FILE = 'databases';
 
 /**
@@ -21,7 +21,7 @@ export async function firstIndexOfNewDatabase(folder: string): Promise<number> {
   const count = Number(text);
   if (!Number.isSafeInteger(count) || count < 0) throw new Error(`${path} does not hold a number`);
   const first = count * INDEXES_EACH;
-  if (first + INDEXES_EACH > LAST_INDEX) throw new Error(`this seed was given to ${count} databases: make a new one`);
+  if (first + INDEXES_EACH >= END_OF_INDEXES) throw new Error(`this seed was given to ${count} databases: make a new one`);
   const file = await open(`${path}.new`, 'w', 0o600);
   try {
     await file.writeFile(`${count + 1}\n`);

@@ -1,5 +1,6 @@
 // Gives out address indexes: the only place that does. A range begins where both the signer's journal and the database say that nothing was
 // given yet; it is in the journal before the answer is sent, and an older copy of either is detected and its range passed over.
+import { END_OF_INDEXES } from '../core/account-key.ts';
 import type { CurrencyCode } from '../core/currency.ts';
 import {
   giveRange,
@@ -44,8 +45,6 @@ export const JUMP = 1_000_000;
 const START_JUMP = 1_000;
 const TIMES_USUAL = 4;
 const AT_LEAST_ONE_A_SECOND_FOR = 10_000;
-/** BIP32 defines no higher index. */
-const END_OF_INDEXES = 2 ** 31;
 const TRIES = 5;
 
 export function createGranting(options: GrantingOptions): Granting {

@@ -1,4 +1,5 @@
 // Reads a request for a signature. Nothing that comes over the socket is believed, not even that it has the right form.
+import { END_OF_INDEXES } from '../core/account-key.ts';
 import { UTXO_CODES, type UtxoCode } from '../core/currency.ts';
 import { sum } from '../core/money.ts';
 import type { TransactionToSign } from '../core/signer-wire.ts';
@@ -40,7 +41,6 @@ export class RequestMalformed extends Error {}
 
 const MOST_INPUTS = 500;
 const MOST_OUTPUTS = 2_000;
-const END_OF_INDEXES = 2 ** 31;
 const TXID = /^[0-9a-f]{64}$/;
 const AMOUNT = /^[1-9]\d{0,18}$/;
 const ID = /^[\x21-\x7e]{1,100}$/;

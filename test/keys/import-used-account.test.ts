@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createAddressDeriver } from '../../src/outside/utxo/derive.ts';
 import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
+import { listKeys } from '../../src/store/chain/xpubs.ts';
 import { GAP, scanAccount } from '../../src/worker/rescan/account-scan.ts';
 import { askCli, runCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
@@ -88,6 +89,45 @@ describe.each([
     const wrong = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', 'x', '--start', '-1'], here);
     expect(wrong).toMatchObject({ code: 2, err: expect.stringMatching(/Accepted: a whole number/) });
   });
+});
+
+test('a first index without room above it is refused with the limit, and the key in use stays', async () => {
+  const database = await freshDatabase();
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-import-'));
+  const here = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'mainnet' };
+  const importing = (xpub: string, start: number) =>
+    runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', xpub, '--start', String(start), '--json'], here);
+  const highest = 2 ** 31 - 10_000_000;
+  const [inUse, other] = ['', 'another'].map((passphrase) => account('BTC', 'mainnet', passphrase).publicExtendedKey) as [
+    string,
+    string,
+  ];
+  const keys = () => listKeys(database.db);
+  try {
+    expect(await importing(inUse, highest)).toMatchObject({ code: 0 });
+    const before = await keys();
+    expect(before).toMatchObject([{ xpub: inUse, nextIndex: highest, retiredAt: null }]);
+    for (const [xpub, start] of [
+      [other, highest + 1],
+      [other, 2 ** 31 - 5],
+      [inUse, highest + 1],
+    ] as const) {
+      const { code, err } = await importing(xpub, start);
+      expect(code).toBe(1);
+      expect(err).toContain(`at index ${start} of this account`);
+      expect(err).toContain(`Accepted: ${highest} or lower (--start)`);
+      expect(await keys()).toEqual(before);
+    }
+    expect(await importing(inUse, 0)).toMatchObject({ code: 0 });
+    expect(await importing(other, 0)).toMatchObject({ code: 0 });
+    // one that comes back goes on where it stopped
+    await database.db.query({ text: 'update account_xpubs set next_index = next_index + 1 where xpub = $1', values: [inUse] });
+    expect((await importing(inUse, 0)).err).toContain(`at index ${highest + 1} of this account`);
+    expect(await keys()).toMatchObject([{ xpub: inUse }, { xpub: other, retiredAt: null }]);
+  } finally {
+    await database.drop();
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 test('where no node can be asked and payments are worth something, the first index must be said', async () => {

@@ -10,11 +10,13 @@ export function canonicalVersions(network: Network): { public: number; private: 
   return network === 'mainnet' ? { public: 0x0488b21e, private: 0x0488ade4 } : { public: 0x043587cf, private: 0x04358394 };
 }
 
-/** The account at m/purpose'/coin'/0' of the test mnemonic. */
-export function account(currency: UtxoCode, network: Network = 'mainnet'): HDKey {
+/** The account at m/purpose'/coin'/0' of the test mnemonic, with BIP39's passphrase. */
+export function account(currency: UtxoCode, network: Network = 'mainnet', passphrase = ''): HDKey {
   const { purpose, slip44 } = utxoRow(currency).utxo;
   const coinType = network === 'mainnet' ? slip44 : 1;
-  return HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions(network)).derive(`m/${purpose}'/${coinType}'/0'`);
+  return HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC, passphrase), canonicalVersions(network)).derive(
+    `m/${purpose}'/${coinType}'/0'`,
+  );
 }
 
 /** First receiving addresses of that mnemonic: BIP84's own for BTC, the others as wallets (Ian Coleman's page) show them. */

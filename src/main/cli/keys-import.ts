@@ -5,7 +5,7 @@ import { type CurrencyCode, utxoRow } from '../../core/currency.ts';
 import type { ChainPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { acceptedForms, createAddressDeriver, readAccountKey } from '../../outside/utxo/derive.ts';
-import { importKey } from '../../store/chain/xpubs.ts';
+import { HIGHEST_START, importKey } from '../../store/chain/xpubs.ts';
 import { type AccountUse, describeUse, ScanRefused, scanAccount } from '../../worker/rescan/account-scan.ts';
 import type { Opened } from '../process/setup.ts';
 import { StartRefused } from '../process/start-refused.ts';
@@ -34,6 +34,11 @@ export async function importXpub({ json, currency, xpub, ...options }: Options):
     if (imported.outcome === 'of_other_currency') {
       throw new CommandFailed(
         `--xpub serves ${imported.currency} already: each currency needs an account of its own (accepted: ${acceptedForms(currency, network).join(', ')})`,
+      );
+    }
+    if (imported.outcome === 'without_room') {
+      throw new CommandFailed(
+        `${currency} would go on at index ${imported.nextIndex} of this account, where too few are left; nothing was changed. Accepted: ${HIGHEST_START} or lower (--start), else another account`,
       );
     }
     const first = ctx.ports.addresses.of(currency, key.xpub).derive(0).address;

@@ -1,5 +1,6 @@
 // The account-level public keys that receiving addresses are derived from, one in use per currency: the signer's own, and imported ones
 // that are kept elsewhere.
+import { END_OF_INDEXES, NEEDED_INDEXES } from '../../core/account-key.ts';
 import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 
@@ -88,14 +89,19 @@ export async function addSignerKey(
   return result.rowCount === 1;
 }
 
+/** The highest index at which a key that is put in use may go on. */
+export const HIGHEST_START = END_OF_INDEXES - NEEDED_INDEXES;
+
 export type ImportOutcome =
   | { readonly outcome: 'in_use' | 'replaced' | 'first'; readonly key: StoredKey }
-  | { readonly outcome: 'of_other_currency'; readonly currency: CurrencyCode };
+  | { readonly outcome: 'of_other_currency'; readonly currency: CurrencyCode }
+  /** Too few indexes are left from here on. */
+  | { readonly outcome: 'without_room'; readonly nextIndex: number };
 
 /**
  * Makes a key the one in use for its currency. The previous key is kept with its index counter, so a key that comes back continues where it
  * stopped. No key begins below `start`, not even one that is in use already. A key that serves another currency is refused (they would
- * share output scripts).
+ * share output scripts), and so is one that would go on above `HIGHEST_START`: soon no address could be given out.
  */
 export function importKey(
   db: Database,
@@ -108,6 +114,9 @@ export function importKey(
     const known = keys.find((row) => row.xpub === key.xpub);
     if (known !== undefined && known.currency !== key.currency) return { outcome: 'of_other_currency', currency: known.currency };
     const start = key.start ?? 0;
+    const nextIndex = Math.max(start, known?.nextIndex ?? 0);
+    const isUnchanged = known?.retiredAt === null && nextIndex === known.nextIndex;
+    if (nextIndex > HIGHEST_START && !isUnchanged) return { outcome: 'without_room', nextIndex };
     if (known !== undefined && known.retiredAt === null) return { outcome: 'in_use', key: await raised(sql, known, start) };
     const retired = await sql.query({
       name: 'retire_key',
