@@ -1,8 +1,11 @@
 // Output descriptors of our receiving addresses (BIP380, 381, 382), for wallets that watch or spend the payments at them.
+import type { OwnAddressKind } from './currencies/utxo.ts';
 import { type UtxoCode, utxoRow } from './currency.ts';
 
 /** Where an account's key comes from: the fingerprint of the seed's root (BIP32, hex), and the path from there. */
 export type KeyOrigin = { readonly fingerprint: string; readonly path: string };
+
+const FORMS: Readonly<Record<OwnAddressKind, string>> = { p2wpkh: 'wpkh', p2pkh: 'pkh', 'cashaddr-p2pkh': 'pkh' };
 
 /**
  * The descriptor of the receiving chain of an account: `wpkh` where addresses are witness programs, else `pkh`, with its checksum.
@@ -11,8 +14,7 @@ export type KeyOrigin = { readonly fingerprint: string; readonly path: string };
  */
 export function receivingDescriptor(currency: UtxoCode, xpub: string, origin: KeyOrigin | null): string {
   const from = origin === null ? '' : `[${origin.fingerprint}${origin.path.slice(1).replaceAll("'", 'h')}]`;
-  const form = utxoRow(currency).utxo.addressKind === 'p2wpkh' ? 'wpkh' : 'pkh';
-  return withChecksum(`${form}(${from}${xpub}/0/*)`);
+  return withChecksum(`${FORMS[utxoRow(currency).utxo.addressKind]}(${from}${xpub}/0/*)`);
 }
 
 const INPUT = `0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH\`#"\\ `;

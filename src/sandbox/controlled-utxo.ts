@@ -33,6 +33,16 @@ export function controlledUtxo(node: SimulatedNode): ControlledNode {
   }
   const txids = (transactions: readonly Transaction[]): readonly string[] => transactions.map(({ txid }) => txid);
 
+  function outsideScript(hash: Buffer): Buffer {
+    switch (utxoRow(code).utxo.addressKind) {
+      case 'p2wpkh':
+        return witnessScript(0, hash);
+      case 'p2pkh':
+      case 'cashaddr-p2pkh':
+        return keyHashScript(hash);
+    }
+  }
+
   return {
     code,
     currencies: [code],
@@ -46,8 +56,7 @@ export function controlledUtxo(node: SimulatedNode): ControlledNode {
     scriptOf: (address) => scriptOf(address, regtestParameters(state))?.toString('hex') ?? null,
     outsideAddress() {
       const hash = outsideKeyHash(code, node.nextOutsideIndex());
-      const script = utxoRow(code).utxo.addressKind === 'p2wpkh' ? witnessScript(0, hash) : keyHashScript(hash);
-      return addressOf(script, regtestParameters(state)) as string;
+      return addressOf(outsideScript(hash), regtestParameters(state)) as string;
     },
     pay(wanted, kind) {
       const outputs = inParts(wanted);

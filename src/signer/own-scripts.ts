@@ -6,7 +6,13 @@ import { VERSIONS } from './accounts.ts';
 
 /** The script of a compressed public key, in the form of the currency's addresses. */
 export function scriptOf(currency: UtxoCode, publicKey: Uint8Array): Uint8Array {
-  return utxoRow(currency).utxo.addressKind === 'p2wpkh' ? p2wpkh(publicKey).script : p2pkh(publicKey).script;
+  switch (utxoRow(currency).utxo.addressKind) {
+    case 'p2wpkh':
+      return p2wpkh(publicKey).script;
+    case 'p2pkh':
+    case 'cashaddr-p2pkh':
+      return p2pkh(publicKey).script;
+  }
 }
 
 /** Makes the function from a chain (0 receiving, 1 change) and an index to the script. */

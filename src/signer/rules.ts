@@ -4,7 +4,7 @@ import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
 import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { minus, plus } from '../core/money.ts';
 import { intentOf } from '../core/payouts/intent.ts';
-import { feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
+import { coversAmounts, feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
 import { REIMBURSEMENT } from '../core/payouts/payout-units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { isIntentSigned } from './intent-trust.ts';
@@ -12,7 +12,6 @@ import { readPrevious } from './previous-outputs.ts';
 import { SigningRefused } from './refused.ts';
 import type { RequestedOutput, SigningRequest } from './request.ts';
 import { contentHash, keyPath, outpointKey, payeesHash, type SignatureIndex } from './signature-index.ts';
-import { coversAmounts } from './transaction.ts';
 
 /** The output scripts that every node relays: P2PKH and P2SH; with segwit P2WPKH, P2WSH and P2TR; Bitcoin Cash's P2SH of 32 bytes. */
 const EVERYWHERE = /^(76a914[0-9a-f]{40}88ac|a914[0-9a-f]{40}87)$/;

@@ -27,14 +27,15 @@ export type InputSigner = {
   withPrivateKey<T>(input: number, work: (privateKey: Uint8Array) => T): T;
 };
 
-/** Whether the signatures of a currency cover the amounts of its inputs (BIP143, also in Bitcoin Cash's form). */
-export function coversAmounts(currency: UtxoCode): boolean {
-  return utxoRow(currency).utxo.addressKind !== 'p2pkh';
-}
-
 /** Loads what signing this currency needs; then signing itself waits for nothing, so that keys are in memory for as short as possible. */
 export async function transactionSigner(currency: UtxoCode): Promise<(parts: TransactionParts, keys: InputSigner) => Signed> {
-  return utxoRow(currency).utxo.addressKind === 'cashaddr-p2pkh' ? cashSigner() : plainSigner;
+  switch (utxoRow(currency).utxo.addressKind) {
+    case 'p2wpkh':
+    case 'p2pkh':
+      return plainSigner;
+    case 'cashaddr-p2pkh':
+      return cashSigner();
+  }
 }
 
 function plainSigner(parts: TransactionParts, keys: InputSigner): Signed {

@@ -36,12 +36,18 @@ export type UtxoDialect = {
   readonly doubleSpendProofs: boolean;
 };
 
+/**
+ * What our receiving addresses are: the form of their text, of their scripts and of the signatures that spend them. Whatever depends on it
+ * names every kind, so that a new one does not compile until each place knows it.
+ */
+export type OwnAddressKind = 'p2wpkh' | 'p2pkh' | 'cashaddr-p2pkh';
+
 /** What a currency of Bitcoin's family needs besides its row. */
 export type UtxoParameters = {
   /** BIP44 purpose and SLIP-44 coin type of the account path `m/purpose'/coin'/0'`; outside mainnet the coin type is 1 (SLIP-44). */
   readonly purpose: 84 | 44;
   readonly slip44: number;
-  readonly addressKind: 'p2wpkh' | 'p2pkh' | 'cashaddr-p2pkh';
+  readonly addressKind: OwnAddressKind;
   readonly address: ByNetwork<AddressParameters>;
   /** Hash of block 0 in display order; a node that answers another hash is on the wrong network. */
   readonly genesis: ByNetwork<string>;

@@ -1,6 +1,6 @@
 // What a transaction on a chain costs: its size before it is signed (BIP141 virtual bytes), the fee at a rate, each payout's share, and the
 // most that a payout may be charged. Rates are minor units per 1,000 virtual bytes.
-import { SCRIPT_FORMS } from '../currencies/utxo.ts';
+import { type OwnAddressKind, SCRIPT_FORMS } from '../currencies/utxo.ts';
 import { type UtxoCode, utxoRow } from '../currency.ts';
 import { greatest, least, minus, mulDivUp, plus, sum } from '../money.ts';
 
@@ -9,10 +9,17 @@ const FRAME_VBYTES = 11;
 /** A signed input of ours: outpoint, sequence, script and signature at their longest. P2WPKH: 41 + (1 + 73 + 34) / 4. */
 const INPUT_VBYTES = { p2wpkh: 68, p2pkh: 149 } as const;
 export type InputKind = keyof typeof INPUT_VBYTES;
+/** The inputs that spend each kind of our addresses, and whether their signatures cover the amounts (BIP143, also in Bitcoin Cash's form). */
+const INPUTS: Readonly<Record<OwnAddressKind, { readonly kind: InputKind; readonly coversAmounts: boolean }>> = {
+  p2wpkh: { kind: 'p2wpkh', coversAmounts: true },
+  p2pkh: { kind: 'p2pkh', coversAmounts: false },
+  'cashaddr-p2pkh': { kind: 'p2pkh', coversAmounts: true },
+};
+const inputsOf = (currency: UtxoCode) => INPUTS[utxoRow(currency).utxo.addressKind];
 /** What our addresses of a currency are, and so our inputs. */
-export function inputKind(currency: UtxoCode): InputKind {
-  return utxoRow(currency).utxo.addressKind === 'p2wpkh' ? 'p2wpkh' : 'p2pkh';
-}
+export const inputKind = (currency: UtxoCode): InputKind => inputsOf(currency).kind;
+/** Whether the signatures of a currency cover the amounts of its inputs; where they do not, the signer must see what made each. */
+export const coversAmounts = (currency: UtxoCode): boolean => inputsOf(currency).coversAmounts;
 const outputVbytes = (scriptBytes: number): number => 9 + scriptBytes;
 
 /** The size of a transaction with these inputs and output scripts, at most one byte an input too large. */
@@ -27,7 +34,7 @@ const MOST_SHOWN_INPUTS = 30;
 
 /** Inputs that one transaction has at most. */
 export function mostInputs(currency: UtxoCode): number {
-  return utxoRow(currency).utxo.addressKind === 'p2pkh' ? MOST_SHOWN_INPUTS : MOST_INPUTS;
+  return coversAmounts(currency) ? MOST_INPUTS : MOST_SHOWN_INPUTS;
 }
 
 /** How many of these outputs, the largest first, make an amount; all of them and one more where they do not. */

@@ -46,12 +46,26 @@ async function secondAddress(
   const { bech32, cashaddr, ...bytes } = address[chainNetwork(network)];
   const parameters = { bech32: bech32 ?? 'none', ...bytes };
   const { p2pkh, p2wpkh } = await import('@scure/btc-signer');
-  const payment = addressKind === 'p2wpkh' ? p2wpkh(publicKey, parameters) : p2pkh(publicKey, parameters);
-  if (addressKind !== 'cashaddr-p2pkh') return { address: payment.address ?? '', script: payment.script };
-  const { encodeCashAddress } = await import('@bitauth/libauth');
-  const prefix = cashaddr as 'bitcoincash' | 'bchtest' | 'bchreg';
-  return {
-    address: encodeCashAddress({ prefix, type: 'p2pkh', payload: payment.hash, throwErrors: true }).address,
-    script: payment.script,
-  };
+  switch (addressKind) {
+    case 'p2wpkh':
+      return plain(p2wpkh(publicKey, parameters));
+    case 'p2pkh':
+      return plain(p2pkh(publicKey, parameters));
+    case 'cashaddr-p2pkh': {
+      const { hash, script } = p2pkh(publicKey, parameters);
+      const { encodeCashAddress } = await import('@bitauth/libauth');
+      const prefix = cashaddr as 'bitcoincash' | 'bchtest' | 'bchreg';
+      return { address: encodeCashAddress({ prefix, type: 'p2pkh', payload: hash, throwErrors: true }).address, script };
+    }
+  }
+}
+
+function plain({
+  address = '',
+  script,
+}: {
+  readonly address?: string;
+  readonly script: Uint8Array;
+}): Omit<DerivedAddress, 'index'> {
+  return { address, script };
 }

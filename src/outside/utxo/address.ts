@@ -46,24 +46,27 @@ export type EncodedAddress = { readonly address: string; readonly script: Uint8A
 export function addressEncoder(currency: UtxoCode, network: Network): (publicKey: Uint8Array) => EncodedAddress {
   const { addressKind, address } = utxoRow(currency).utxo;
   const parameters = address[chainNetwork(network)];
-  if (addressKind === 'p2wpkh') {
-    const prefix = parameters.bech32 ?? '';
-    return (publicKey) => {
-      const program = hash160(publicKey);
-      return { address: bech32.encode(prefix, [0, ...bech32.toWords(program)]), script: witnessScript(0, program) };
-    };
+  switch (addressKind) {
+    case 'p2wpkh': {
+      const prefix = parameters.bech32 ?? '';
+      return (publicKey) => {
+        const program = hash160(publicKey);
+        return { address: bech32.encode(prefix, [0, ...bech32.toWords(program)]), script: witnessScript(0, program) };
+      };
+    }
+    case 'cashaddr-p2pkh': {
+      const prefix = parameters.cashaddr ?? '';
+      return (publicKey) => {
+        const keyHash = hash160(publicKey);
+        return { address: encodeCashAddress(prefix, 'p2pkh', keyHash), script: p2pkhScript(keyHash) };
+      };
+    }
+    case 'p2pkh':
+      return (publicKey) => {
+        const keyHash = hash160(publicKey);
+        return { address: base58check.encode(Uint8Array.of(parameters.pubKeyHash, ...keyHash)), script: p2pkhScript(keyHash) };
+      };
   }
-  if (addressKind === 'cashaddr-p2pkh') {
-    const prefix = parameters.cashaddr ?? '';
-    return (publicKey) => {
-      const keyHash = hash160(publicKey);
-      return { address: encodeCashAddress(prefix, 'p2pkh', keyHash), script: p2pkhScript(keyHash) };
-    };
-  }
-  return (publicKey) => {
-    const keyHash = hash160(publicKey);
-    return { address: base58check.encode(Uint8Array.of(parameters.pubKeyHash, ...keyHash)), script: p2pkhScript(keyHash) };
-  };
 }
 
 export type AddressKind = 'p2pkh' | 'p2sh' | 'p2wpkh' | 'p2wsh' | 'p2tr';
