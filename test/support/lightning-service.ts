@@ -9,7 +9,7 @@ import { type CreatedTransaction, createTransaction, reconsider } from '../../sr
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import { dueTransactions } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
-import { compareInvoices, lookUpJob } from '../../src/worker/lightning/jobs.ts';
+import { createInvoiceComparison, lookUpJob } from '../../src/worker/lightning/jobs.ts';
 import { createLightningWatcher, type LightningWatcher } from '../../src/worker/lightning/watcher.ts';
 import { portsFor } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
@@ -45,6 +45,8 @@ export async function openLightningService(port: LightningPort, clock: { now(): 
   }
   await rate('100000.00');
   let watcher: LightningWatcher = createLightningWatcher(ctx, port);
+  const alarms: string[] = [];
+  const compare = createInvoiceComparison(ctx, { port, watcher }, (_job, error) => alarms.push(String(error)));
   const lookUps = lookUpJob(ctx, { port, watcher }, () => undefined);
 
   async function judge(): Promise<void> {
@@ -79,7 +81,10 @@ export async function openLightningService(port: LightningPort, clock: { now(): 
     async stopWorker(): Promise<void> {
       await watcher.close();
     },
-    compare: () => compareInvoices(ctx, { port, watcher }),
+    /** The worker compares the node's list of invoices with the books, some pages of it. */
+    compare,
+    /** What the comparison had to say. */
+    alarms,
     create(usdMinor = 50_00n): Promise<CreatedTransaction> {
       return createTransaction(ctx, { merchantId, usdMinor, method: 'BTC-LN', label: 'order 1042', email: null });
     },

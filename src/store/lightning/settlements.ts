@@ -64,13 +64,12 @@ export async function readSettleIndex(sql: Sql, identity: string): Promise<bigin
   return rows[0]?.settle_index ?? null;
 }
 
-/** The node has forgotten settlements (it was restored): it is read from here. */
-export async function setSettleIndex(sql: Sql, identity: string, settleIndex: bigint, atMs: number): Promise<void> {
+/** The node has forgotten invoices (it was restored) and counts them anew: its settlements and its list are read from the first one. */
+export async function readFromFirst(sql: Sql, identity: string): Promise<void> {
   await sql.query({
-    name: 'set_settle_index',
-    text: `insert into lightning_nodes (identity, settle_index, seen_at) values ($1, $2, $3)
-             on conflict (identity) do update set settle_index = excluded.settle_index, seen_at = excluded.seen_at`,
-    values: [identity, settleIndex, new Date(atMs)],
+    name: 'read_from_first',
+    text: 'update lightning_nodes set settle_index = 0, compared_index = 0 where identity = $1',
+    values: [identity],
   });
 }
 

@@ -20,6 +20,7 @@ import type { LightningWatcher } from './watcher.ts';
 
 export type Lightning = { readonly port: LightningPort; readonly watcher: LightningWatcher };
 
+const RECONCILE = `reconcile ${LIGHTNING.code}`;
 const LOOKED_UP_AT_ONCE = 100;
 const PAGES_AT_ONCE = 20;
 
@@ -33,7 +34,7 @@ export function lightningJobs(
   return [
     watchJob(lightning, report),
     lookUpJob(ctx, lightning, report),
-    scheduled(`reconcile ${LIGHTNING.code}`, () => compareInvoices(ctx, lightning)),
+    scheduled(RECONCILE, createInvoiceComparison(ctx, lightning, report)),
   ];
 }
 
@@ -90,37 +91,53 @@ export function lookUpJob(ctx: Context, { port }: Lightning, report: Report): Jo
 /**
  * Compares the node's own list of invoices with what was recorded, from the first one that may still change: a payment that nobody has told
  * us of is recorded now, and what the node lists as settled is kept for the audit. Books the fractions of satoshis that payers gave too much.
- * @returns whether there is more to read at once
+ * @returns what reads on where it ended, some pages at a time, and says whether there is more to read at once
  */
-export async function compareInvoices(ctx: Context, { port }: Lightning): Promise<boolean> {
-  const nowMs = ctx.ports.clock.now();
-  const condition = await port.condition();
-  if (condition.state !== 'ready') return false;
-  let at = await readCompared(ctx.db, condition.identity);
-  let isFinal = true;
-  let from = at;
-  for (let pages = 0; pages < PAGES_AT_ONCE; pages++) {
-    const page = await port.invoices(from, { openOnly: false });
+export function createInvoiceComparison(ctx: Context, { port }: Lightning, report: Report): () => Promise<boolean> {
+  let reading: { readonly identity: string; readonly beganMs: number; at: bigint; from: bigint; isFinal: boolean } | null = null;
+
+  async function begin(identity: string): Promise<NonNullable<typeof reading>> {
+    const beganMs = ctx.ports.clock.now();
+    let at = await readCompared(ctx.db, identity);
+    // nothing from the last compared one on: it has forgotten that one, and gives its number to another
+    if (at > 0n && (await port.invoices(at - 1n, { openOnly: false })).length === 0) {
+      report(RECONCILE, new Alarm('the node lists fewer invoices than before: it was restored from an older state'));
+      at = 0n;
+    }
+    return { identity, beganMs, at, from: at, isFinal: true };
+  }
+
+  async function compare(page: readonly InvoiceFacts[], now: NonNullable<typeof reading>): Promise<void> {
     const ours = await ourInvoices(
       ctx.db,
       page.map(({ paymentHash }) => paymentHash),
     );
     const settled = page.filter(({ paymentHash, state }) => state === 'settled' && ours.has(paymentHash));
-    await recordSettled(ctx.db, null, settled, nowMs);
+    await recordSettled(ctx.db, null, settled, ctx.ports.clock.now());
     await addLightningReceipts(ctx.db, settled);
     for (const { paymentHash, state, addIndex } of page) {
       // others' invoices may stay open for a year, and are none of our business
-      isFinal &&= !ours.has(paymentHash) || state === 'settled' || state === 'cancelled';
-      if (isFinal) at = addIndex;
-      from = addIndex;
+      now.isFinal &&= !ours.has(paymentHash) || state === 'settled' || state === 'cancelled';
+      if (now.isFinal) now.at = addIndex;
+      now.from = addIndex;
     }
-    if (page.length > 0) continue;
-    await setCompared(ctx.db, condition.identity, at, nowMs);
-    await bookFractions(ctx);
-    return false;
   }
-  await setCompared(ctx.db, condition.identity, at, nowMs);
-  return isFinal;
+
+  return async () => {
+    const condition = await port.condition();
+    if (condition.state !== 'ready') return false;
+    if (reading?.identity !== condition.identity) reading = await begin(condition.identity);
+    for (let pages = 0; pages < PAGES_AT_ONCE; pages++) {
+      const page = await port.invoices(reading.from, { openOnly: false });
+      await compare(page, reading);
+      if (page.length > 0) continue;
+      await setCompared(ctx.db, reading.identity, reading.at, reading.beganMs);
+      reading = null;
+      await bookFractions(ctx);
+      return false;
+    }
+    return true;
+  };
 }
 
 async function bookFractions(ctx: Context): Promise<void> {

@@ -5,7 +5,7 @@ import type { InvoiceFacts, LightningCondition, LightningPort } from '../../core
 import type { Context } from '../../flow/context.ts';
 import { closeInvoices, dueInvoices, nextInvoiceDue, openHashes } from '../../store/lightning/invoices.ts';
 import { beginLightning, recordLightning, setLightningRead } from '../../store/lightning/node-reading.ts';
-import { readSettleIndex, recordSettled, setSettleIndex } from '../../store/lightning/settlements.ts';
+import { readFromFirst, readSettleIndex, recordSettled } from '../../store/lightning/settlements.ts';
 import { type PassResult, STANDBY, troubleOf } from '../chain/pass-result.ts';
 import { createReadSchedule } from './read-schedule.ts';
 
@@ -116,7 +116,7 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
     if (after === null || subscription === null || !settled.some(({ settleIndex }) => settleIndex <= after)) return;
     // what it settled now has a number that it had given before: it has forgotten what came after, and would announce nothing
     alarms.push('the node counts its settlements anew: it was restored from an older state');
-    await setSettleIndex(ctx.db, subscription.identity, 0n, clock.now());
+    await readFromFirst(ctx.db, subscription.identity);
     subscription.isBroken = true;
   }
 
