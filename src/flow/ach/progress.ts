@@ -1,6 +1,7 @@
 // What the bank says of files and entries, one database transaction for each: it has a file, refuses one, returns an entry, or its days for
 // returns are over. Only that ends a payout; a time-out never does.
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
+import { achReference } from '../../core/ach/own-file.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { plus } from '../../core/money.ts';
 import { achCompleteEntry, achRefusedEntries, achReturnEntry, bankOutflowUndoneEntry } from '../../core/payouts/ach-postings.ts';
@@ -8,7 +9,9 @@ import { cryptoForUsdDown } from '../../core/rate.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import {
+  type AchEntry,
   achPayoutIds,
+  payoutsByReference,
   readAchEntries,
   readAchEntry,
   readAchLost,
@@ -18,7 +21,7 @@ import {
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
 import { asBooked, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
-import { lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
@@ -55,7 +58,7 @@ export async function bookRefusal(ctx: Context, name: string, reason: string): P
   if (state === null) return 'unknown';
   if (state !== 'over') return 'booked';
   for (const { trace, cents } of await readAchEntries(ctx.db, name)) {
-    const returned = { trace, cents, code: 'refused', error: `the bank refused the file: ${reason}` };
+    const returned = { trace, cents, reference: '', code: 'refused', error: `the bank refused the file: ${reason}` };
     if ((await bookReturn(ctx, returned, { stopsOnUnknown: true })) === 'unpriced') return 'unpriced';
   }
   return 'booked';
@@ -108,6 +111,8 @@ export async function completeFile(ctx: Context, name: string): Promise<void> {
 export type Returned = {
   /** The trace number that we had given the entry. */
   readonly trace: string;
+  /** What names the payout in the entry (core/ach/own-file); empty where nothing does. */
+  readonly reference: string;
   /** R01 and so on. */
   readonly code: string;
   readonly cents: bigint;
@@ -123,11 +128,13 @@ export type BookedReturn = 'booked' | 'again' | 'unpriced' | 'unknown';
  */
 export async function bookReturn(
   ctx: Context,
-  { trace, code, cents, error }: Returned,
+  returned: Returned,
   { stopsOnUnknown }: { readonly stopsOnUnknown: boolean },
 ): Promise<BookedReturn> {
   return ctx.db.transaction(async (sql) => {
-    const found = await readAchEntry(sql, trace);
+    const { trace, code, cents } = returned;
+    const found = await entryMeant(sql, returned);
+    if (found !== null && 'byHand' in found) return bookReturnByHand(ctx, sql, found.byHand, returned);
     // in the order in which a file's end locks them
     if (found !== null) await lockAchFile(sql, found.file);
     const row = found === null ? null : await lockPayout(sql, found.payoutId, { wait: true });
@@ -141,25 +148,54 @@ export async function bookReturn(
     const entry = await readAchEntry(sql, trace);
     if (entry?.returned !== null) return 'again';
     const atMs = ctx.ports.clock.now();
-    if (payout.status === 'processing' || payout.status === 'completed') {
-      const { currency } = payout.source;
-      const rate = (await latestRates(sql, [currency], atMs)).get(currency)?.usd;
-      if (rate === undefined) return 'unpriced';
-      const bought = cryptoForUsdDown(plus(payout.amount, payout.feeMax), currency, rate);
-      const owed = await lockOwed(sql, payout);
-      await post(ctx, sql, payout.id, [achReturnEntry(payout, bought, payout.status === 'completed', owed)]);
-      const reason = `returned by the bank: ${code}`;
-      const after = await movePayout(sql, payout, 'returned', { error, reason, givenBack: bought, atMs });
-      const event = { payout: after, type: 'payout.returned', status: after.status, previous: null, reason };
-      await announcePayouts(sql, [event], atMs);
-      await wakeHeldJob(sql);
-    }
+    const isOpen = payout.status === 'processing' || payout.status === 'completed';
+    if (isOpen && !(await giveBack(ctx, sql, payout, returned))) return 'unpriced';
     await setAchReturned(sql, trace, code, atMs);
     // a return proves that the bank had the file
     const settlesOn = settlementDate(easternTime(atMs).date);
     await setAchAcked(sql, entry.file, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
     return 'booked';
   });
+}
+
+/**
+ * The entry of a trace number. A database that was put back may have given the number of a file that it has forgotten to another payout: where
+ * the bank names a payout that a person has decided, that one is meant.
+ */
+async function entryMeant(
+  sql: Sql,
+  { trace, reference, cents }: Returned,
+): Promise<AchEntry | { readonly byHand: PayoutRow } | null> {
+  const entry = await readAchEntry(sql, trace);
+  if (reference === '' || (entry !== null && achReference(entry.payoutId) === reference)) return entry;
+  const id = (await payoutsByReference(sql, [reference])).get(reference);
+  if (id === undefined || !(await isResolved(sql, id))) return entry;
+  const payout = await lockPayout(sql, id, { wait: true });
+  return payout === null || payout.amount !== cents ? entry : { byHand: payout };
+}
+
+/** Of a payout that a person has found paid, by a file that nobody here knows; one that was found unpaid has its money already. */
+async function bookReturnByHand(ctx: Context, sql: Sql, row: PayoutRow, returned: Returned): Promise<BookedReturn> {
+  const payout = await oneAsBooked(sql, row);
+  if (payout.status !== 'completed' || !isSourced(payout)) return 'again';
+  return (await giveBack(ctx, sql, payout, returned)) ? 'booked' : 'unpriced';
+}
+
+/** False where there is no rate to buy at. */
+async function giveBack(ctx: Context, sql: Sql, payout: Sourced, { code, error }: Returned): Promise<boolean> {
+  const { currency } = payout.source;
+  const atMs = ctx.ports.clock.now();
+  const rate = (await latestRates(sql, [currency], atMs)).get(currency)?.usd;
+  if (rate === undefined) return false;
+  const bought = cryptoForUsdDown(plus(payout.amount, payout.feeMax), currency, rate);
+  const owed = await lockOwed(sql, payout);
+  await post(ctx, sql, payout.id, [achReturnEntry(payout, bought, payout.status === 'completed', owed)]);
+  const reason = `returned by the bank: ${code}`;
+  const after = await movePayout(sql, payout, 'returned', { error, reason, givenBack: bought, atMs });
+  const event = { payout: after, type: 'payout.returned', status: after.status, previous: null, reason };
+  await announcePayouts(sql, [event], atMs);
+  await wakeHeldJob(sql);
+  return true;
 }
 
 /** The bank asks for other details next time: no money moves. False for an entry that is none of ours. */

@@ -257,3 +257,13 @@ export async function wakeHeldJob(sql: Sql): Promise<void> {
 export async function setResolved(sql: Sql, id: string): Promise<void> {
   await sql.query({ name: 'set_payout_resolved', text: 'update payouts set resolved = true where id = $1', values: [id] });
 }
+
+/** Whether a person has said how it ended. */
+export async function isResolved(sql: Sql, id: string): Promise<boolean> {
+  const { rows } = await sql.query<{ resolved: boolean }>({
+    name: 'is_payout_resolved',
+    text: 'select resolved from payouts where id = $1',
+    values: [id],
+  });
+  return rows[0]?.resolved === true;
+}

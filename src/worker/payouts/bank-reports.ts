@@ -128,7 +128,7 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
     booking.onTrouble(`entry ${entry.trace} in a report of the bank is no return`);
     return 'booked';
   }
-  const returned = { ...entry.returned, cents: entry.cents, error: entry.returned.code };
+  const returned = { ...entry.returned, reference: entry.id, cents: entry.cents, error: entry.returned.code };
   const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.isFirst });
   if (how === 'unknown')
     booking.onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);

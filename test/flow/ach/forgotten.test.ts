@@ -1,14 +1,15 @@
 // Database and our folder put back together: what the bank has of us tells what was forgotten, and where nobody can tell, a person does.
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
+import { returnAddenda, writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
+import { achReference } from '../../../src/core/ach/own-file.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { recoverAchFile } from '../../../src/flow/ach/restore.ts';
 import { cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
-import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';
 import { approvalAbove, BTC, ctx, ledgerFindings, of, refusedWith, row, shopWith, world } from '../payouts/merchants.ts';
 
@@ -215,5 +216,44 @@ describe('where the list of files may have been put back too', () => {
     await world.wait(4 * DAY);
     await bank.look();
     expect((await fileOf(id)).state).toBe('acked');
+  });
+
+  test('one that was found paid and comes back is failed, whatever payout its trace number was given to since', async () => {
+    const paid = await requested();
+    await putBack();
+    await world.wait(4 * DAY);
+    await bank.look();
+    await resolvePayout(ctx, { payoutId: paid.id, outcome: 'paid', evidence: 'statement' });
+    const later = await requested();
+    await world.wait(4 * DAY);
+    await bank.look();
+    const { rows } = await world.admin.query('select trace from ach_entries where payout_id = $1', [later.id]);
+    const returned = { trace: rows[0].trace as string, routing: '021000021' };
+    const entry = {
+      transactionCode: 21,
+      routing: SANDBOX_BANK.bankRouting,
+      account: '123456789',
+      cents: 99_00n,
+      name: 'SHOP',
+    } as const;
+    const content = writeNachaFile({
+      origin: { ...SANDBOX_BANK, bankRouting: returned.routing },
+      date: '2026-06-02',
+      time: '0900',
+      modifier: 'A',
+      entryClass: 'CCD',
+      description: 'PAYOUT',
+      effective: '2026-06-02',
+      entries: [{ ...entry, id: achReference(paid.id), trace: '021000020000001', addenda: returnAddenda('R03', returned) }],
+    });
+    for (let n = 0; n < 2; n++) {
+      bank.say(content);
+      await bank.look();
+    }
+    expect(await row(paid.id)).toMatchObject({ status: 'failed', error: 'R03' });
+    expect(await of(paid.merchantId, 'available')).toBe(BTC);
+    expect((await row(later.id)).status).toBe('processing');
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    expect(await ledgerFindings()).toEqual([]);
   });
 });
