@@ -430,6 +430,8 @@ create table public.merchant_settings (
   payout_approval_above units,
   payout_approval_above_old units,
   payout_approval_above_from timestamp with time zone,
+  seal bytea,
+  seal_version bigint default 0 not null,
   constraint merchant_settings_pkey PRIMARY KEY (merchant_id),
   constraint merchant_settings_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
   constraint merchant_settings_check CHECK (((payout_approval_above_from IS NULL) OR (payout_approval_above_old IS NOT NULL))),
@@ -820,6 +822,13 @@ create table public.schedules (
   constraint schedules_every_ms_check CHECK ((every_ms > 0))
 );
 
+create table public.seal_versions (
+  subject text collate "C" not null,
+  version bigint not null,
+  constraint seal_versions_pkey PRIMARY KEY (subject, version),
+  constraint seal_versions_version_check CHECK ((version > 0))
+);
+
 create table public.set_aside (
   transaction_id text collate "C" not null,
   failures integer not null,
@@ -846,6 +855,7 @@ create table public.sign_ins (
   sealed_pair bytea,
   handed_out_again boolean default false not null,
   graces_in_a_row smallint default 0 not null,
+  seal bytea,
   constraint sign_ins_pkey PRIMARY KEY (id),
   constraint sign_ins_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id),
   constraint sign_ins_check CHECK (((revoked_at IS NULL) = (revoked_because IS NULL))),
@@ -868,6 +878,7 @@ create table public.signing_keys (
   public_key text not null,
   created_at timestamp with time zone not null,
   useless_after timestamp with time zone not null,
+  seal bytea,
   constraint signing_keys_pkey PRIMARY KEY (kid),
   constraint signing_keys_kid_check CHECK ((kid ~ '^[A-Za-z0-9_-]{16}$'::text))
 );
@@ -965,6 +976,8 @@ create table public.users (
   password_hash text not null,
   scopes text[] not null,
   created_at timestamp with time zone not null,
+  seal bytea,
+  seal_version bigint default 0 not null,
   constraint users_username_key_key UNIQUE (username_key),
   constraint users_pkey PRIMARY KEY (id),
   constraint users_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id),
@@ -1654,6 +1667,8 @@ grant delete, insert, select, update on public.rates to bursar_app;
 grant insert, select on public.reimbursement_shares to bursar_app;
 
 grant delete, insert, select, update on public.schedules to bursar_app;
+
+grant insert, select on public.seal_versions to bursar_app;
 
 grant delete, insert, select, update on public.set_aside to bursar_app;
 

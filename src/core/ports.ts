@@ -8,6 +8,7 @@ import type { Outbound } from './outbound.ts';
 import type { IntentKey } from './payouts/intent.ts';
 import type { Destinations } from './payouts/payout-validation.ts';
 import type { RateFeed } from './rate-feed.ts';
+import type { RowSeals } from './row-seals.ts';
 import type { Passwords, Tokens } from './sign-in-ports.ts';
 
 export type { NodeTroubleState } from './node-states.ts';
@@ -263,6 +264,7 @@ export type Ports = {
   readonly rng: Rng;
   readonly passwords: Passwords;
   readonly tokens: Tokens;
+  readonly seals: RowSeals;
   readonly chains: ReadonlyMap<CurrencyCode, ChainPort>;
   /** Null = no Lightning node is configured. */
   readonly lightning: LightningPort | null;

@@ -13,6 +13,7 @@ import { sandboxEndpoint } from './sandbox/sandbox-paths.ts';
 import { untilSandboxIsReady } from './sandbox/sandbox-ready.ts';
 import { openApiPeers } from './wiring/api-peers.ts';
 import { runAutomaticPayouts } from './wiring/automatic-payouts.ts';
+import { prepareSeals } from './wiring/credential-key.ts';
 import { openEventTail } from './wiring/event-tail.ts';
 import { openIntentKey } from './wiring/intent-key.ts';
 import { openStatusNotifier } from './wiring/status-notifier.ts';
@@ -37,6 +38,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     webhookSealing: await openWebhookSealing(config),
   });
   const { ctx } = wired;
+  await prepareSeals(config, ctx);
   const outage = createOutageLog(ctx.db, log);
   const authenticator = createAuthenticator(ctx);
   const { sharedLimits, join, leave } = openApiPeers(ctx.db, ctx.ports.clock.now, (error) =>

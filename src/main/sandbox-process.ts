@@ -20,6 +20,7 @@ import { giveCapital } from './sandbox/capital.ts';
 import { prepareDemo } from './sandbox/demo-merchant.ts';
 import { clockFile, sandboxFolder } from './sandbox/sandbox-paths.ts';
 import { settle, untilBankRead, untilRead } from './sandbox/settle.ts';
+import { prepareSeals } from './wiring/credential-key.ts';
 import { wireBooks } from './wiring/wire.ts';
 
 const DATABASE_SESSIONS = 4;
@@ -47,6 +48,7 @@ async function start(): Promise<Running> {
     clock,
   });
   const { ctx } = wired;
+  await prepareSeals(config, ctx);
   const outage = createOutageLog(ctx.db, PLAIN_LOG);
   const sandbox = await createSandbox({
     folder: sandboxFolder(dataFolder),

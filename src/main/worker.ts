@@ -22,6 +22,7 @@ import { type Opened, onOpened } from './process/setup.ts';
 import { failpoints } from './sandbox/failpoints.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/sandbox-paths.ts';
 import { bankOf } from './wiring/bank.ts';
+import { prepareSeals } from './wiring/credential-key.ts';
 import { intentTrust } from './wiring/intent-trust.ts';
 import { wire } from './wiring/nodes.ts';
 import { signerSocketOf } from './wiring/signer-paths.ts';
@@ -45,6 +46,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     webhookSealing: await openWebhookSealing(config),
   });
   const { ctx } = wired;
+  await prepareSeals(config, ctx);
   const scripts = createWatchedScripts(ctx);
   const watchers = new Map(
     [...ctx.ports.chains.keys()].map((currency: CurrencyCode) => [currency, createChainWatcher(ctx, currency, { scripts })]),

@@ -2,6 +2,8 @@
 import { type ChildProcess, execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
+/** What seals the rows of a database that has no service. */
+export const CREDENTIAL_KEY = '07'.repeat(32);
 const CLI = fileURLToPath(new URL('../../src/main/cli.ts', import.meta.url));
 
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
@@ -14,7 +16,9 @@ export function startCli(
   input = '',
 ): { readonly child: ChildProcess; readonly ended: Promise<Ran> } {
   // only what a shell would give it, and the test's settings
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...environment };
+  // a database of the test's own has no data folder with a key
+  const seals = environment.BURSAR_DATA_DIR === undefined ? { BURSAR_CREDENTIAL_KEY: CREDENTIAL_KEY } : {};
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...seals, ...environment };
   let ended: (ran: Ran) => void;
   const whole = new Promise<Ran>((resolve) => {
     ended = resolve;

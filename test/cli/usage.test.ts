@@ -14,7 +14,7 @@ describe('a command that is called in a wrong way', () => {
     [['payouts', 'list'], /unknown command 'payouts'/],
     [['payout', 'list', '--status', 'lost'], /--status.*Allowed choices are pending, processing, completed, failed/],
     [['payout', 'resolve', 'payout_1', '--evidence', 'x'], /exactly one of --paid and --failed is required/],
-    [['merchant'], /a command is missing; accepted: add, list, suspend, resume/],
+    [['merchant'], /a command is missing; accepted: add, list, seal, suspend, resume/],
     [
       ['keys', 'forget'],
       /unknown command 'forget'; accepted: init, restore, show-xpubs, show-descriptors, import-xpub, verify, show-intent, trust-intent, distrust-intent/,

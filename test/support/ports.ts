@@ -9,8 +9,16 @@ import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE, publicInternet } from '../../src/outside/outbound/policy.ts';
 import { createPasswords } from '../../src/outside/password.ts';
 import { systemRng } from '../../src/outside/rng.ts';
+import { createRowSeals } from '../../src/outside/row-seals.ts';
 import { unsealed } from '../../src/outside/sealing.ts';
 import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
+import { CREDENTIAL_KEY } from '../cli/run.ts';
+
+/** Seals the rows of a test's database; what it reports is dropped. */
+export const SEALS = createRowSeals(
+  () => Buffer.from(CREDENTIAL_KEY, 'hex'),
+  () => undefined,
+);
 
 /** Signs every payout of this test file. */
 export const INTENT_KEY: IntentKey = newIntentKey();
@@ -34,6 +42,7 @@ export function portsFor(
     rng: systemRng,
     passwords: createPasswords(),
     tokens: createTokens({ clock, audience: network }),
+    seals: SEALS,
     chains: new Map(),
     lightning: null,
     rateFeeds: [],

@@ -2,11 +2,15 @@
 import { isScope, passwordProblem, SCOPES, type Scope, usernameKey } from '../../core/credentials.ts';
 import { sortableId } from '../../core/ids.ts';
 import { Refusal } from '../../core/refusal.ts';
+import { isSealedUser } from '../../core/row-seals.ts';
 import { findMerchantId, insertMerchant, setSuspended } from '../../store/merchants/merchants.ts';
+import { DEFAULT_SETTINGS } from '../../store/merchants/settings.ts';
 import { revokeSignInsOf } from '../../store/merchants/sign-ins.ts';
-import { findUser, insertUser, updateUser } from '../../store/merchants/users.ts';
+import { findUser, lockUser } from '../../store/merchants/users.ts';
+import { changeUser, foreignUser, insertSealedUser } from '../sign-in/sealed-users.ts';
 import { forgetMerchant, forgetSignIn } from '../sign-in/sign-in.ts';
 import type { SignInContext } from '../sign-in/token-pair.ts';
+import { sealSettings } from './settings.ts';
 
 /** This username is taken. */
 export class UsernameTaken extends Refusal {
@@ -38,8 +42,9 @@ export async function addMerchant(ctx: SignInContext, merchant: NewMerchant): Pr
   const createdAt = new Date(now);
   await ctx.db.transaction(async (sql) => {
     const merchantId = await insertMerchant(sql, { affiliateId, email, businessName, createdAt });
+    await sealSettings(ctx.ports, sql, merchantId, DEFAULT_SETTINGS);
     const user = { merchantId, username: merchant.username, usernameKey: key, passwordHash, scopes: SCOPES, createdAt };
-    if (!(await insertUser(sql, user))) throw new UsernameTaken(merchant.username);
+    if (!(await insertSealedUser(ctx, sql, user))) throw new UsernameTaken(merchant.username);
   });
   return { affiliateId };
 }
@@ -61,14 +66,8 @@ export async function addUser(
   if (merchantId === null) throw unknownMerchant();
   const passwordHash = await ctx.ports.passwords.hash(user.password);
   const createdAt = new Date(ctx.ports.clock.now());
-  const inserted = await insertUser(ctx.db, {
-    merchantId,
-    username: user.username,
-    usernameKey: key,
-    passwordHash,
-    scopes,
-    createdAt,
-  });
+  const made = { merchantId, username: user.username, usernameKey: key, passwordHash, scopes, createdAt };
+  const inserted = await ctx.db.transaction((sql) => insertSealedUser(ctx, sql, made));
   if (!inserted) throw new UsernameTaken(user.username);
 }
 
@@ -83,12 +82,16 @@ export async function setUser(
   if (change.password !== undefined) checkPassword(ctx, change.password);
   const scopes = change.scopes === undefined ? null : checkedScopes(change.scopes);
   const key = usernameKey(change.username);
-  const user = key === null ? null : await findUser(ctx.db, key);
-  if (user === null) throw new Refusal('not_found', { message: 'There is no user with this username.', param: 'username' });
+  const unknown = new Refusal('not_found', { message: 'There is no user with this username.', param: 'username' });
+  if (key === null || (await findUser(ctx.db, key)) === null) throw unknown;
   const passwordHash = change.password === undefined ? null : await ctx.ports.passwords.hash(change.password);
   const revoked = await ctx.db.transaction(async (sql) => {
     // the row first: a sign-in in progress holds it, and the revocation then sees that sign-in
-    await updateUser(sql, user.id, { passwordHash, scopes });
+    const user = await lockUser(sql, key);
+    if (user === null) throw unknown;
+    if (!isSealedUser(ctx.ports.seals, user, user))
+      throw new Refusal('not_resolvable', { message: foreignUser(user.usernameKey), param: 'username' });
+    await changeUser(ctx, sql, { ...user, passwordHash: passwordHash ?? user.passwordHash, scopes: scopes ?? user.scopes });
     return revokeSignInsOf(sql, user.id, 'credentials_changed', new Date(ctx.ports.clock.now()));
   });
   for (const signInId of revoked) forgetSignIn(signInId);

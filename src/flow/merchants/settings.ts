@@ -4,18 +4,21 @@ import type { Scope } from '../../core/credentials.ts';
 import { formatMinor, parseAmount } from '../../core/money.ts';
 import type { Clock, Sealing } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
+import { type RowSeals, type SealFields, settingsSubject } from '../../core/row-seals.ts';
 import { openText, sealDestination } from '../../core/sealed-text.ts';
+import { nextVersion, takeVersion } from '../../store/merchants/seals.ts';
 import {
   type Guarded,
   type LatePolicy,
   lockSettings,
   readSettings,
   type SettingsRow,
+  type StoredSettings,
   writeSettings,
 } from '../../store/merchants/settings.ts';
 import type { Database, Sql } from '../../store/postgres/connect.ts';
 
-type SettingsPorts = { readonly clock: Clock; readonly sealing: Sealing };
+type SettingsPorts = { readonly clock: Clock; readonly sealing: Sealing; readonly seals: RowSeals };
 type SettingsContext = { readonly db: Database; readonly ports: SettingsPorts };
 
 /** The settings as last sent. The two times are present while a loosening waits: it takes effect then. */
@@ -61,17 +64,68 @@ export async function getPayoutGuards(
   ctx: { readonly db: Sql; readonly ports: SettingsPorts },
   of: { readonly merchantId: bigint },
 ): Promise<PayoutGuards> {
-  return guardsOf(opened(ctx.ports, of.merchantId, await readSettings(ctx.db, of.merchantId)), ctx.ports.clock.now());
+  return guardsOf(ctx.ports, of.merchantId, await readSettings(ctx.db, of.merchantId));
 }
 
-/** The guards of a row of settings that are in force at a moment. */
-export function guardsOf(row: SettingsRow, now: number): PayoutGuards {
+/** A limit that every payout is above. */
+const NOTHING_PASSES = -1n;
+
+/** The guards of a row of settings that are in force now; while the row is not what was sealed, every payout waits for approval. */
+export function guardsOf(ports: SettingsPorts, merchantId: bigint, stored: StoredSettings): PayoutGuards {
+  const now = ports.clock.now();
+  const isOurs = isSealedSettings(ports, merchantId, stored);
+  const row = opened(ports, merchantId, stored);
   const list = settled(row.allowList, now);
   const off = list.waiting === null && list.sent.length === 0;
   return {
     allowed: off ? null : new Set(list.waiting?.inForce ?? list.sent),
-    approvalAbove: inForce(settled(row.approvalAbove, now)),
+    approvalAbove: isOurs ? inForce(settled(row.approvalAbove, now)) : NOTHING_PASSES,
   };
+}
+
+const foreignSettings = (merchantId: bigint): string =>
+  `the settings of merchant ${merchantId} are not what was sealed: somebody has changed them in the database, and its payouts wait for approval (bursar merchant seal)`;
+
+function isSealedSettings({ seals }: SettingsPorts, merchantId: bigint, row: StoredSettings): boolean {
+  const isOurs = fitsSettings(seals, merchantId, row);
+  if (!isOurs) seals.report(foreignSettings(merchantId));
+  return isOurs;
+}
+
+/** Whether a row of settings, as it is stored, is what was sealed last. */
+export function fitsSettings(seals: RowSeals, merchantId: bigint, row: StoredSettings): boolean {
+  return row.isNewest && seals.fits(settingsFields(merchantId, row, row.version), row.seal);
+}
+
+/** One spelling for one row, as it is stored. */
+function settingsFields(merchantId: bigint, row: SettingsRow, version: bigint): SealFields {
+  const { allowList, approvalAbove } = row;
+  const at = (date: Date | undefined): string | null => date?.getTime().toString() ?? null;
+  return [
+    'settings',
+    merchantId.toString(),
+    row.toleranceBps.toString(),
+    row.latePayments,
+    allowList.sent,
+    allowList.waiting?.inForce ?? null,
+    at(allowList.waiting?.from),
+    approvalAbove.sent?.toString() ?? null,
+    approvalAbove.waiting?.inForce?.toString() ?? null,
+    at(approvalAbove.waiting?.from),
+    version.toString(),
+  ];
+}
+
+/** Writes settings, as they are stored, with a new seal; their row is locked. */
+export async function sealSettings(
+  { seals }: Pick<SettingsPorts, 'seals'>,
+  sql: Sql,
+  merchantId: bigint,
+  row: SettingsRow,
+): Promise<void> {
+  const version = await nextVersion(sql, settingsSubject(merchantId));
+  await takeVersion(sql, settingsSubject(merchantId), version);
+  await writeSettings(sql, merchantId, row, { version, seal: seals.seal(settingsFields(merchantId, row, version)) });
 }
 
 /**
@@ -91,7 +145,11 @@ export async function setSettings(
     approvalAbove: change.payoutApprovalAbove === undefined ? undefined : approvalLimit(change.payoutApprovalAbove),
   };
   return ctx.db.transaction(async (sql) => {
-    const row = opened(ctx.ports, merchantId, await lockSettings(sql, merchantId));
+    const stored = await lockSettings(sql, merchantId);
+    // what somebody else has written would be sealed along
+    if (!isSealedSettings(ctx.ports, merchantId, stored))
+      throw new Refusal('internal_error', { message: 'The settings of this account must be checked by the operator first.' });
+    const row = opened(ctx.ports, merchantId, stored);
     const now = ctx.ports.clock.now();
     const allowList = settled(row.allowList, now);
     const approvalAbove = settled(row.approvalAbove, now);
@@ -101,7 +159,10 @@ export async function setSettings(
       allowList: sent.allowList === undefined ? allowList : nextAllowList(allowList, sent.allowList, now),
       approvalAbove: sent.approvalAbove === undefined ? approvalAbove : nextApproval(approvalAbove, sent.approvalAbove, now),
     };
-    await writeSettings(sql, merchantId, sealed(ctx.ports, merchantId, next));
+    const after = sealed(ctx.ports, merchantId, next);
+    const isSame =
+      JSON.stringify(settingsFields(merchantId, after, 0n)) === JSON.stringify(settingsFields(merchantId, stored, 0n));
+    if (!isSame) await sealSettings(ctx.ports, sql, merchantId, after);
     return shown(next, now);
   });
 }

@@ -64,7 +64,7 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     const { merchantId, destination } = request;
     const nowMs = ctx.ports.clock.now();
     const facts = await readRequestFacts(sql, { merchantId, script, currency: CURRENCY, nowMs });
-    const guards = guardsOf(facts.settings, nowMs);
+    const guards = guardsOf(ctx.ports, merchantId, facts.settings);
     const internalTo = request.automatic === undefined ? transactionHere(facts.owner, merchantId) : null;
     if (internalTo === null) refuseOwnScript(facts.owner, merchantId);
     refuseUnlisted(guards.allowed, destination);

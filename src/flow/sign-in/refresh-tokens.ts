@@ -3,6 +3,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import type { TokenClaims } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
+import { signInFields } from '../../core/row-seals.ts';
 import {
   handOutAgain,
   lockRotation,
@@ -11,6 +12,7 @@ import {
   revokeSignIn,
   rotateSignIn,
 } from '../../store/merchants/sign-ins.ts';
+import { foreignSignIn } from './sealed-users.ts';
 import { forgetSignIn } from './sign-in.ts';
 import { hashOf, makePair, readToken, type SignInContext, type TokenPair } from './token-pair.ts';
 
@@ -57,6 +59,10 @@ export async function refresh(
   const outcome = await ctx.db.transaction(async (sql): Promise<TokenPair | Refusal> => {
     const rotation = await lockRotation(sql, signInId);
     if (rotation === null || rotation.affiliateId !== claims.sub) return new Refusal('invalid_token');
+    if (!ctx.ports.seals.fits(signInFields(signInId, rotation.usernameKey), rotation.seal)) {
+      ctx.ports.seals.report(foreignSignIn(signInId));
+      return new Refusal('invalid_token');
+    }
     const nowMs = ctx.ports.clock.now();
     const presented = rotation.presented || accessHash?.equals(rotation.accessHash) === true;
     const { verdict, gracesInARow } = judgeRefresh(rotation, { refreshHash, presented, nowMs });

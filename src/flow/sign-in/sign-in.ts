@@ -5,8 +5,10 @@ import { usernameKey } from '../../core/credentials.ts';
 import { sortableId } from '../../core/ids.ts';
 import type { TokenClaims } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { insertSignIn, presentAccessToken, revokeSignIn } from '../../store/merchants/sign-ins.ts';
-import { findUser, holdCredentials, replaceHash, type User } from '../../store/merchants/users.ts';
+import { isSealedUser, signInFields } from '../../core/row-seals.ts';
+import { insertSignIn, presentAccessToken, revokeSignIn, type SignInState } from '../../store/merchants/sign-ins.ts';
+import { findUser, holdCredentials, lockUser, type User } from '../../store/merchants/users.ts';
+import { changeUser, foreignSignIn, foreignUser } from './sealed-users.ts';
 import { type Admit, hashOf, makePair, readToken, type SignInContext, type TokenPair, type UnknownKeys } from './token-pair.ts';
 
 export type Caller = {
@@ -98,10 +100,12 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
     const claims = known?.claims ?? (await readToken(ctx, token, 'access', { admit, unknown }));
     const state = await presentAccessToken(ctx.db, { signInId: claims.sid, accessHash: hashOf(claims.jti) });
     seenTokens.delete(token);
-    if (state === null || state.affiliateId !== claims.sub) throw new Refusal('invalid_token');
-    const { userId, merchantId, affiliateId, suspended } = state;
+    if (state === null || state.affiliateId !== claims.sub || !isSealed(ctx, claims.sid, state))
+      throw new Refusal('invalid_token');
+    const { userId, affiliateId, suspended, user } = state;
+    const { merchantId } = user;
     const expiresAtMs = claims.exp * 1000;
-    const scopes = new Set(state.scopes);
+    const scopes = new Set(user.scopes);
     const caller: Caller = { merchantId, userId, affiliateId, signInId: claims.sid, scopes, suspended, expiresAtMs };
     const saidAtMs = epoch === startEpoch ? startMs : Number.NEGATIVE_INFINITY;
     seenTokens.set(token, { claims, caller, saidAtMs });
@@ -200,7 +204,8 @@ export async function signIn(
     // the password may have changed since it was compared; from here on a change waits, and revokes the sign-in made here
     if (!(await holdCredentials(sql, user))) return null;
     const made = await makePair(ctx, sql, { id, affiliateId: user.affiliateId });
-    await insertSignIn(sql, { id, userId: user.id, createdAt: new Date(now), ...made.hashes });
+    const seal = ctx.ports.seals.seal(signInFields(id, user.usernameKey));
+    await insertSignIn(sql, { id, userId: user.id, createdAt: new Date(now), ...made.hashes, seal });
     return made.pair;
   });
   if (pair === null) throw new Refusal('invalid_credentials');
@@ -216,20 +221,34 @@ export async function signOut(ctx: SignInContext, { signInId }: { readonly signI
   else ctx.afterwards(forget);
 }
 
+/** Whether a sign-in and its user are as they were sealed: the database alone can make neither. */
+function isSealed({ ports: { seals } }: SignInContext, signInId: string, { seal, user }: SignInState): boolean {
+  if (!seals.fits(signInFields(signInId, user.usernameKey), seal)) seals.report(foreignSignIn(signInId));
+  else if (!isSealedUser(seals, user, user)) seals.report(foreignUser(user.usernameKey));
+  else return true;
+  return false;
+}
+
 async function verifiedUser(
   ctx: SignInContext,
   { username, password }: { username: string; password: string },
 ): Promise<User | null> {
-  const { passwords } = ctx.ports;
+  const { passwords, seals } = ctx.ports;
   const key = usernameKey(username);
   const user = key === null ? null : await findUser(ctx.db, key);
-  if (user === null || !password.isWellFormed()) {
+  const isOurs = user !== null && isSealedUser(seals, user, user);
+  if (user !== null && !isOurs) seals.report(foreignUser(user.usernameKey));
+  if (user === null || !isOurs || !password.isWellFormed()) {
     await passwords.verifyNothing(password);
     return null;
   }
   if (!(await passwords.verify(user.passwordHash, password))) return null;
   if (!passwords.isOutdated(user.passwordHash)) return user;
   const passwordHash = await passwords.hash(password);
-  const replaced = await replaceHash(ctx.db, user.id, user.passwordHash, passwordHash);
-  return replaced ? { ...user, passwordHash } : user;
+  return ctx.db.transaction(async (sql) => {
+    const now = await lockUser(sql, user.usernameKey);
+    // the password, or the scopes, were changed meanwhile
+    if (now === null || now.passwordHash !== user.passwordHash || !isSealedUser(seals, now, now)) return user;
+    return changeUser(ctx, sql, { ...now, passwordHash });
+  });
 }

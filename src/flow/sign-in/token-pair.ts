@@ -4,13 +4,14 @@ import { createHash } from 'node:crypto';
 import type { Network } from '../../core/currency.ts';
 import type { Ports, TokenClaims, TokenKind } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
+import { signingKeyFields } from '../../core/row-seals.ts';
 import { findSigningKey, type PairHashes, publishSigningKey } from '../../store/merchants/sign-ins.ts';
 import type { Database, Sql } from '../../store/postgres/connect.ts';
 
 /** The part of Context that signing in needs. */
 export type SignInContext = {
   readonly db: Database;
-  readonly ports: Pick<Ports, 'clock' | 'rng' | 'passwords' | 'tokens'>;
+  readonly ports: Pick<Ports, 'clock' | 'rng' | 'passwords' | 'tokens' | 'seals'>;
   readonly afterwards?: (work: () => void) => void;
   /** In the sandbox any password will do. */
   readonly network?: Network;
@@ -36,12 +37,14 @@ export async function makePair(
   sql: Sql,
   signIn: { readonly id: string; readonly affiliateId: string },
 ): Promise<{ readonly pair: TokenPair; readonly hashes: PairHashes }> {
-  const { tokens, clock, rng } = ctx.ports;
+  const { tokens, clock, rng, seals } = ctx.ports;
   const now = clock.now();
   const iat = Math.floor(now / 1000);
   const jti = (): string => Buffer.from(rng.bytes(16)).toString('base64url');
   const [accessJti, refreshJti] = [jti(), jti()];
-  await publishSigningKey(sql, tokens.signingKey(), new Date(now));
+  const key = tokens.signingKey();
+  const seal = seals.seal(signingKeyFields(key.kid, key.publicKeyPem));
+  await publishSigningKey(sql, { ...key, seal }, new Date(now));
   const common = { sub: signIn.affiliateId, sid: signIn.id, iat };
   return {
     pair: {
@@ -63,7 +66,7 @@ export async function readToken(
   kind: TokenKind,
   options: { readonly ignoreExpiry?: boolean; readonly admit?: Admit | undefined; readonly unknown?: UnknownKeys } = {},
 ): Promise<TokenClaims> {
-  const { tokens } = ctx.ports;
+  const { tokens, seals } = ctx.ports;
   const first = tokens.verify(token, kind, options);
   if (!('unknownKid' in first)) return first;
   const { unknownKid } = first;
@@ -72,7 +75,10 @@ export async function readToken(
   if (ageMs >= 0 && ageMs < UNKNOWN_MS) throw new Refusal('invalid_token');
   await admit?.();
   const key = await findSigningKey(ctx.db, unknownKid);
-  if (key === null) {
+  const isOurs = key !== null && seals.fits(signingKeyFields(key.kid, key.publicKeyPem), key.seal);
+  if (key !== null && !isOurs)
+    seals.report(`the key ${key.kid} of the database signs tokens, and none of our processes has sealed it`);
+  if (!isOurs) {
     unknown?.delete(unknownKid);
     unknown?.set(unknownKid, ctx.ports.clock.now());
     if (unknown !== undefined && unknown.size > MOST_UNKNOWN) unknown.delete(unknown.keys().next().value as string);

@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isScope, SCOPES } from '../../core/credentials.ts';
 import { addMerchant, addUser, resumeMerchant, setUser, suspendMerchant } from '../../flow/merchants/merchants.ts';
+import { readUnsealed, vouch } from '../../flow/merchants/seals.ts';
 import { listMerchants } from '../../store/merchants/merchants.ts';
 import { group, leaf, print, table } from './output.ts';
-import { withSignIns } from './service-access.ts';
+import { withForeignSeals, withSignIns } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 type Credentials = { readonly username: string; readonly password?: string };
@@ -37,6 +38,9 @@ export function addMerchantCommands(bursar: Command): void {
       print(options.json, made, [...fields(made), 'The password is not shown again.']);
     });
   leaf(merchant, 'list', 'Lists every merchant with its users, the oldest first.').action(list);
+  leaf(merchant, 'seal', 'Shows users and settings that are not what was sealed: of an older database, or changed by somebody.')
+    .option('--accept', 'after you have looked at them: seals them as they are now')
+    .action(seal);
   leaf(merchant, 'suspend <affiliate_id>', "Refuses all of a merchant's calls from now on.").action(
     async (affiliateId: string, { json }: JsonOption) => {
       await withSignIns((ctx) => suspendMerchant(ctx, { affiliateId }));
@@ -70,6 +74,25 @@ async function list({ json }: JsonOption): Promise<void> {
   ]);
   const head = ['merchant', 'state', 'since', 'users', 'email', 'business name'];
   print(json, { data }, rows.length === 0 ? ['There is no merchant yet.'] : table(head, rows));
+}
+
+async function seal({ accept = false, json }: { readonly accept?: boolean } & JsonOption): Promise<void> {
+  const { users, merchants } = await withForeignSeals((ctx) => (accept ? vouch(ctx) : readUnsealed(ctx)));
+  const found = users.map(({ usernameKey: username, affiliateId, scopes: may }) => ({
+    username,
+    affiliate_id: affiliateId,
+    scopes: may,
+  }));
+  const rows = found.map((one) => [one.username, one.affiliate_id, one.scopes.join(', ')]);
+  const settings = merchants.length === 0 ? [] : [`settings of ${merchants.join(', ')}`];
+  const nothing = users.length + merchants.length === 0;
+  print(json, { users: found, settings: merchants, sealed: accept }, [
+    ...(nothing ? ['Everything is as it was sealed.'] : table(['user', 'merchant', 'may'], rows)),
+    ...settings,
+    ...(nothing
+      ? []
+      : [accept ? 'They are sealed as they are now.' : 'bursar merchant seal --accept seals them as they are now.']),
+  ]);
 }
 
 function addUserCommands(bursar: Command): void {

@@ -2,6 +2,7 @@
 import type { Context } from '../../flow/context.ts';
 import type { SignInContext } from '../../flow/sign-in/token-pair.ts';
 import { type Opened, open } from '../process/setup.ts';
+import { prepareSeals } from '../wiring/credential-key.ts';
 import type { Wired } from '../wiring/wire.ts';
 
 const OPTIONS = { applicationName: 'bursar command', maxConnections: 2 } as const;
@@ -39,5 +40,13 @@ export function withNodes<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
 
 /** The same for merchants and users. */
 export function withSignIns<T>(work: (ctx: SignInContext) => Promise<T>): Promise<T> {
+  return withForeignSeals(async (ctx, config) => {
+    await prepareSeals(config, ctx);
+    return work(ctx);
+  });
+}
+
+/** The same where another key may have sealed them. */
+export function withForeignSeals<T>(work: (ctx: SignInContext, config: Opened['config']) => Promise<T>): Promise<T> {
   return withWired(async (config) => (await import('../wiring/wire.ts')).wireSignIn(config, OPTIONS), work);
 }

@@ -73,6 +73,7 @@ function inSection(title: string): Record<never, never> {
 }
 
 const SECRET = { secret: true } as const;
+const sealingKey = (name: string, help: string) => optional(name, hexKey, help, SECRET);
 
 const rpcUrls = (code: string): Optional<readonly string[]> =>
   optional(
@@ -118,6 +119,10 @@ export const VARIABLES = {
   dataFolder: required('BURSAR_DATA_DIR', './data', text, 'folder of the embedded database, keys and the sandbox', {
     isPath: true,
   }),
+  credentialKey: sealingKey(
+    'BURSAR_CREDENTIAL_KEY',
+    'seals users, sign-ins and the settings that let payouts through, so that the database alone can change none of them: 64 hexadecimal digits; unset: a key that is made in the data folder (credential-key), which all processes must then share',
+  ),
   databaseUrl: optional('DATABASE_URL', postgresUrl, 'PostgreSQL to use instead of the embedded one', SECRET),
   valkeyUrl: optional('BURSAR_VALKEY_URL', url('redis', 'rediss', 'valkey', 'valkeys'), 'Valkey server', {
     ...SECRET,
@@ -193,19 +198,12 @@ export const VARIABLES = {
     bankOrigin,
     'how the bank knows us: routing=091000019;name=WELLS FARGO BANK;company_id=1234567890;company=EXAMPLE INC',
   ),
-  bankKey: optional(
-    'BURSAR_BANK_KEY',
-    hexKey,
-    'seals account numbers and bank files where they are kept: 64 hexadecimal digits',
-    SECRET,
-  ),
+  bankKey: sealingKey('BURSAR_BANK_KEY', 'seals account numbers and bank files where they are kept: 64 hexadecimal digits'),
 
   ...inSection('Webhooks'),
-  webhookKey: optional(
+  webhookKey: sealingKey(
     'BURSAR_WEBHOOK_KEY',
-    hexKey,
     'seals the secrets of webhooks in the database: 64 hexadecimal digits; unset: a key that is made in the data folder (webhook-key), which API and worker must then share; the sandbox seals nothing',
-    SECRET,
   ),
   outboundPorts: required(
     'BURSAR_OUTBOUND_PORTS',

@@ -21,6 +21,7 @@ import { connect, type Database } from '../../store/postgres/connect.ts';
 import { configuredCurrencies, usdtContract } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
 import { clockFile } from '../sandbox/sandbox-paths.ts';
+import { rowSeals } from './credential-key.ts';
 import { lightningOf } from './lightning.ts';
 
 export type WireOptions = {
@@ -61,6 +62,7 @@ export function wireSignIn(config: Config, options: WireOptions): Wired<SignInCo
     rng: systemRng,
     passwords: createPasswords(),
     tokens: createTokens({ clock, audience: config.network }),
+    seals: rowSeals(config),
   };
   return {
     ctx: { db, ports, network: config.network },

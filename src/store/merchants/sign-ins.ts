@@ -1,7 +1,8 @@
 // The rows of sign-ins (one family of tokens each) and of the public keys that verify tokens. Hashes are SHA-256 of a token's identifier.
-import type { Scope } from '../../core/credentials.ts';
 import type { VerificationKey } from '../../core/ports.ts';
+import type { SealedUser, StoredSeal } from '../../core/row-seals.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { SEALED_USER, type SealedUserColumns, sealedUserFrom } from './users.ts';
 
 export type RevokedBecause = 'signed_out' | 'refresh_token_reused' | 'credentials_changed';
 
@@ -11,22 +12,24 @@ export type PairHashes = { readonly refreshHash: Buffer; readonly accessHash: Bu
 /** Inserts a sign-in, and deletes the expired ones of the same user. */
 export async function insertSignIn(
   sql: Sql,
-  row: PairHashes & { readonly id: string; readonly userId: bigint; readonly createdAt: Date },
+  row: PairHashes & { readonly id: string; readonly userId: bigint; readonly createdAt: Date; readonly seal: Uint8Array },
 ): Promise<void> {
   await sql.query({
     name: 'sign_in_insert',
     text: `with gone as (delete from sign_ins where user_id = $2 and expires_at < $3)
-      insert into sign_ins (id, user_id, created_at, expires_at, refresh_hash, access_hash) values ($1, $2, $3, $4, $5, $6)`,
-    values: [row.id, row.userId, row.createdAt, row.expiresAt, row.refreshHash, row.accessHash],
+      insert into sign_ins (id, user_id, created_at, expires_at, refresh_hash, access_hash, seal)
+        values ($1, $2, $3, $4, $5, $6, $7)`,
+    values: [row.id, row.userId, row.createdAt, row.expiresAt, row.refreshHash, row.accessHash, row.seal],
   });
 }
 
 export type SignInState = {
   readonly affiliateId: string;
   readonly userId: bigint;
-  readonly merchantId: bigint;
-  readonly scopes: readonly Scope[];
   readonly suspended: boolean;
+  /** Of the sign-in. */
+  readonly seal: Uint8Array | null;
+  readonly user: SealedUser & StoredSeal;
 };
 
 /** Records that this access token was presented (when it is the newest) and returns whose it is; null when the sign-in is revoked or unknown. */
@@ -34,29 +37,20 @@ export async function presentAccessToken(
   sql: Sql,
   token: { readonly signInId: string; readonly accessHash: Buffer },
 ): Promise<SignInState | null> {
-  const { rows } = await sql.query<{
-    affiliate_id: string;
-    user_id: bigint;
-    merchant_id: bigint;
-    scopes: Scope[];
-    suspended: boolean;
-  }>({
+  const { rows } = await sql.query<
+    SealedUserColumns & { affiliate_id: string; user_id: bigint; suspended: boolean; seal: Buffer | null }
+  >({
     name: 'sign_in_present',
     text: `with shown as (update sign_ins set presented = true where id = $1 and access_hash = $2 and not presented)
-      select m.affiliate_id, u.id as user_id, m.id as merchant_id, u.scopes, m.suspended_at is not null as suspended
+      select m.affiliate_id, u.id as user_id, m.suspended_at is not null as suspended, s.seal, ${SEALED_USER}
         from sign_ins s join users u on u.id = s.user_id join merchants m on m.id = u.merchant_id
        where s.id = $1 and s.revoked_at is null`,
     values: [token.signInId, token.accessHash],
   });
   const row = rows[0];
   if (row === undefined) return null;
-  return {
-    affiliateId: row.affiliate_id,
-    userId: row.user_id,
-    merchantId: row.merchant_id,
-    scopes: row.scopes,
-    suspended: row.suspended,
-  };
+  const { affiliate_id: affiliateId, user_id: userId, suspended, seal } = row;
+  return { affiliateId, userId, suspended, seal, user: sealedUserFrom(row) };
 }
 
 /** Records that a token of the newest pair was presented to a refresh that is refused. */
@@ -82,7 +76,15 @@ export type Rotation = {
 export async function lockRotation(
   sql: Sql,
   signInId: string,
-): Promise<(Rotation & { readonly affiliateId: string; readonly suspended: boolean }) | null> {
+): Promise<
+  | (Rotation & {
+      readonly affiliateId: string;
+      readonly suspended: boolean;
+      readonly usernameKey: string;
+      readonly seal: Uint8Array | null;
+    })
+  | null
+> {
   const { rows } = await sql.query<{
     refresh_hash: Buffer;
     access_hash: Buffer;
@@ -94,9 +96,11 @@ export async function lockRotation(
     graces_in_a_row: number;
     affiliate_id: string;
     suspended: boolean;
+    username_key: string;
+    seal: Buffer | null;
   }>({
     name: 'sign_in_lock',
-    text: `select s.refresh_hash, s.access_hash, s.presented, s.previous_hash, s.consumed_at, s.sealed_pair, s.handed_out_again,
+    text: `select u.username_key, s.seal, s.refresh_hash, s.access_hash, s.presented, s.previous_hash, s.consumed_at, s.sealed_pair, s.handed_out_again,
                   s.graces_in_a_row, m.affiliate_id, m.suspended_at is not null as suspended
              from sign_ins s join users u on u.id = s.user_id join merchants m on m.id = u.merchant_id
             where s.id = $1 and s.revoked_at is null for update of s`,
@@ -116,6 +120,8 @@ export async function lockRotation(
     gracesInARow: row.graces_in_a_row,
     affiliateId: row.affiliate_id,
     suspended: row.suspended,
+    usernameKey: row.username_key,
+    seal: row.seal,
   };
 }
 
@@ -170,23 +176,26 @@ export async function revokeSignInsOf(sql: Sql, userId: bigint, because: Revoked
 /** Stores a public key (repeating it is harmless), and deletes those that no valid token was signed with. */
 export async function publishSigningKey(
   sql: Sql,
-  key: VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number },
+  key: VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number; readonly seal: Uint8Array },
   now: Date,
 ): Promise<void> {
   await sql.query({
     name: 'signing_key_publish',
     text: `with gone as (delete from signing_keys where useless_after < $5)
-      insert into signing_keys (kid, public_key, created_at, useless_after) values ($1, $2, $3, $4) on conflict (kid) do nothing`,
-    values: [key.kid, key.publicKeyPem, new Date(key.createdAtMs), new Date(key.uselessAfterMs), now],
+      insert into signing_keys (kid, public_key, created_at, useless_after, seal) values ($1, $2, $3, $4, $6) on conflict (kid) do nothing`,
+    values: [key.kid, key.publicKeyPem, new Date(key.createdAtMs), new Date(key.uselessAfterMs), now, key.seal],
   });
 }
 
 /** The public key with this id; null when no process of ours has stored it. */
-export async function findSigningKey(sql: Sql, kid: string): Promise<VerificationKey | null> {
-  const { rows } = await sql.query<{ public_key: string }>({
+export async function findSigningKey(
+  sql: Sql,
+  kid: string,
+): Promise<(VerificationKey & { readonly seal: Uint8Array | null }) | null> {
+  const { rows } = await sql.query<{ public_key: string; seal: Buffer | null }>({
     name: 'signing_key_find',
-    text: 'select public_key from signing_keys where kid = $1',
+    text: 'select public_key, seal from signing_keys where kid = $1',
     values: [kid],
   });
-  return rows[0] === undefined ? null : { kid, publicKeyPem: rows[0].public_key };
+  return rows[0] === undefined ? null : { kid, publicKeyPem: rows[0].public_key, seal: rows[0].seal };
 }

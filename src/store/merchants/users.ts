@@ -1,26 +1,79 @@
 // The rows of users.
 import type { Scope } from '../../core/credentials.ts';
+import type { SealedUser, StoredSeal } from '../../core/row-seals.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { newestOf } from './seals.ts';
 
-export type User = {
-  readonly id: bigint;
-  readonly affiliateId: string;
-  readonly passwordHash: string;
-  readonly suspended: boolean;
+export type User = SealedUser &
+  StoredSeal & {
+    readonly id: bigint;
+    readonly affiliateId: string;
+    readonly suspended: boolean;
+  };
+
+/** SQL: what is sealed of `users u`, and its seal. */
+export const SEALED_USER = `u.username_key, u.merchant_id, u.password_hash, u.scopes, u.seal as user_seal, u.seal_version,
+                  ${newestOf(`'user ' || u.username_key`)} as newest_version`;
+
+export type SealedUserColumns = {
+  username_key: string;
+  merchant_id: bigint;
+  password_hash: string;
+  scopes: Scope[];
+  user_seal: Buffer | null;
+  seal_version: bigint;
+  newest_version: bigint;
 };
+
+export function sealedUserFrom(row: SealedUserColumns): SealedUser & StoredSeal {
+  return {
+    usernameKey: row.username_key,
+    merchantId: row.merchant_id,
+    passwordHash: row.password_hash,
+    scopes: row.scopes,
+    seal: row.user_seal,
+    version: row.seal_version,
+    isNewest: row.seal_version === row.newest_version,
+  };
+}
+
+type Row = SealedUserColumns & { id: bigint; affiliate_id: string; suspended: boolean };
+const COLUMNS = `u.id, m.affiliate_id, m.suspended_at is not null as suspended, ${SEALED_USER}`;
+const fromRow = (row: Row): User => ({
+  ...sealedUserFrom(row),
+  id: row.id,
+  affiliateId: row.affiliate_id,
+  suspended: row.suspended,
+});
 
 /** The user of a username's key (NFKC, case-folded), or null. */
 export async function findUser(sql: Sql, usernameKey: string): Promise<User | null> {
-  const { rows } = await sql.query<{ id: bigint; affiliate_id: string; password_hash: string; suspended: boolean }>({
+  const { rows } = await sql.query<Row>({
     name: 'user_find',
-    text: `select u.id, m.affiliate_id, u.password_hash, m.suspended_at is not null as suspended
-             from users u join merchants m on m.id = u.merchant_id where u.username_key = $1`,
+    text: `select ${COLUMNS} from users u join merchants m on m.id = u.merchant_id where u.username_key = $1`,
     values: [usernameKey],
   });
-  const row = rows[0];
-  return row === undefined
-    ? null
-    : { id: row.id, affiliateId: row.affiliate_id, passwordHash: row.password_hash, suspended: row.suspended };
+  return rows[0] === undefined ? null : fromRow(rows[0]);
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockUser(sql: Sql, usernameKey: string): Promise<User | null> {
+  const { rows } = await sql.query<Row>({
+    name: 'user_lock',
+    text: `select ${COLUMNS} from users u join merchants m on m.id = u.merchant_id where u.username_key = $1 for update of u`,
+    values: [usernameKey],
+  });
+  return rows[0] === undefined ? null : fromRow(rows[0]);
+}
+
+/** Users after one of them, in the order of their keys. */
+export async function listUsers(sql: Sql, after: string, limit: number): Promise<readonly User[]> {
+  const { rows } = await sql.query<Row>({
+    name: 'user_list',
+    text: `select ${COLUMNS} from users u join merchants m on m.id = u.merchant_id where u.username_key > $1 order by u.username_key limit $2`,
+    values: [after, limit],
+  });
+  return rows.map(fromRow);
 }
 
 /** Locks the user for the rest of the transaction if the password hash is still this one; false when it was changed. */
@@ -33,46 +86,42 @@ export async function holdCredentials(sql: Sql, user: { readonly id: bigint; rea
   return rowCount === 1;
 }
 
-/** Inserts a user; false when the username is taken. */
+/** Inserts a user; false when the username is taken. Its version is taken by the caller. */
 export async function insertUser(
   sql: Sql,
-  user: {
-    readonly merchantId: bigint;
+  user: SealedUser & {
     readonly username: string;
-    readonly usernameKey: string;
-    readonly passwordHash: string;
-    readonly scopes: readonly Scope[];
     readonly createdAt: Date;
+    readonly version: bigint;
+    readonly seal: Uint8Array;
   },
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'user_insert',
-    text: `insert into users (merchant_id, username, username_key, password_hash, scopes, created_at)
-           values ($1, $2, $3, $4, $5, $6) on conflict (username_key) do nothing`,
-    values: [user.merchantId, user.username, user.usernameKey, user.passwordHash, user.scopes, user.createdAt],
+    text: `insert into users (merchant_id, username, username_key, password_hash, scopes, created_at, seal_version, seal)
+           values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (username_key) do nothing`,
+    values: [
+      user.merchantId,
+      user.username,
+      user.usernameKey,
+      user.passwordHash,
+      user.scopes,
+      user.createdAt,
+      user.version,
+      user.seal,
+    ],
   });
   return rowCount === 1;
 }
 
-/** Changes what is not null. */
-export async function updateUser(
+/** Writes what a locked user signs in by, and its seal. */
+export async function writeUser(
   sql: Sql,
-  userId: bigint,
-  change: { readonly passwordHash: string | null; readonly scopes: readonly Scope[] | null },
+  user: SealedUser & { readonly version: bigint; readonly seal: Uint8Array },
 ): Promise<void> {
   await sql.query({
-    name: 'user_update',
-    text: 'update users set password_hash = coalesce($2, password_hash), scopes = coalesce($3, scopes) where id = $1',
-    values: [userId, change.passwordHash, change.scopes],
+    name: 'user_write',
+    text: 'update users set password_hash = $2, scopes = $3, seal_version = $4, seal = $5 where username_key = $1',
+    values: [user.usernameKey, user.passwordHash, user.scopes, user.version, user.seal],
   });
-}
-
-/** Replaces a hash by one of the same password with other parameters; false when the password was changed meanwhile. */
-export async function replaceHash(sql: Sql, userId: bigint, from: string, to: string): Promise<boolean> {
-  const { rowCount } = await sql.query({
-    name: 'user_rehash',
-    text: 'update users set password_hash = $3 where id = $1 and password_hash = $2',
-    values: [userId, from, to],
-  });
-  return rowCount === 1;
 }

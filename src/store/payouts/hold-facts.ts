@@ -3,7 +3,7 @@
 import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
-import { SETTINGS_COLUMNS, type SettingsColumns, type SettingsRow, settingsFrom } from '../merchants/settings.ts';
+import { SETTINGS_COLUMNS, type SettingsColumns, type StoredSettings, settingsFrom } from '../merchants/settings.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { rateBounds } from '../transactions/rates.ts';
 import { storedRate } from '../transactions/transactions.ts';
@@ -48,7 +48,7 @@ export async function readScriptOwner(sql: Sql, script: Uint8Array): Promise<Scr
 
 export type RequestFacts = {
   readonly owner: ScriptOwner;
-  readonly settings: SettingsRow;
+  readonly settings: StoredSettings;
   /** Minor units per 1,000 virtual bytes, as our nodes said last; null when none ever said it. */
   readonly feeRate: bigint | null;
   /** The largest outputs that can be spent, up to {@link LARGEST}. */

@@ -5,6 +5,7 @@ import { createTokens } from '../../../src/outside/jwt.ts';
 import { createPasswords } from '../../../src/outside/password.ts';
 import { systemRng } from '../../../src/outside/rng.ts';
 import { connect, type Database } from '../../../src/store/postgres/connect.ts';
+import { SEALS } from '../../support/ports.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 export const PASSWORD = 'correct horse battery';
@@ -28,7 +29,7 @@ export async function makeSignInSetup(): Promise<SignInSetup> {
   const others: Database[] = [];
   const contextOn = (database: Database): SignInContext => ({
     db: database,
-    ports: { clock, rng: systemRng, passwords, tokens: createTokens({ clock, audience: 'sandbox' }) },
+    ports: { clock, rng: systemRng, passwords, tokens: createTokens({ clock, audience: 'sandbox' }), seals: SEALS },
   });
   const ctx = contextOn(db);
   const { affiliateId } = await addMerchant(ctx, {

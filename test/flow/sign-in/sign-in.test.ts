@@ -10,7 +10,9 @@ import {
   suspendMerchant,
 } from '../../../src/flow/merchants/merchants.ts';
 import { refresh } from '../../../src/flow/sign-in/refresh-tokens.ts';
+import { changeUser } from '../../../src/flow/sign-in/sealed-users.ts';
 import { type Caller, createAuthenticator, signIn, signOut } from '../../../src/flow/sign-in/sign-in.ts';
+import { findUser, lockUser, type User } from '../../../src/store/merchants/users.ts';
 import { claimsOf, headerOf, makeSignInSetup, PASSWORD, refusalOf, type SignInSetup } from './setup.ts';
 
 let setup: SignInSetup;
@@ -77,15 +79,11 @@ describe('signing in', () => {
     const { hash } = await import('@node-rs/argon2');
     const old = await hash(PASSWORD, { memoryCost: 8192, timeCost: 1, parallelism: 1, salt: Buffer.from('somesaltsomesalt') });
     expect(old.startsWith(weak.slice(0, 30))).toBe(true);
-    const set = 'update users set password_hash = $2 where username_key = $1';
-    const read = async (): Promise<string> =>
-      (
-        await setup.ctx.db.query<{ password_hash: string }>({
-          text: 'select password_hash from users where username_key = $1',
-          values: [merchant.username],
-        })
-      ).rows[0]?.password_hash as string;
-    await setup.ctx.db.query({ text: set, values: [merchant.username, old] });
+    const read = async () => (await findUser(setup.ctx.db, merchant.username))?.passwordHash;
+    await setup.ctx.db.transaction(async (sql) => {
+      const user = await lockUser(sql, merchant.username);
+      await changeUser(setup.ctx, sql, { ...(user as User), passwordHash: old });
+    });
     await signIn(setup.ctx, merchant);
     expect(await read()).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
     expect(await refusalOf(() => signIn(setup.ctx, merchant))).toBe('none');

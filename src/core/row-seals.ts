@@ -1,0 +1,49 @@
+// What is sealed of the rows by which somebody signs in or by which a payout is let through: a seal is made by a key outside the database, so a
+// row that was written with the database's password alone is accepted by nobody.
+import type { Scope } from './credentials.ts';
+
+export type SealFields = readonly (string | readonly string[] | null)[];
+
+/** Seals (HMAC-SHA-256, RFC 2104). The first field says what kind of row it is. */
+export type RowSeals = {
+  seal(fields: SealFields): Uint8Array;
+  /** Null = the row has no seal. */
+  fits(fields: SealFields, seal: Uint8Array | null): boolean;
+  /** Whether there is a key here; `seal` makes one where it may. */
+  isKnown(): boolean;
+  /** Tells the operator of a row whose seal does not fit. */
+  report(what: string): void;
+};
+
+/** The seal of a row that changes, and the number of its change; `isNewest`: no later one was ever written. */
+export type StoredSeal = { readonly seal: Uint8Array | null; readonly version: bigint; readonly isNewest: boolean };
+
+export type SealedUser = {
+  readonly usernameKey: string;
+  readonly merchantId: bigint;
+  readonly passwordHash: string;
+  readonly scopes: readonly Scope[];
+};
+
+/** What counts the changes of a user, and of a merchant's settings. */
+export const userSubject = (usernameKey: string): string => `user ${usernameKey}`;
+export const settingsSubject = (merchantId: bigint): string => `settings ${merchantId}`;
+
+export const userFields = (user: SealedUser, version: bigint): SealFields => [
+  'user',
+  user.usernameKey,
+  user.merchantId.toString(),
+  user.passwordHash,
+  user.scopes,
+  version.toString(),
+];
+
+/** Whose sign-in it is never changes. */
+export const signInFields = (id: string, usernameKey: string): SealFields => ['sign-in', id, usernameKey];
+
+export const signingKeyFields = (kid: string, publicKeyPem: string): SealFields => ['signing key', kid, publicKeyPem];
+
+/** Whether a user is as it was sealed last. */
+export function isSealedUser(seals: RowSeals, user: SealedUser, { seal, version, isNewest }: StoredSeal): boolean {
+  return isNewest && seals.fits(userFields(user, version), seal);
+}
