@@ -7,6 +7,8 @@ import { createServedEvm, type ServedEvm } from '../../src/sandbox/evm/served-ev
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
+/** keccak256("Transfer(address,address,uint256)") */
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const TOKEN = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
 const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 
@@ -259,6 +261,64 @@ describe('a node', () => {
     await chain.catchUp();
     expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mempool' }]);
     honest.mine(1);
+  });
+
+  test('that names its tip as final makes nothing final there', async () => {
+    tamper = (call, answer) =>
+      call.method === 'eth_getBlockByNumber' && call.params[0] === 'finalized'
+        ? { result: blockJson(honest.state.active.length - 1) }
+        : answer;
+    const owed = await watch('ETH');
+    pay('ETH', owed);
+    honest.mine(32);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', lock: null }]);
+    honest.mine(1);
+    await chain.catchUp();
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', lock: 'chainlock' }]);
+  });
+
+  test('with a pool of few and very large transactions is asked for the block that it would make', async () => {
+    const input = `0x${'00'.repeat(128 * 1024)}`;
+    const from = '0x1111111111111111111111111111111111111111';
+    tamper = (call, answer) => {
+      if (call.method !== 'txpool_content') return answer;
+      const large = (n: number) => ({
+        hash: `0x${String(n).padStart(64, '0')}`,
+        from,
+        to: null,
+        value: '0x0',
+        nonce: '0x0',
+        input,
+      });
+      return {
+        result: { pending: { [from]: Object.fromEntries(Array.from({ length: 100 }, (_, n) => [n, large(n)])) }, queued: {} },
+      };
+    };
+    const owed = await watch('ETH');
+    const txid = pay('ETH', owed);
+    expect(await chain.catchUp()).toMatchObject({ state: 'ready', caughtUp: true });
+    expect(await chain.facts(owed)).toMatchObject([{ txid, state: 'mempool' }]);
+    honest.mine(1);
+  });
+
+  test('that shows thousands of events of a strange contract at our addresses is told of a few of them', async () => {
+    const owed = await watch('USDT');
+    const address = '0x2222222222222222222222222222222222222222';
+    const topics = [TRANSFER, `0x${'0'.repeat(64)}`, `0x${addressOf(owed).slice(2).padStart(64, '0')}`];
+    tamper = (call, answer) => {
+      const [receipt] = call.method === 'eth_getBlockReceipts' ? (answer.result as (Receipt & { blockHash: string })[]) : [];
+      const blockHash = receipt?.blockHash as string;
+      const strange = { address, topics, data: `0x${'f'.repeat(64)}`, blockHash };
+      receipt?.logs.push(...Array.from({ length: 5_000 }, () => strange));
+      return answer;
+    };
+    pay('USDT', owed);
+    honest.mine(1);
+    const { alarms } = await chain.watcher.pass();
+    expect(alarms).toHaveLength(11);
+    expect(alarms.at(-1)).toContain('4990 more in block');
+    expect(await chain.facts(owed)).toMatchObject([{ state: 'mined' }]);
   });
 
   test('that does not know the finalized block is believed two epochs behind its tip', async () => {

@@ -1,7 +1,7 @@
 // What the calls inside transactions show of ether that moves, read from a node that cannot show them, and from deep trees of calls.
 import { expect, test } from 'vitest';
-import { type EvmBlock, readFlatTraces } from '../../src/outside/evm/answers.ts';
-import { type Asked, createTraceReader } from '../../src/outside/evm/traces.ts';
+import { type Asked, type EvmBlock, readFlatTraces } from '../../src/outside/evm/answers.ts';
+import { createTraceReader } from '../../src/outside/evm/traces.ts';
 import { NodeTrouble, RpcRefusal } from '../../src/outside/utxo/node/trouble.ts';
 
 const [BLOCK, PAYEE] = [`0x${'a'.repeat(64)}`, `0x${'1'.repeat(40)}`];

@@ -38,6 +38,12 @@ export const ETHEREUM = {
 export const FINALIZED_BEHIND = 64;
 
 /**
+ * No block becomes final nearer to the tip, whatever a node says: two epochs with blocks in two thirds of their slots are 43. A node that
+ * names its tip makes nothing final at one confirmation.
+ */
+export const FINAL_AT_LEAST_BEHIND = 32;
+
+/**
  * The form of an address among the output scripts of the other chains: three bytes and the 20 of the address. Its first byte is OP_VERIF,
  * which makes every script of Bitcoin's family that holds it unspendable, so it can never be taken for one of theirs.
  */

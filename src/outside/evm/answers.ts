@@ -25,6 +25,14 @@ export type EvmBlock = EvmHeader & { readonly transactions: readonly EvmTransact
 export type EvmLog = { readonly address: string; readonly topics: readonly string[]; readonly data: string };
 export type EvmReceipt = { readonly succeeded: boolean; readonly logs: readonly EvmLog[] };
 
+/** Asks a node, and reads what it answers. @throws NodeTrouble, RpcRefusal */
+export type Asked = <T>(
+  method: string,
+  params: readonly unknown[],
+  read: (answer: unknown) => T,
+  mostBytes?: number,
+) => Promise<T>;
+
 /** Ether that code moved inside a transaction, in the order of execution; only where everything around it succeeded. */
 export type InternalTransfer = { readonly to: string; readonly value: bigint };
 

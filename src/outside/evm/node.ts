@@ -1,4 +1,5 @@
 // Ether, or one token, of an Ethereum node behind ChainPort.
+import { FINAL_AT_LEAST_BEHIND } from '../../core/currencies/evm.ts';
 import { chainNetwork, type EvmCode, evmRow, type Network } from '../../core/currency.ts';
 import type { AskedToo, BlockFacts, Clock, MempoolEntry, NodeCondition, TransactionFacts, WatchList } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
@@ -36,6 +37,8 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
   const own = chainNetwork(network) === 'regtest';
   /** The contract was looked at on this connection, and is what it should be. */
   let isTokenKnown = contract === null;
+  /** Of the tip that it reported last. */
+  let tipHeight = 0;
   let waiting: ReadonlyMap<string, EvmTransaction> = new Map();
 
   async function readFacts(
@@ -132,6 +135,7 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
       return trouble('stuck', `the tip is ${Math.round(ageMs / 60_000)} min old`, height);
     const problem = await tokenProblem();
     if (problem !== null) return trouble('wrong_network', problem, height);
+    tipHeight = height;
     const lacks = source.lacks().map((what) => `${rpc.name}: ${what}`);
     return {
       state: 'ready',
@@ -177,7 +181,12 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     blocksPaying: (scripts, fromHeight, toHeight) =>
       contract === null ? Promise.resolve(null) : blocksWithTransfers(source, { contract, scripts, fromHeight, toHeight }),
     subscribe: async () => null,
-    finalized: () => source.finalized(),
+    async finalized() {
+      const said = await source.finalized();
+      const most = tipHeight - FINAL_AT_LEAST_BEHIND;
+      if (said === null || said.height <= most) return said;
+      return most < 0 ? null : source.header(quantity(most));
+    },
     async proveBlock(hash) {
       const { previousHash } = await facts(hash, { ...NOTHING, fresh: async () => undefined });
       return previousHash;

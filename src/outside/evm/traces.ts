@@ -1,17 +1,18 @@
 // Ether that code moves inside the transactions of a block, from what a node shows of their calls. Strangers choose how much that is: a
 // transaction of some cents can make a node show gigabytes of it, or be silent for minutes. What cannot be had never stops the chain: it is
 // told, and what those transactions themselves pay counts all the same.
-import { TooLarge } from '../utxo/node/rpc-body.ts';
+import { isTooLarge } from '../utxo/node/rpc-body.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
-import { type EvmBlock, type EvmTransaction, type InternalTransfer, readCallTraces, readFlatTraces } from './answers.ts';
+import {
+  type Asked,
+  type EvmBlock,
+  type EvmTransaction,
+  type InternalTransfer,
+  readCallTraces,
+  readFlatTraces,
+} from './answers.ts';
 
 type Transfers = readonly InternalTransfer[];
-export type Asked = <T>(
-  method: string,
-  params: readonly unknown[],
-  read: (answer: unknown) => T,
-  mostBytes?: number,
-) => Promise<T>;
 
 /** How a node shows ether that contracts move; `none`: it does not. */
 type Tracing = 'callTracer' | 'trace_block' | 'none';
@@ -146,4 +147,3 @@ export function createTraceReader(
 type Failure = NodeTrouble | RpcRefusal;
 const isFailure = (error: unknown): error is Failure => error instanceof NodeTrouble || error instanceof RpcRefusal;
 const isOfTheNode = (error: unknown): boolean => error instanceof NodeTrouble && OF_THE_NODE.has(error.state);
-const isTooLarge = (error: unknown): boolean => error instanceof NodeTrouble && error.cause instanceof TooLarge;

@@ -143,14 +143,22 @@ export async function isBelowTip(port: ChainPort, tip: Ready, block: Fork): Prom
   return (await port.hashAt(tip.height)) === tip.hash;
 }
 
+/** Anybody can write events of a contract of their own by the ten thousand: of one block so many are told. */
+const MOST_NOTICES = 10;
+
 /** Tokens that we do not carry at our addresses: neither they nor the BCH under them are booked. */
 export function tokenNotices(block: BlockFacts): string[] {
-  return block.touched.flatMap(({ txid, tokenOutputs = [] }) =>
-    tokenOutputs.map(
-      ({ vout, category, tokens, nft, amountMinor }) =>
+  const all = block.touched.flatMap(({ txid, tokenOutputs = [] }) => tokenOutputs.map((output) => ({ txid, output })));
+  const told = all
+    .slice(0, MOST_NOTICES)
+    .map(
+      ({ txid, output: { vout, category, tokens, nft, amountMinor } }) =>
         `${txid}:${vout} in block ${block.hash} brings tokens to an address of ours (${category.startsWith('0x') ? 'contract' : 'category'} ${category}, ${tokens} units${nft ? ' and an NFT' : ''}${amountMinor > 0n ? `, on ${amountMinor} base units` : ''}): not a payment, nothing is booked`,
-    ),
-  );
+    );
+  const rest = all.length - told.length;
+  return rest === 0
+    ? told
+    : [...told, `${rest} more in block ${block.hash} bring tokens to addresses of ours: nothing is booked`];
 }
 
 type BranchBlock = BlockRow & { readonly facts: BlockFacts };

@@ -9,6 +9,8 @@ export class TooLarge extends Error {
     this.bytes = bytes;
   }
 }
+/** Whether trouble with a node is that its answer was too large. */
+export const isTooLarge = (error: unknown): boolean => (error as Error | null)?.cause instanceof TooLarge;
 /** The body arrives more slowly than any line we wait for. */
 export class TooSlow extends Error {}
 
