@@ -7,6 +7,7 @@ import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } 
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
 import { readSetAside } from '../store/payouts/ach-files.ts';
+import { troubledAchFiles } from '../store/payouts/ach-hand-overs.ts';
 import { type WaitingPayout, waitingForOperator } from '../store/payouts/operator-holds.ts';
 import { openMovements } from '../store/payouts/unknown-movements.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
@@ -57,6 +58,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     replaced,
     unknown,
     bankReports,
+    bankFiles,
     waiting,
   ] = await Promise.all([
     readChainStatus(ctx.db),
@@ -71,6 +73,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     readReplacements(ctx.db, REPLACED_TOLD_HOURS),
     openMovements(ctx.db),
     readSetAside(ctx.db),
+    troubledAchFiles(ctx.db),
     waitingForOperator(ctx.db, WAITING_NAMED + 1),
   ]);
   // an invoice needs no key of ours
@@ -90,6 +93,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
     ...unknown.map(({ currency, finding }) => `${currency}: ${finding} (bursar payout recover)`),
     ...bankReports,
+    ...bankFiles,
     ...waitingProblems(waiting),
     ...undecidedProblems(undecided),
   ];

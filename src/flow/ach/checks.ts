@@ -2,6 +2,7 @@
 // signed, with the ledger's hold, and with our copies of all files. What is stored about files is believed in nothing.
 import { createHash } from 'node:crypto';
 import { readBankAccount } from '../../core/ach/bank-account.ts';
+import { lastCutOff } from '../../core/ach/banking-days.ts';
 import type { AchOrigin, NachaEntry } from '../../core/ach/nacha-file.ts';
 import { achReference, readOwnFile } from '../../core/ach/own-file.ts';
 import type { IntentTrust } from '../../core/payouts/intent.ts';
@@ -41,8 +42,8 @@ export function stopByInv20(ctx: Context, sql: Sql, findings: readonly string[])
 
 /**
  * What is in the way of a file's hand-over; null when nothing is. Bytes that are not exactly what its payouts say stop payouts. It waits while
- * a payout of it has no trusted signature, or a merchant of it owes something: it cannot be taken apart, for an earlier hand-over of it may
- * still arrive.
+ * a payout of it has no trusted signature, and to the end of the next business day while a merchant of it owes something: it cannot be taken
+ * apart, for an earlier hand-over of it may still arrive, and the others in it do not wait for one merchant's debts for longer.
  */
 export async function whyNotHandedOver(ctx: Context, checks: AchChecks, file: AchFile): Promise<string | null> {
   const payouts = await readAchFacts(ctx.db, { file: file.name });
@@ -53,7 +54,8 @@ export async function whyNotHandedOver(ctx: Context, checks: AchChecks, file: Ac
   }
   const unsigned = payouts.find((payout) => !isIntended(ctx, checks, payout));
   if (unsigned !== undefined) return `it waits: payout ${unsigned.id} is not what an API that is trusted has signed`;
-  const owing = payouts.find(({ owes }) => owes);
+  const isLate = lastCutOff(ctx.ports.clock.now()) > file.createdAtMs;
+  const owing = isLate ? undefined : payouts.find(({ owes }) => owes);
   return owing === undefined ? null : `it waits: the merchant of payout ${owing.id} owes something`;
 }
 

@@ -11,6 +11,7 @@ export type AchFile = {
   readonly state: AchFileState;
   readonly bytes: Uint8Array;
   readonly sha256: Uint8Array;
+  readonly createdAtMs: number;
   readonly leaseEpoch: bigint;
 };
 
@@ -182,17 +183,18 @@ export async function leaseAchFile(
   sql: Sql,
   lease: { readonly owner: string; readonly nowMs: number; readonly untilMs: number; readonly not: readonly string[] },
 ): Promise<AchFile | null> {
-  const { rows } = await sql.query<{ name: string; state: AchFileState; bytes: Buffer; sha256: Buffer; lease_epoch: bigint }>({
+  type Row = Omit<AchFile, 'leaseEpoch' | 'createdAtMs'> & { readonly lease_epoch: bigint; readonly created_at: Date };
+  const { rows } = await sql.query<Row>({
     name: 'lease_ach_file',
     text: `update ach_files set lease_owner = $1, lease_epoch = lease_epoch + 1, lease_until = $3
             where name = (select name from ach_files
                            where state in ('built', 'uploading', 'unknown') and (lease_until is null or ${isPast('lease_until', '$2')}) and name <> all ($4)
                            order by created_at limit 1 for update skip locked)
-            returning name, state, bytes, sha256, lease_epoch`,
+            returning name, state, bytes, sha256, lease_epoch, created_at`,
     values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not],
   });
   const [row] = rows;
-  return row === undefined ? null : { ...row, leaseEpoch: row.lease_epoch };
+  return row === undefined ? null : { ...row, leaseEpoch: row.lease_epoch, createdAtMs: row.created_at.getTime() };
 }
 
 export async function endAchLease(sql: Sql, file: Pick<AchFile, 'name' | 'leaseEpoch'>, trouble: string | null): Promise<void> {

@@ -19,3 +19,13 @@ export async function lastHandedOver(sql: Sql, limit: number): Promise<readonly 
   });
   return rows.map(({ name }) => name);
 }
+
+/** What is in the way of files that the bank does not certainly have, one sentence each, oldest first. */
+export async function troubledAchFiles(sql: Sql): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ name: string; trouble: string }>({
+    name: 'troubled_ach_files',
+    text: `select name, trouble from ach_files where state in ('built', 'uploading', 'unknown') and trouble is not null order by created_at`,
+    values: [],
+  });
+  return rows.map(({ name, trouble }) => `bank file ${name}: ${trouble}`);
+}

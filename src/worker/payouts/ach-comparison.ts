@@ -7,7 +7,7 @@ import type { Context } from '../../flow/context.ts';
 import { holdUnprovenAch } from '../../flow/payouts/unknown-movements.ts';
 import { unbookedAchFiles } from '../../store/payouts/ach-entries.ts';
 import { lastAchLook, readAchHashes } from '../../store/payouts/ach-files.ts';
-import { closeMovements, isComparedSince, saveChecked } from '../../store/payouts/unknown-movements.ts';
+import { closeMovements, isComparedSince, openMovements, saveChecked } from '../../store/payouts/unknown-movements.ts';
 
 export type AchComparison = {
   readonly bank: BankPort;
@@ -31,7 +31,10 @@ export async function isWhole(ctx: Context, comparison: AchComparison): Promise<
   const forgotten = kept.filter(({ name }) => !known.has(name));
   const restored = await restoreAll(ctx, forgotten, onTrouble);
   const inFolder = [...new Set([...restored, ...(await unbookedAchFiles(ctx.db))])];
-  if (await isComparedSince(ctx.db, 'USD')) return inFolder.length === 0;
+  if (await isComparedSince(ctx.db, 'USD')) {
+    await closeTakenAway(ctx, comparison, inFolder);
+    return inFolder.length === 0;
+  }
   try {
     const here = await readAchHashes(ctx.db);
     const atBank = (await bank.had()).filter(({ name, sha256 }) => here.get(name) !== Buffer.from(sha256).toString('hex'));
@@ -57,6 +60,19 @@ export async function isWhole(ctx: Context, comparison: AchComparison): Promise<
   if (generation !== ctx.db.identity.generation) return false;
   await saveChecked(ctx.db, 'USD', 0);
   return true;
+}
+
+/** A file that contradicted the database, that our folder no longer has, and that the bank never had, stands against nothing any more. */
+async function closeTakenAway(ctx: Context, { bank, onTrouble }: AchComparison, inFolder: readonly string[]): Promise<void> {
+  const open = (await openMovements(ctx.db)).filter(({ currency, txid }) => currency === 'USD' && txid !== null);
+  if (open.every(({ txid }) => inFolder.includes(txid as string))) return;
+  try {
+    const atBank = (await bank.had()).map(({ name }) => name);
+    await closeMovements(ctx.db, 'USD', [...inFolder, ...atBank], ctx.ports.clock.now());
+  } catch (error) {
+    if (!(error instanceof BankTrouble)) throw error;
+    onTrouble(`the bank cannot be asked which files it has: ${error.message}`);
+  }
 }
 
 /** Writes files back that this database does not know; returns the names of those that contradict it: payouts are stopped. */

@@ -174,6 +174,21 @@ describe('a file of our folder that pays a payout of this database and one that 
   });
 });
 
+test('a file in our folder that is none stops payouts until it is taken away, and is then closed without a restart', async () => {
+  await bank.look();
+  bank.copies.set('2026-06-09-Z', Buffer.from('half a fi'));
+  await bank.look();
+  expect((await ledgerFindings()).join()).toContain('OUT-3: USD: bank file 2026-06-09-Z pays what this database does not know');
+  bank.copies.delete('2026-06-09-Z');
+  await bank.look();
+  expect(await ledgerFindings()).toEqual([]);
+  await clearBreakers(ctx.db, 'ann', world.now());
+  const { id } = await requested();
+  bank.cutOff();
+  await bank.look();
+  expect((await fileOf(id)).state).toBe('acked');
+});
+
 describe('where the list of files may have been put back too', () => {
   beforeEach(async () => {
     bank.state.isWitness = false;

@@ -6,6 +6,7 @@ import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { achHandOverEntry } from '../../../src/core/payouts/ach-postings.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { readReadiness } from '../../../src/flow/readiness.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
@@ -233,7 +234,8 @@ describe('a payout that was paid, or cancelled,', () => {
   });
 });
 
-test('a file that the bank does not have waits while a merchant of it owes something', async () => {
+/** A file whose first hand-over did not reach the bank, and a merchant in it that owes something since. */
+async function waitingFile() {
   const merchantId = await shopWith(BTC);
   const { id } = await requested(merchantId);
   bank.cutOff();
@@ -250,8 +252,23 @@ test('a file that the bank does not have waits while a merchant of it owes somet
   await bank.look();
   expect(bank.executed).toEqual([]);
   expect(bank.troubles.join()).toContain(`the merchant of payout ${id} owes something`);
+  return { name, merchantId };
+}
+
+test('a file that the bank does not have waits while a merchant of it owes something, and is named by /readyz', async () => {
+  const { name, merchantId } = await waitingFile();
+  expect((await readReadiness(ctx, ['BTC'])).problems.join()).toContain(`bank file ${name}: it waits`);
   await owe(ctx, merchantId, -30_000n, 'BTC');
   await bank.look();
   expect(bank.executed.map((file) => file.name)).toEqual([name]);
   expect(await stateOf(name)).toBe('acked');
+  expect((await readReadiness(ctx, ['BTC'])).problems.join()).not.toContain(name);
+});
+
+test('the others in such a file wait no longer than to the end of the next business day', async () => {
+  const { name, merchantId } = await waitingFile();
+  await world.wait(4 * 86_400_000);
+  await bank.look();
+  expect(bank.executed.map((file) => file.name)).toContain(name);
+  await owe(ctx, merchantId, -30_000n, 'BTC');
 });
