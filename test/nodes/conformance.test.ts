@@ -1,7 +1,8 @@
 // The same cases on a real bitcoind, a real litecoind and the sandbox's nodes: what happens on the chain is what the watcher records, in
 // every order, through outages, restarts and reorganisations.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { CurrencyCode } from '../../src/core/currency.ts';
+import { type CurrencyCode, isUtxo, type UtxoCode } from '../../src/core/currency.ts';
+import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
 import type { Engine } from './engine.ts';
 import { ENGINES } from './engines.ts';
 import { createMatrix } from './matrix.ts';
@@ -44,6 +45,13 @@ for (const { title, currency, start } of ENGINES) {
 
     test('begins at the tip', async () => {
       expect(await chain.cursor()).toMatchObject({ height: await engine.height(), deep_height: await engine.height() });
+    });
+
+    test.runIf(isUtxo(currency))('says what a transaction costs', async () => {
+      const clock = { now: () => Date.now() };
+      const node = createUtxoNode({ currency: currency as UtxoCode, url: engine.url, network: 'regtest', clock });
+      expect(await node.feeRate()).toBeGreaterThanOrEqual(1_000n);
+      await node.close();
     });
 
     test('a payment is seen in the mempool, then in its block', async () => {

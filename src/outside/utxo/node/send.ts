@@ -48,16 +48,25 @@ function minorOf(value: unknown): bigint | null {
 const WITHIN_BLOCKS = 6;
 
 /**
- * What a transaction must pay to be mined within about six blocks, in minor units per 1,000 virtual bytes (estimatesmartfee); where the
- * node has no estimate, twice what its mempool asks for at least. Null when it says neither.
+ * What a transaction must pay to be mined within about six blocks, in minor units per 1,000 virtual bytes (estimatesmartfee, on nodes
+ * without it estimatefee); where the node has no estimate, twice what its mempool asks for at least, or else what it relays. Null when it
+ * says nothing of these.
  */
 export async function readFeeRate(rpc: Rpc): Promise<bigint | null> {
-  const estimate = await orRefusal(rpc.call('estimatesmartfee', [WITHIN_BLOCKS]));
-  const estimated = estimate instanceof RpcRefusal ? null : minorOf((estimate as { feerate?: unknown } | null)?.feerate);
+  const estimated = await readEstimate(rpc);
   if (estimated !== null) return estimated;
   const pool = await orRefusal(rpc.call('getmempoolinfo', []));
-  if (pool instanceof RpcRefusal) return null;
-  const { mempoolminfee, minrelaytxfee } = (pool ?? {}) as { mempoolminfee?: unknown; minrelaytxfee?: unknown };
+  const { mempoolminfee, minrelaytxfee } = (pool instanceof RpcRefusal ? {} : (pool ?? {})) as Record<string, unknown>;
   const least = [minorOf(mempoolminfee), minorOf(minrelaytxfee)].filter((rate) => rate !== null);
-  return least.length === 0 ? null : least.reduce(greatest) * 2n;
+  if (least.length > 0) return least.reduce(greatest) * 2n;
+  const network = await orRefusal(rpc.call('getnetworkinfo', []));
+  const relayed = network instanceof RpcRefusal ? null : minorOf((network as { relayfee?: unknown } | null)?.relayfee);
+  return relayed === null ? null : relayed * 2n;
+}
+
+async function readEstimate(rpc: Rpc): Promise<bigint | null> {
+  const smart = await orRefusal(rpc.call('estimatesmartfee', [WITHIN_BLOCKS]));
+  if (!(smart instanceof RpcRefusal)) return minorOf((smart as { feerate?: unknown } | null)?.feerate);
+  const plain = await orRefusal(rpc.call('estimatefee', [WITHIN_BLOCKS]));
+  return plain instanceof RpcRefusal ? null : minorOf(plain);
 }
