@@ -4,6 +4,7 @@ import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { HDKey } from '@scure/bip32';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createAddressDeriver } from '../../src/outside/utxo/derive.ts';
 import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
@@ -13,7 +14,7 @@ import { askCli, runCli } from '../cli/run.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { freshDatabase } from '../support/postgres.ts';
-import { account } from './vectors.ts';
+import { account, canonicalVersions } from './vectors.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -83,6 +84,30 @@ describe.each([
     await port.close();
   });
 
+  test('finds what was mined while it read', async () => {
+    const port = createUtxoNode({ currency: 'BTC', url: node.url, network: 'regtest', clock: { now: () => Date.now() } });
+    const fresh = account('BCH', 'regtest').publicExtendedKey;
+    const [receiving, change] = ([0, 1] as const).map((chain) =>
+      createAddressDeriver({ currency: 'BTC', network: 'regtest', xpub: fresh, chain }),
+    );
+    const scriptOf = (chain: 0 | 1, index: number) => (chain === 0 ? receiving : change)!.derive(index).script;
+    let isMined = false;
+    const mined = {
+      ...port,
+      async mempool() {
+        if (!isMined) {
+          isMined = true;
+          await node.pay(receiving!.derive(5).address, '1');
+          await node.mine(1);
+        }
+        return port.mempool();
+      },
+    };
+    const use = await scanAccount(mined, { scriptOf, fromHeight: 0 });
+    expect(use).toMatchObject({ receive: 5, change: null, toHeight: await node.rpc('getblockcount'), by });
+    await port.close();
+  });
+
   test('takes the index of an operator who knows better, and never goes back', async () => {
     expect(await importing('--start', '20000')).toMatchObject({ next_index: 20_000, asked: null });
     expect(await importing('--start', '5')).toMatchObject({ next_index: 20_000 });
@@ -124,6 +149,31 @@ test('a first index without room above it is refused with the limit, and the key
     await database.db.query({ text: 'update account_xpubs set next_index = next_index + 1 where xpub = $1', values: [inUse] });
     expect((await importing(inUse, 0)).err).toContain(`at index ${highest + 1} of this account`);
     expect(await keys()).toMatchObject([{ xpub: inUse }, { xpub: other, retiredAt: null }]);
+  } finally {
+    await database.drop();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test('an account that a wallet writes with another parent is the same account', async () => {
+  const database = await freshDatabase();
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-import-'));
+  const here = { DATABASE_URL: database.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
+  const { chainCode, publicKey, index } = root as { chainCode: Uint8Array; publicKey: Uint8Array; index: number };
+  const parentless = { versions: canonicalVersions('regtest'), chainCode, publicKey, depth: 3 };
+  const spelled = [index, 0x8000_0001].map((at) => new HDKey({ ...parentless, index: at }).publicExtendedKey);
+  const importing = (currency: string, xpub: string, ...more: string[]) =>
+    ['keys', 'import-xpub', '--currency', currency, '--xpub', xpub, ...more] as const;
+  try {
+    expect(new Set([root.publicExtendedKey, ...spelled]).size).toBe(3);
+    expect(await askCli([...importing('BTC', root.publicExtendedKey, '--start', '40')], here)).toMatchObject({
+      outcome: 'first',
+    });
+    for (const xpub of spelled) {
+      const again = { outcome: 'in_use', next_index: 40, xpub: root.publicExtendedKey };
+      expect(await askCli([...importing('BTC', xpub)], here)).toMatchObject(again);
+      expect((await runCli([...importing('LTC', xpub)], here)).err).toMatch(/serves BTC already/);
+    }
   } finally {
     await database.drop();
     await rm(folder, { recursive: true, force: true });

@@ -4,8 +4,8 @@ import { UnderivableIndex } from '../../core/account-key.ts';
 import { type CurrencyCode, utxoRow } from '../../core/currency.ts';
 import type { ChainPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
-import { acceptedForms, createAddressDeriver, readAccountKey } from '../../outside/utxo/derive.ts';
-import { HIGHEST_START, importKey } from '../../store/chain/xpubs.ts';
+import { acceptedForms, createAddressDeriver, isSameAccount, readAccountKey } from '../../outside/utxo/derive.ts';
+import { HIGHEST_START, importKey, listKeys } from '../../store/chain/xpubs.ts';
 import { type AccountUse, describeUse, ScanRefused, scanAccount } from '../../worker/rescan/account-scan.ts';
 import type { Opened } from '../process/setup.ts';
 import { StartRefused } from '../process/start-refused.ts';
@@ -26,7 +26,9 @@ const PRINTED_EVERY_MS = 5_000;
 export async function importXpub({ json, currency, xpub, ...options }: Options): Promise<void> {
   await withBooks(async (ctx, config) => {
     const { network } = ctx;
-    const key = readAccountKey(currency, network, xpub);
+    const given = readAccountKey(currency, network, xpub);
+    const stored = (await listKeys(ctx.db)).find((one) => isSameAccount(one.xpub, given.xpub));
+    const key = { ...given, xpub: stored?.xpub ?? given.xpub };
     const use =
       options.start === undefined ? await askChain(ctx, config, { currency, xpub: key.xpub, from: options.from ?? 0 }) : null;
     const start = options.start ?? (use?.receive ?? -1) + 1;

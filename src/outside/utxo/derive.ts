@@ -90,6 +90,7 @@ function padded(key: Uint8Array, pad: number, messageBytes: number): Buffer {
 
 const HARDENED = 0x8000_0000;
 const ACCOUNT_DEPTH = 3;
+const CHAIN_CODE_AT = 13;
 const base58check = createBase58check((bytes: Uint8Array) => hash('sha256', bytes, 'buffer'));
 
 type VersionRow = ExtendedKeyForm & { readonly of: readonly CurrencyCode[] };
@@ -146,7 +147,19 @@ export function readAccountKey(currency: CurrencyCode, network: Network, text: s
   const point = bytes.slice(45);
   if (!isPoint(point)) throw new AccountKeyProblem('not-on-curve', 'xpub holds no point of secp256k1');
   view.setUint32(0, network === 'mainnet' ? CANONICAL.mainnet : CANONICAL.other);
-  return { point, chainCode: bytes.slice(13, 45), xpub: base58check.encode(bytes), form };
+  return { point, chainCode: bytes.slice(CHAIN_CODE_AT, 45), xpub: base58check.encode(bytes), form };
+}
+
+/**
+ * Whether two account keys in canonical form derive the same addresses: wallets write the fingerprint of the parent and the number of the
+ * account, which nothing is derived from, in different ways, often as zero.
+ */
+export function isSameAccount(xpub: string, other: string): boolean {
+  const [mine, theirs] = [xpub, other].map((text) => Buffer.from(base58check.decode(text)).subarray(CHAIN_CODE_AT)) as [
+    Buffer,
+    Buffer,
+  ];
+  return mine.equals(theirs);
 }
 
 function checkDepth(depth: number | undefined, index: number, currency: CurrencyCode): void {

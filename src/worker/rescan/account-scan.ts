@@ -39,6 +39,8 @@ const FILTERED_AT_MOST = 2_000;
 const ANSWER_MS = 2_000;
 const READ_AHEAD = 4;
 const MEMPOOL_AT_ONCE = 2_000;
+/** So many of the blocks that were read last are read again when new ones came meanwhile. */
+const READ_AGAIN = 10;
 
 type Looked = { readonly scripts: readonly Uint8Array[]; readonly watch: WatchList };
 
@@ -48,26 +50,42 @@ type Looked = { readonly scripts: readonly Uint8Array[]; readonly watch: WatchLi
  */
 export async function scanAccount(port: ChainPort, options: ScanOptions): Promise<AccountUse> {
   const { fromHeight } = options;
+  const used: [number, number] = [-1, -1];
+  let toHeight = await readableTo(port, fromHeight);
+  let by: AccountUse['by'] | null = null;
+  let look = lookFor(options.scriptOf, GAP, used);
+  let wanted = GAP;
+  let next = fromHeight;
+  do {
+    const how = await readChain(port, look, { ...options, fromHeight: next }, toHeight);
+    by ??= how;
+    await readMempool(port, look);
+    next = toHeight + 1;
+    const needed = Math.max(used[0], used[1]) + 1 + GAP;
+    if (needed > wanted) {
+      // an index used beyond the searched range may have others near it that were paid earlier
+      wanted = needed;
+      look = lookFor(options.scriptOf, wanted, used);
+      next = fromHeight;
+    }
+    // what was mined while it read is in no mempool, and the last blocks may have been replaced
+    const tip = await readableTo(port, fromHeight);
+    if (tip > toHeight) next = Math.min(next, Math.max(fromHeight, toHeight + 1 - READ_AGAIN));
+    toHeight = Math.max(tip, toHeight);
+  } while (next <= toHeight);
+  const [receive, change] = used.map((index) => (index < 0 ? null : index)) as [number | null, number | null];
+  return { receive, change, gap: GAP, fromHeight, toHeight, by: by ?? 'blocks' };
+}
+
+/** The height of the node's tip. @throws ScanRefused when it cannot be read from this height on */
+async function readableTo(port: ChainPort, fromHeight: number): Promise<number> {
   const condition = await port.condition();
   if (condition.state !== 'ready')
     throw new ScanRefused(`the node of ${port.currency} is ${condition.state}: ${condition.reason}`);
   if (condition.prunedBelow !== undefined && fromHeight < condition.prunedBelow) {
     throw new ScanRefused(`the node of ${port.currency} is pruned and has no block below ${condition.prunedBelow}`);
   }
-  const toHeight = condition.height;
-  const used: [number, number] = [-1, -1];
-  let by: AccountUse['by'] = 'blocks';
-  for (let wanted = GAP; ; ) {
-    const look = lookFor(options.scriptOf, wanted, used);
-    by = await readChain(port, look, options, toHeight);
-    await readMempool(port, look);
-    const next = Math.max(used[0], used[1]) + 1 + GAP;
-    // an index used beyond the searched range may have others near it that were paid earlier
-    if (next <= wanted) break;
-    wanted = next;
-  }
-  const [receive, change] = used.map((index) => (index < 0 ? null : index)) as [number | null, number | null];
-  return { receive, change, gap: GAP, fromHeight, toHeight, by };
+  return condition.height;
 }
 
 /** The scripts of this many indexes of both chains; each one seen raises `used`. */
