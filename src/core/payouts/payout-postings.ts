@@ -1,6 +1,6 @@
 // How each step of a payout is booked: the ledger's posting templates, one function each. What enters a merchant's available balance repays
 // an open receivable first. Every entry sums to zero (a property test shows it), and each has a key that only this step of this payout has.
-import type { CurrencyCode } from '../currency.ts';
+import type { CurrencyCode, LedgerCurrency } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
 import { least, minus, negated, plus } from '../money.ts';
 
@@ -194,6 +194,26 @@ export function unknownInflowEntry(txid: string, currency: CurrencyCode, amount:
     postings: [
       { account: `asset:chain:${currency}`, amount },
       { account: `equity:operator:${currency}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
+/**
+ * What was booked as lost has paid a payout that was decided by hand before: it was booked then, so the loss is undone.
+ * @param against what was booked for it by hand: `equity:operator` where outputs that are none of ours were taken to have paid it, else our own asset
+ */
+export function adoptedEntry(
+  payoutId: string,
+  of: { readonly currency: LedgerCurrency; readonly amount: bigint; readonly against: string },
+): Entry {
+  const { currency, amount, against } = of;
+  return {
+    key: `adopted:${payoutId}`,
+    kind: 'payout_adopted',
+    postings: [
+      { account: against, amount },
+      { account: `expense:unknown_outflow:${currency}`, amount: negated(amount) },
     ],
     parts: [],
   };

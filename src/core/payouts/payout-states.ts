@@ -30,6 +30,7 @@ export type PayoutEvent =
   | 'impossible'
   | 'resolved_paid'
   | 'resolved_failed'
+  | 'found_paid'
   | 'displaced'
   | 'booked_here'
   | 'filed'
@@ -101,6 +102,8 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   // an operator's word, with evidence, on one whose outcome nobody can find out
   row(['processing', 'held'], 'resolved_paid', ['completed', 'ended'], 'complete', 'an operator found it paid'),
   row(['processing', 'held'], 'resolved_failed', ['failed', 'ended'], 'give_back', 'an operator found it unpaid'),
+  // decided by hand before what had paid it was known
+  row(['failed', 'ended'], 'found_paid', ['processing', 'queued'], 'hold_again', 'it was found paid after all'),
   row(['completed', 'ended'], 'final', ['completed', 'ended'], 'true_up', null),
   row(['completed', 'ended'], 'displaced', ['failed', 'ended'], 'return', 'another transaction took its place for good'),
   // to a transaction of another merchant here

@@ -5,13 +5,14 @@ import { readBankAccount } from '../../core/ach/bank-account.ts';
 import type { BankFile } from '../../core/ach/bank-port.ts';
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
-import { formatAmount, sum } from '../../core/money.ts';
+import { formatAmount, minus, sum } from '../../core/money.ts';
 import { achHandOverEntry, bankOutflowEntry } from '../../core/payouts/ach-postings.ts';
+import { adoptedEntry } from '../../core/payouts/payout-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { payoutsByReference, readAchEntries, setAchLost } from '../../store/payouts/ach-entries.ts';
+import { decidedAsPaid, payoutsByReference, readAchEntries, setAchLost } from '../../store/payouts/ach-entries.ts';
 import { insertAchFile, lockAchFile, lockAchFiles, raiseTraces, readAchHashes } from '../../store/payouts/ach-files.ts';
 import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
 import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
@@ -75,7 +76,10 @@ export function recoverAchFile(
     if (!isHere) await write(ctx, sql, { name, bytes, entries, found: await match(ctx, sql, entries) });
     const known = await readAchEntries(sql, name);
     const traces = new Set(known.map(({ trace }) => trace));
-    const lost = sum(entries.filter(({ trace }) => !traces.has(trace)).map(({ cents }) => cents));
+    const others = entries.filter(({ trace }) => !traces.has(trace));
+    const adopted = state === 'refused' ? [] : await foundPaid(ctx, sql, others);
+    const unknown = sum(others.map(({ cents }) => cents));
+    const lost = minus(unknown, sum(adopted.map(({ amount }) => amount)));
     if (lost > 0n && state !== 'refused' && !acceptsLoss)
       throw refused(
         `pays ${formatAmount(lost, 'USD')} USD to nobody that this database knows (--accept-loss books that as lost)`,
@@ -83,13 +87,29 @@ export function recoverAchFile(
     const atMs = ctx.ports.clock.now();
     // of a refused file nothing has left
     const booked = state === 'refused' ? 0n : lost;
-    await setAchLost(sql, name, lost);
-    if (booked > 0n) await postEntries(sql, [{ entry: bankOutflowEntry(name, booked), transactionId: null, atMs }]);
-    const text = `booked: ${known.length} payouts, ${formatAmount(booked, 'USD')} USD lost`;
+    await setAchLost(sql, name, unknown);
+    if (unknown > 0n && state !== 'refused')
+      await postEntries(sql, [{ entry: bankOutflowEntry(name, unknown), transactionId: null, atMs }]);
+    // what was booked for them by hand stands, and is not lost a second time
+    for (const { id, amount } of adopted) {
+      const entry = adoptedEntry(id, { currency: 'USD', amount, against: 'asset:bank:USD' });
+      await postEntries(sql, [{ entry, transactionId: null, atMs }]);
+    }
+    const text = `booked: ${known.length + adopted.length} payouts, ${formatAmount(booked, 'USD')} USD lost`;
     if (!(await resolveMovement(sql, { currency: 'USD', txid: name }, { by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');
-    return { payoutIds: known.map(({ payoutId }) => payoutId), lost: booked };
+    return { payoutIds: [...known.map(({ payoutId }) => payoutId), ...adopted.map(({ id }) => id)], lost: booked };
   });
+}
+
+/** Of these entries the payouts that an operator has found paid before the file was known. */
+async function foundPaid(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<readonly PayoutRow[]> {
+  const found = [...(await match(ctx, sql, entries, ['ended'])).values()];
+  const decided = await decidedAsPaid(
+    sql,
+    found.map(({ id }) => id),
+  );
+  return found.filter(({ id }) => decided.has(id));
 }
 
 async function raiseTracesAbove(sql: Sql, entries: ReadFile['entries']): Promise<void> {
@@ -106,8 +126,13 @@ function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
   }
 }
 
-/** The payout of each entry by its trace number, locked; without those that are missing, are others, or have ended. */
-async function match(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow>> {
+/** The payout of each entry by its trace number, locked; without those that are missing, are others, or are not at these steps. */
+async function match(
+  ctx: Context,
+  sql: Sql,
+  entries: ReadFile['entries'],
+  steps: readonly string[] = ['held', 'queued'],
+): Promise<ReadonlyMap<string, PayoutRow>> {
   const byReference = await payoutsByReference(
     sql,
     entries.map(({ id }) => id),
@@ -120,7 +145,7 @@ async function match(ctx: Context, sql: Sql, entries: ReadFile['entries']): Prom
     const account = payout === undefined ? null : readBankAccount(openText(ctx.ports.sealing, payout.destination, payout.id));
     const isSame =
       account !== null && !('problem' in account) && account.routing === entry.routing && account.account === entry.account;
-    if (payout === undefined || !isSame || payout.amount !== entry.cents || !['held', 'queued'].includes(payout.step)) continue;
+    if (payout === undefined || !isSame || payout.amount !== entry.cents || !steps.includes(payout.step)) continue;
     found.set(entry.trace, payout);
   }
   return found;

@@ -16,6 +16,8 @@ import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import {
+  type DecidedPayout,
+  decidedPayouts,
   forgottenOutputs,
   knownOwnScripts,
   paysPayout,
@@ -25,7 +27,8 @@ import {
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { addAttempt } from './progress.ts';
-import { bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
+import { reopen } from './restored-signatures.ts';
+import { adopt, bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
 
 export type Recovery = {
   readonly currency: UtxoCode;
@@ -65,8 +68,9 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
     const signed = await batchOf(sql, outputs);
     if (signed === 'several') throw refused('spends outputs of several batches');
     const plan = await divide(ctx, sql, { recovery, key, outputs, signed, hasUnknown: unknown.length > 0 });
-    const foreign = `${formatAmount(plan.lost, currency)} ${currency}`;
-    if (plan.lost > 0n && !recovery.acceptsLoss)
+    const lost = minus(plan.lost, outputs.length === 0 ? 0n : sum(plan.adopted.map(({ booked }) => booked)));
+    const foreign = `${formatAmount(lost, currency)} ${currency}`;
+    if (lost > 0n && !recovery.acceptsLoss)
       throw refused(`pays ${foreign} to nobody that this database knows (--accept-loss books that as lost)`);
     let as = 'without outputs of ours';
     if (outputs.length === 0) {
@@ -76,13 +80,15 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
       const batch = signed ?? (await newBatch(ctx, sql, { key, outputs, plan, currency }));
       if (plan.payouts.length < batch.payouts.length) throw refused(`does not pay every payout of batch ${batch.id}`);
       await book(ctx, sql, { recovery, batch, plan });
+      await adopt(ctx, sql, currency, plan.adopted);
       as = `as batch ${batch.id}`;
     }
-    const text = `booked ${as}: ${plan.payouts.length} payouts${plan.lost > 0n ? `, ${foreign} lost` : ''}`;
+    const ids = [...plan.payouts, ...plan.adopted].map(({ id }) => id);
+    const text = `booked ${as}: ${ids.length} payouts${lost > 0n ? `, ${foreign} lost` : ''}`;
     const atMs = ctx.ports.clock.now();
     if (!(await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');
-    return { payoutIds: plan.payouts.map(({ id }) => id), lost: plan.lost, fee: plan.fee };
+    return { payoutIds: ids, lost, fee: plan.fee };
   });
 }
 
@@ -106,6 +112,8 @@ async function batchOf(sql: Sql, outputs: readonly SpentOutput[]): Promise<Batch
 type Plan = {
   readonly payouts: readonly PayoutRow[];
   readonly change: { readonly vout: number; readonly index: number; readonly amount: bigint; readonly script: string } | null;
+  /** Those that an operator has found paid before this was known: they are booked, and what paid them is in `lost`. */
+  readonly adopted: readonly DecidedPayout[];
   /** Less than zero where outputs that this database does not know have paid for some of it. */
   readonly lost: bigint;
   /** What the payouts pay of the network fee: never more than is held for them; the rest is lost. */
@@ -134,6 +142,7 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
   const left = new Set<OutputFacts>(facts.outputs);
   const ids: string[] = [];
   let paid = 0n;
+  let adoptedPaid = 0n;
   let first: (typeof asked)[number] | null = null;
   for (const payout of asked) {
     const output = [...left].find((one) => paysPayout(one, payout));
@@ -144,23 +153,40 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
     ids.push(payout.id);
     paid = plus(paid, output.amountMinor);
   }
+  const adopted: DecidedPayout[] = [];
+  // a transaction that was signed here pays the payouts of its batch and nobody else
+  for (const payout of signed === null ? await decidedPayouts(sql, currency) : []) {
+    const output = [...left].find((one) => paysPayout(one, payout));
+    if (output === undefined) continue;
+    if (payout.outcome === 'paid') {
+      left.delete(output);
+      adopted.push(payout);
+      adoptedPaid = plus(adoptedPaid, output.amountMinor);
+    } else if (first === null || first.reimburses === null) {
+      left.delete(output);
+      const [row] = await lockPayouts(sql, [payout.id]);
+      await reopen(ctx, sql, row as PayoutRow, facts.txid, 'found_paid');
+      ids.push(payout.id);
+      paid = plus(paid, output.amountMinor);
+    }
+  }
   const locked = await lockPayouts(sql, ids);
   const payouts = ids.map((id) => locked.find((payout) => payout.id === id)).filter((payout) => payout !== undefined);
   for (const { batchId } of payouts) await giveUpUnsigned(sql, batchId);
   const change = await changeOf(ctx, sql, key, [...left]);
   if (change !== null) for (const output of left) if (output.vout === change.vout) left.delete(output);
-  const foreign = sum([...left].map((output) => output.amountMinor));
+  const foreign = plus(adoptedPaid, sum([...left].map((output) => output.amountMinor)));
   const spent = sum(outputs.map(({ amount }) => amount));
   // nobody knows what the others held, and so what the fee was
   if (hasUnknown) {
     const explained = plus(sum(payouts.map(({ amount }) => amount)), change?.amount ?? 0n);
-    return { payouts, change, fee: 0n, lost: minus(spent, explained) };
+    return { payouts, adopted, change, fee: 0n, lost: minus(spent, explained) };
   }
   const whole = minus(spent, plus(plus(paid, foreign), change?.amount ?? 0n));
   // each pays the same part
   const most = payouts.length === 0 ? whole : payouts.map(({ feeMax }) => feeMax).reduce(least) * BigInt(payouts.length);
   const fee = least(whole, most);
-  return { payouts, change, fee, lost: plus(foreign, minus(whole, fee)) };
+  return { payouts, adopted, change, fee, lost: plus(foreign, minus(whole, fee)) };
 }
 
 async function giveUpUnsigned(sql: Sql, batchId: string | null): Promise<void> {

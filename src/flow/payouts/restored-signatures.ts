@@ -142,20 +142,26 @@ async function freePlaces(sql: Sql, currency: UtxoCode, { payouts, inputs }: Pla
 }
 
 /**
- * A payout that was cancelled in the copy, although a transaction for it had been signed: it can still be paid, so it goes on. What of its hold
+ * A payout that was cancelled in the copy, although a transaction for it had been signed, or that a person found unpaid and was paid: it goes on. What of its hold
  * the merchant has spent since he owes.
  */
-async function reopen(ctx: Context, sql: Sql, payout: PayoutRow, txid: string): Promise<void> {
+export async function reopen(
+  ctx: Context,
+  sql: Sql,
+  payout: PayoutRow,
+  txid: string,
+  event: 'signed_before_cancel' | 'found_paid' = 'signed_before_cancel',
+): Promise<void> {
   const currency = paidFrom(payout);
   const atMs = ctx.ports.clock.now();
   const there = (await lockBalances(sql, payout.merchantId, [currency])).get(currency)?.available ?? 0n;
   const entry = holdAgainEntry({ ...payout, currency }, there);
   await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
-  await writePayoutChanges(sql, [{ payout, from: ['failed', 'ended'], event: 'signed_before_cancel' }], atMs);
+  await writePayoutChanges(sql, [{ payout, from: ['failed', 'ended'], event }], atMs);
   const short = minus(plus(payout.amount, payout.feeMax), there);
   if (short <= 0n) return;
   const findings = [
-    `${payout.id} was cancelled after ${txid} had been signed for it: its merchant owes ${formatAmount(short, currency)} ${currency}`,
+    `${payout.id} had failed and is paid by ${txid}: its merchant owes ${formatAmount(short, currency)} ${currency}`,
   ];
   await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs });
 }

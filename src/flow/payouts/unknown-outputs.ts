@@ -3,12 +3,12 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { negated, sum } from '../../core/money.ts';
-import { unknownInflowEntry, unknownOutflowEntry } from '../../core/payouts/payout-postings.ts';
+import { adoptedEntry, unknownInflowEntry, unknownOutflowEntry } from '../../core/payouts/payout-postings.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { insertOwnAddress } from '../../store/payouts/own-outputs.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
-import { openMovements, unbookedOutput } from '../../store/payouts/unknown-movements.ts';
+import { type DecidedPayout, openMovements, unbookedOutput } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { resolveLocked } from './resolve.ts';
@@ -42,6 +42,16 @@ export async function whyNotUnknown(
 /** Books what a transaction took from our outputs besides its payouts; less than zero where other outputs of ours paid for some of these. */
 export function differenceEntry({ currency, txid }: Spending, lost: bigint): Entry {
   return lost > 0n ? unknownOutflowEntry(txid, currency, lost) : unknownInflowEntry(txid, currency, negated(lost));
+}
+
+/** What was booked for them by hand stands; the loss that their outputs are part of does not. */
+export async function adopt(ctx: Context, sql: Sql, currency: UtxoCode, adopted: readonly DecidedPayout[]): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  const entries = adopted.map(({ id, booked, byOthers }) => {
+    const against = byOthers ? `equity:operator:${currency}` : `asset:chain:${currency}`;
+    return { entry: adoptedEntry(id, { currency, amount: booked, against }), transactionId: null, atMs };
+  });
+  if (entries.length > 0) await postEntries(sql, entries);
 }
 
 type WithoutOutputs = Spending & {

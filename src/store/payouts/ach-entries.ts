@@ -72,6 +72,17 @@ export async function setAchLost(sql: Sql, file: string, cents: bigint): Promise
   await sql.query({ name: 'set_ach_lost', text: 'update ach_files set lost = $2 where name = $1', values: [file, cents] });
 }
 
+/** Those that an operator has found paid, and that no file was found for since. */
+export async function decidedAsPaid(sql: Sql, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'ach_decided_as_paid',
+    text: `select p.id from payouts p where p.id = any ($1) and p.resolved and p.status = 'completed'
+              and not exists (select from ach_entries e where e.payout_id = p.id) and not exists (select from ledger.entry e where e.key = 'adopted:' || p.id)`,
+    values: [ids],
+  });
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** What was booked as lost of a file, in cents. */
 export async function readAchLost(sql: Sql, file: string): Promise<bigint> {
   const { rows } = await sql.query<{ lost: string }>({

@@ -164,6 +164,31 @@ export async function unsignedPayouts(sql: Sql, currency: UtxoCode): Promise<rea
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount), least: BigInt(row.least) }));
 }
 
+export type DecidedPayout = UnsignedPayout & {
+  readonly outcome: 'paid' | 'failed';
+  /** What was taken from our side when it was decided as paid. */
+  readonly booked: bigint;
+  /** Outputs that are none of ours were taken to have paid it. */
+  readonly byOthers: boolean;
+};
+
+/** Those that an operator has decided, that nothing was signed for, and that no movement was found for since. */
+export async function decidedPayouts(sql: Sql, currency: UtxoCode): Promise<readonly DecidedPayout[]> {
+  type Row = Omit<DecidedPayout, 'amount' | 'least' | 'booked'> & { amount: string; least: string; booked: string };
+  const { rows } = await sql.query<Row>({
+    name: 'decided_payouts',
+    text: `select p.id, encode(p.script, 'hex') as script, p.amount, p.reimburses, case p.status when 'completed' then 'paid' else 'failed' end as outcome,
+                  case when p.reimburses is null then p.amount else p.amount - p.fee_max end as least, p.amount as booked,
+                  exists (select from ledger.entry e where e.key = 'found:' || lower(p.currency) || ':' || p.id) as "byOthers"
+             from payouts p
+            where p.currency = $1 and p.step = 'ended' and p.resolved and p.script is not null and (p.status = 'completed' or p.reimburses is null)
+              and not exists (select 1 from outgoing_shares s where s.payout_id = p.id)
+              and not exists (select from ledger.entry e where e.key = 'adopted:' || p.id) order by p.created_at, p.id`,
+    values: [currency],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount), least: BigInt(row.least), booked: BigInt(row.booked) }));
+}
+
 /** Whether an output is what such a payout asks for. */
 export function paysPayout(output: { readonly script: string; readonly amountMinor: bigint }, payout: UnsignedPayout): boolean {
   return output.script === payout.script && output.amountMinor <= payout.amount && output.amountMinor >= payout.least;

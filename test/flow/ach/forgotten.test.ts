@@ -19,6 +19,8 @@ beforeEach(() => {
   bank = testBank(ctx, { dedupes: false });
 });
 
+const balanceOf = async (code: string): Promise<bigint> =>
+  BigInt((await world.admin.query('select amount from ledger.account_balance where code = $1', [code])).rows[0]?.amount ?? 0);
 let files = 0;
 /** @param approval USD above which it waits for its approval */
 async function requested(
@@ -121,6 +123,24 @@ describe('a file of which only the bank knows', () => {
     expect(await ledgerFindings()).toEqual([]);
     expect(bank.executed).toHaveLength(1);
   });
+});
+
+test('a file that pays a payout which an operator had found paid by hand is booked once', async () => {
+  await bank.look();
+  const payout = await requested();
+  await world.admin.query(`update payouts set step = 'held', held_reason = 'unknown_outcome' where id = $1`, [payout.id]);
+  const before = await balanceOf('asset:bank:USD');
+  await resolvePayout(ctx, { payoutId: payout.id, outcome: 'paid', evidence: 'the bank says so' });
+  const name = forgotten([payout]);
+  const bytes = bank.executed.at(-1)?.bytes as Uint8Array;
+  await putBack();
+  await bank.look();
+  expect(await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: false })).toEqual({ payoutIds: [payout.id], lost: 0n });
+  await clearBreakers(ctx.db, 'ann', world.now());
+  await bank.look();
+  expect(await balanceOf('asset:bank:USD')).toBe(before - payout.cents);
+  expect(await row(payout.id)).toMatchObject({ status: 'completed' });
+  expect(await ledgerFindings()).toEqual([]);
 });
 
 describe('a file of our folder that pays a payout of this database and one that it has forgotten', () => {

@@ -1,6 +1,6 @@
 // A forgotten transaction that spends outputs of which the database knows nothing is booked too: what it paid is paid, and payouts can go on.
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../../src/core/ports.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
@@ -172,6 +172,81 @@ test.each(['paid', 'failed'] as const)(
     expect(await service.balance('asset:chain:BTC'), 'no output of ours has moved').toBe(2_000_000n);
   },
 );
+
+describe('a payout that was decided by hand before what had paid it was known', () => {
+  const paysOf = async (id: string) => [
+    { script: await scriptOf(id), amountMinor: 1_100_000n },
+    { script: await nextOwn(), amountMinor: 896_000n },
+  ];
+  async function decided(outcome: 'paid' | 'failed') {
+    await batches.earn(2);
+    const id = await batches.request('0.011');
+    await recordUnknown(ctx, 'BTC', { movements: [], payoutIds: [id] });
+    await resolvePayout(ctx, { payoutId: id, outcome, evidence: 'seen' });
+    const { rows } = await service.admin.query('select txid, vout from payments where part_key is not null order by txid');
+    return { id, outputs: rows as Output[] };
+  }
+
+  test('as paid is paid once: the network fee is all that the service has lost', async () => {
+    const { id, outputs } = await decided('paid');
+    const available = await service.available();
+    const { recover } = await found(outputs, await paysOf(id), []);
+    expect(await recover(false)).toEqual({ payoutIds: [id], lost: 0n, fee: 4_000n });
+    await service.mine(6);
+    for (const { id: batchId } of (await service.admin.query('select id from outgoing_batches')).rows) {
+      await progress(ctx, batchId);
+      await progress(ctx, batchId);
+    }
+    expect(await batches.row(id)).toMatchObject({ status: 'completed' });
+    expect([await service.available(), await service.balance('asset:chain:BTC')]).toEqual([available, 896_000n]);
+    expect(await service.balance('equity:operator:BTC')).toBe(0n);
+    expect(await service.balance('expense:unknown_outflow:BTC')).toBe(4_000n);
+    await goesOn();
+  });
+
+  test('as paid adopts one movement: a second one that pays the same is lost', async () => {
+    const { id, outputs } = await decided('paid');
+    const own = await nextOwn();
+    const script = await scriptOf(id);
+    await batches.earn(2);
+    const first = await found(
+      outputs,
+      [
+        { script, amountMinor: 1_100_000n },
+        { script: own, amountMinor: 900_000n },
+      ],
+      [],
+    );
+    expect(await first.recover(false)).toEqual({ payoutIds: [id], lost: 0n, fee: 0n });
+    const more = (
+      await service.admin.query('select txid, vout from payments where part_key is not null and not spent order by txid')
+    ).rows as Output[];
+    const pays = [
+      { script, amountMinor: 1_100_000n },
+      { script: await nextOwn(), amountMinor: 900_000n },
+    ];
+    const second = await found(more, pays, []);
+    await expect(second.recover(false)).rejects.toMatchObject({
+      message: expect.stringContaining('pays 0.01100000 BTC to nobody'),
+    });
+    expect(await second.recover()).toMatchObject({ payoutIds: [], lost: 1_100_000n });
+    await goesOn();
+  });
+
+  test('as failed is completed after all, and its merchant has paid for it', async () => {
+    const { id, outputs } = await decided('failed');
+    const { recover } = await found(outputs, await paysOf(id), []);
+    expect(await recover(false)).toMatchObject({ payoutIds: [id] });
+    const { batch_id: batchId } = await batches.row(id);
+    await service.mine(6);
+    await progress(ctx, batchId);
+    await progress(ctx, batchId);
+    expect(await batches.row(id)).toMatchObject({ status: 'completed', error: null });
+    expect(await service.balance('asset:chain:BTC')).toBe(896_000n);
+    expect(await batches.held()).toBe(0n);
+    await goesOn();
+  });
+});
 
 test('INV-6 is red when more is owed in a currency than our outputs there hold', async () => {
   await batches.earn(1);
