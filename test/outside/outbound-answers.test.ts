@@ -92,6 +92,40 @@ describe('an answer', () => {
     expect(result).toMatchObject({ kind: 'failed', failure: 'malformed_answer' });
   });
 
+  test.each([
+    ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n'],
+    ['a reason phrase', 'HTTP/1.1 200 ', 'a'],
+    ['the extension of a chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;', 'a'],
+  ])('that goes on with %s without end is given up soon', async (_what, head, part) => {
+    const flood = part.repeat(Math.ceil(100_000 / part.length));
+    let sent = 0;
+    const { port } = await listening((socket) => {
+      const more = (): void => {
+        while (!socket.destroyed && socket.write(flood)) sent += flood.length;
+        socket.once('drain', more);
+      };
+      socket.once('data', () => {
+        socket.write(head);
+        more();
+      });
+    });
+    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs: 20_000 });
+    expect(result).toMatchObject({ kind: 'failed', failure: 'malformed_answer', reason: 'an answer of more than 1048576 bytes' });
+    expect(sent).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  test('after many others on the same connections is read as the first', async () => {
+    const ports = new Set<number | undefined>();
+    const url = await serving((request, response) => {
+      ports.add(request.socket.remotePort);
+      response.end('x'.repeat(60_000));
+    });
+    const outbound = sandbox();
+    for (let n = 0; n < 40; n++)
+      expect(await outbound.call({ ...asking, url, mostBytes: 65_536 })).toMatchObject({ kind: 'answered', isCut: false });
+    expect(ports.size).toBeLessThan(5);
+  });
+
   test('that never comes, and a port where nobody listens, have names of their own', async () => {
     const silent = await listening();
     const url = `http://127.0.0.1:${silent.port}/`;

@@ -1,18 +1,21 @@
 // Calls to addresses that merchants and customers chose. Who chooses them may be an attacker who wants this server to call its own network, to
 // wait for ever or to fill its memory: so the address is checked that is really connected to, and time, headers and body are bounded.
 import type { LookupAddress } from 'node:dns';
-import type { LookupFunction } from 'node:net';
-import type { Dispatcher } from 'undici';
+import type { LookupFunction, Socket } from 'node:net';
+import type { buildConnector, Dispatcher } from 'undici';
 import type { Outbound, OutboundFailure, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
 import { type OutboundPolicy, readUrl } from './policy.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
 const IDLE_CONNECTION_MS = 10_000;
 const MOST_HEADER_BYTES = 16 * 1024;
+/** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
+const MOST_ANSWER_BYTES = 1024 * 1024;
 
 type Undici = typeof import('undici');
 
 class AddressNotAllowed extends Error {}
+class AnswerTooLong extends Error {}
 
 /** @param policy what may be called; redirects are never followed, whatever it says */
 export function createOutbound(policy: OutboundPolicy): Outbound {
@@ -40,7 +43,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     const agent = new Agent({
       // HTTP/1.1 only: its headers and body are what is bounded here
       allowH2: false,
-      connect: buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 }),
+      connect: bounded(buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 })),
       // who calls bounds what is open; a bound for each host would let one merchant's URL hold up others' on a host that many use
       connections: null,
       pipelining: 1,
@@ -104,6 +107,30 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
   };
 }
 
+/** Connections that end when what comes after a request is more than any answer is read of. */
+function bounded(connect: buildConnector.connector): buildConnector.connector {
+  return (options, done) =>
+    connect(options, (...result) => {
+      const [error, socket] = result;
+      if (error === null) boundAnswers(socket);
+      done(...result);
+    });
+}
+
+function boundAnswers(socket: Socket): void {
+  const read = socket.read.bind(socket);
+  let [sent, received] = [0, 0];
+  socket.read = (size?: number): unknown => {
+    const part = read(size) as Buffer | null;
+    // what was sent since begins another answer
+    if (sent !== socket.bytesWritten) [sent, received] = [socket.bytesWritten, 0];
+    received += part?.length ?? 0;
+    if (received <= MOST_ANSWER_BYTES) return part;
+    socket.destroy(new AnswerTooLong(`an answer of more than ${MOST_ANSWER_BYTES} bytes`));
+    return null;
+  };
+}
+
 class GivenUp extends Error {}
 class TimedOut extends Error {
   constructor(withinMs: number) {
@@ -149,6 +176,7 @@ function failureOf(error: Cause): Failed {
   if (cause instanceof AddressNotAllowed) return { failure: 'address_not_allowed', reason: cause.message };
   if (cause instanceof TimedOut) return { failure: 'timed_out', reason: cause.message };
   if (cause instanceof GivenUp || cause.name === 'AbortError') return { failure: 'timed_out', reason: 'given up' };
+  if (cause instanceof AnswerTooLong) return { failure: 'malformed_answer', reason: cause.message };
   if (cause.name === 'HTTPParserError') return { failure: 'malformed_answer', reason: cause.message };
   const code = cause.code ?? '';
   const known = FAILURES.find(([pattern]) => pattern.test(code));
