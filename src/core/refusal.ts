@@ -58,6 +58,8 @@ export type RefusalDetails = {
   readonly param?: string;
   /** Seconds for Retry-After (429 and 503). */
   readonly retryAfterSeconds?: number;
+  /** It ends by itself within minutes: the answer to a key is not stored. */
+  readonly passes?: true;
   /** The limit that refused, where it is not the operation's own: this many calls in this many seconds. */
   readonly limit?: RefusalLimit;
 };
@@ -70,6 +72,7 @@ export class Refusal extends Error {
   readonly param: string | null;
   readonly retryAfterSeconds: number | null;
   readonly limit: RefusalLimit | null;
+  readonly passes: boolean;
   constructor(code: RefusalCode, details: RefusalDetails = {}) {
     super(details.message ?? REFUSALS[code][1]);
     this.name = 'Refusal';
@@ -77,6 +80,7 @@ export class Refusal extends Error {
     this.httpStatus = REFUSALS[code][0];
     this.param = details.param ?? null;
     this.limit = details.limit ?? null;
+    this.passes = details.passes ?? false;
     this.retryAfterSeconds = details.retryAfterSeconds ?? (this.httpStatus === 503 ? 5 : null);
   }
 }

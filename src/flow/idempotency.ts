@@ -21,7 +21,7 @@ export async function isAnswered(ctx: Context, key: IdempotentCall): Promise<boo
 }
 
 const DAY_MS = 86_400_000;
-/** Refusals about a state: they are stored as answers; after any other refusal the same key may be tried again. */
+/** Refusals about a state: they are stored as answers unless it passes by itself; after any other refusal the same key may be tried again. */
 const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
   'transaction_not_cancellable',
   'payout_not_cancellable',
@@ -80,7 +80,7 @@ async function perform(
   try {
     return { httpStatus: 200, answer: await work(ctx) };
   } catch (error) {
-    if (!(error instanceof Refusal) || !REMEMBERED.has(error.code)) throw error;
+    if (!(error instanceof Refusal) || error.passes || !REMEMBERED.has(error.code)) throw error;
     await sql.query({ text: 'rollback to savepoint effect' });
     return { httpStatus: error.httpStatus, answer: refusalText(error) };
   }

@@ -238,7 +238,7 @@ export async function cancelPayout(
     // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
     if ((await notComparedSince(sql)).has(source === null ? currency : 'USD')) {
       const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
-      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
+      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id', passes: true });
     }
     const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });
     const owed = balances.get(currency)?.receivable ?? 0n;

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { type Context, within } from '../../../src/flow/context.ts';
+import { answerOnce } from '../../../src/flow/idempotency.ts';
 import { reconsiderPayout } from '../../../src/flow/payouts/holds.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { checkPayoutStatus } from '../../../src/flow/payouts/reads.ts';
@@ -236,14 +237,17 @@ describe('a cancel', () => {
     expect(await ledgerFindings()).toEqual([]);
   });
 
-  test('cancel_waits_for_compare: is refused until our outputs were compared since PostgreSQL was started', async () => {
+  test('cancel_waits_for_compare: is refused until our outputs were compared since PostgreSQL was started; its key may be used again', async () => {
     const merchantId = await shopWith(BTC);
     await approvalAbove(merchantId, '1.00');
     const { id } = await request(merchantId, '0.5');
     await world.admin.query(`insert into comparisons values ('BTC', 1, pg_postmaster_start_time() - interval '1 second')`);
-    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }))).toBe('payout_not_cancellable');
+    const call = { merchantId, operation: 'cancel', key: 'k', bodyHash: Buffer.alloc(32), kept: 'a day' } as const;
+    const cancel = () =>
+      answerOnce(ctx, call, async (on) => (await cancelPayout(on, { merchantId, payoutId: id })).status, String);
+    expect(await refusedWith(cancel())).toBe('payout_not_cancellable');
     await saveChecked(ctx.db, 'BTC', 1);
-    expect(await cancelPayout(ctx, { merchantId, payoutId: id })).toMatchObject({ status: 'failed', error: 'cancelled' });
+    expect(await cancel()).toMatchObject({ text: 'failed', replayed: false });
   });
 
   test('release_repays: the hold that comes back repays what is owed first', async () => {
