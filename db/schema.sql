@@ -416,8 +416,51 @@ create table public.lightning_nodes (
   seen_at timestamp with time zone not null,
   compared_index bigint default 0 not null,
   compared_at timestamp with time zone,
+  pays_at timestamp with time zone,
+  payment_index bigint default 0 not null,
+  payments_compared bigint,
+  restored_at timestamp with time zone,
   constraint lightning_nodes_pkey PRIMARY KEY (identity),
   constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
+);
+
+create table public.lightning_payments (
+  payout_id text collate "C" not null,
+  payment_hash text collate "C" not null,
+  state text not null,
+  node text,
+  lease_owner text,
+  lease_epoch bigint default 0 not null,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone,
+  unanswered_until timestamp with time zone,
+  sends integer default 0 not null,
+  payment_index bigint,
+  doubted boolean default false not null,
+  preimage bytea,
+  fee_msat numeric(24,0),
+  trouble text,
+  created_at timestamp with time zone not null,
+  constraint lightning_payments_pkey PRIMARY KEY (payout_id),
+  constraint lightning_payments_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
+  constraint lightning_payments_check CHECK ((sha256(preimage) = decode(payment_hash, 'hex'::text))),
+  constraint lightning_payments_check1 CHECK (((state = ANY (ARRAY['sent'::text, 'paid'::text])) <= (node IS NOT NULL))),
+  constraint lightning_payments_check2 CHECK ((((state = 'paid'::text) = (preimage IS NOT NULL)) AND ((state = 'paid'::text) = (fee_msat IS NOT NULL)))),
+  constraint lightning_payments_fee_msat_check CHECK ((fee_msat >= (0)::numeric)),
+  constraint lightning_payments_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'sent'::text, 'paid'::text, 'failed'::text, 'closed'::text])))
+);
+
+create table public.lightning_sent (
+  node text not null,
+  payment_index bigint not null,
+  payment_hash text collate "C" not null,
+  state text not null,
+  amount_msat numeric(24,0) not null,
+  fee_msat numeric(24,0) not null,
+  seen_at timestamp with time zone not null,
+  acknowledged_at timestamp with time zone,
+  constraint lightning_sent_pkey PRIMARY KEY (node, payment_index),
+  constraint lightning_sent_state_check CHECK ((state = ANY (ARRAY['in_flight'::text, 'succeeded'::text])))
 );
 
 create table public.merchant_settings (
@@ -748,6 +791,9 @@ create table public.payouts (
   given_back units,
   resolved boolean default false not null,
   internal_to text collate "C",
+  payment_request text,
+  payment_hash text collate "C",
+  invoice_expires_at timestamp with time zone,
   constraint payouts_pkey PRIMARY KEY (id),
   constraint payouts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
   constraint payouts_internal_to_fkey FOREIGN KEY (internal_to) REFERENCES transactions(id),
@@ -763,8 +809,10 @@ create table public.payouts (
   constraint payouts_fee_max_check CHECK (((fee_max)::numeric >= (0)::numeric)),
   constraint payouts_given_back_check CHECK (((given_back)::numeric >= (0)::numeric)),
   constraint payouts_held_reason_check CHECK ((held_reason = ANY (ARRAY['approval'::text, 'cool_down'::text, 'breaker'::text, 'receivable'::text, 'not_final'::text, 'unknown_outcome'::text]))),
+  constraint payouts_lightning_check CHECK ((((payment_request IS NULL) = (payment_hash IS NULL)) AND ((payment_request IS NULL) = (invoice_expires_at IS NULL)) AND ((method <> 'lightning'::text) OR (payment_hash IS NOT NULL)))),
   constraint payouts_method_check CHECK ((method = ANY (ARRAY['lightning'::text, 'bitcoin'::text, 'ach'::text, 'usdt'::text, 'reimbursement'::text]))),
   constraint payouts_part_check CHECK ((part = ANY (ARRAY['whole'::text, 'excess'::text]))),
+  constraint payouts_payment_hash_check CHECK ((payment_hash ~ '^[0-9a-f]{64}$'::text)),
   constraint payouts_reimbursement_check CHECK ((((method = 'reimbursement'::text) = (reimburses IS NOT NULL)) AND ((reimburses IS NULL) = (part IS NULL)))),
   constraint payouts_source_amount_check CHECK (((source_amount)::numeric > (0)::numeric)),
   constraint payouts_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text]))),
@@ -1043,6 +1091,12 @@ CREATE UNIQUE INDEX lightning_invoices_key ON public.lightning_invoices USING bt
 
 CREATE INDEX lightning_invoices_waiting ON public.lightning_invoices USING btree (window_ends_at) WHERE (state = ANY (ARRAY['reserved'::text, 'open'::text]));
 
+CREATE INDEX lightning_payments_hash ON public.lightning_payments USING btree (payment_hash);
+
+CREATE INDEX lightning_payments_open ON public.lightning_payments USING btree (due_at) WHERE (state = ANY (ARRAY['waiting'::text, 'sent'::text]));
+
+CREATE INDEX lightning_sent_hash ON public.lightning_sent USING btree (payment_hash);
+
 CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (currency, height) WHERE (height IS NOT NULL);
 
 CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree (sequence);
@@ -1104,6 +1158,8 @@ CREATE INDEX payouts_held ON public.payouts USING btree (merchant_id) WHERE (ste
 CREATE INDEX payouts_kind ON public.payouts USING btree (merchant_id, status, method, created_at, id) WHERE (reimburses IS NULL);
 
 CREATE INDEX payouts_merchant ON public.payouts USING btree (merchant_id, created_at, id) WHERE (reimburses IS NULL);
+
+CREATE UNIQUE INDEX payouts_payment_hash ON public.payouts USING btree (payment_hash) WHERE ((payment_hash IS NOT NULL) AND (status <> 'failed'::text));
 
 CREATE INDEX payouts_reimbursing ON public.payouts USING btree (reimburses, created_at, id) WHERE (reimburses IS NOT NULL);
 
@@ -1625,6 +1681,10 @@ grant delete, insert, select, update on public.idempotency_keys to bursar_app;
 grant delete, insert, select, update on public.lightning_invoices to bursar_app;
 
 grant delete, insert, select, update on public.lightning_nodes to bursar_app;
+
+grant delete, insert, select, update on public.lightning_payments to bursar_app;
+
+grant delete, insert, select, update on public.lightning_sent to bursar_app;
 
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
 

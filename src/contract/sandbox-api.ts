@@ -8,8 +8,6 @@ type ControlField = { readonly required: boolean; readonly about: string; readon
 export type Control = {
   readonly summary: string;
   readonly about: string;
-  /** False: it is described, and always answers 409. */
-  readonly isSimulated?: false;
   readonly fields: Readonly<Record<string, ControlField>>;
   readonly reply: shape.Shape<unknown>;
 };
@@ -45,7 +43,6 @@ const price = { type: ['string', 'null'] };
 const PRICE_EXAMPLES: Readonly<Record<string, string>> = { BTC: '65000.00', USDT: '1.00' };
 const PAYMENT_HASH = '0001020304050607080900010203040506070809000102030405060708090102';
 const decimal = { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})(\\.[0-9]{1,18})?$' };
-const notSimulated = 'Not simulated in this version: 409 `currency_unavailable`.';
 
 export const SANDBOX_API: Readonly<Record<string, Control>> = {
   pay: {
@@ -127,7 +124,8 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   receive: {
     summary: 'What has arrived outside',
-    about: 'At an address of `/sandbox/address`; USD: in a bank account `ach:…`, by trace numbers.',
+    about:
+      'At an address of `/sandbox/address`; BTC-LN: by an invoice of `/sandbox/invoice`, or an LNURL or address of `/sandbox/lnurl`; USD: in a bank account `ach:…`, by trace numbers.',
     fields: { currency, address: needs('Which.', text, 'bcrt1qq5nunksgr27r57vrpp2xzc2nlwrv3xmdhydntp') },
     reply: shape.object({
       received: shape.string('In whole units of the currency.', '0.00038462'),
@@ -199,8 +197,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   invoice: {
     summary: 'A Lightning invoice of the outside world',
-    about: notSimulated,
-    isSimulated: false,
+    about: 'Of a node that is not ours, to pay out to.',
     fields: {
       amount: may('In BTC; without it the payer chooses.', decimal, '0.00038462'),
       expires_in: may('Seconds until it expires.', whole(1, 31_536_000), 3600),
@@ -217,8 +214,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   invoice_resolve: {
     summary: 'Settle or fail a held invoice',
-    about: notSimulated,
-    isSimulated: false,
+    about: '409 when no payment of it is held.',
     fields: {
       payment_hash: needs('Of an invoice with `behaviour` `hold`.', { type: 'string', pattern: '^[0-9a-f]{64}$' }, PAYMENT_HASH),
       settle: needs('Whether it is settled; false = it fails.', flag, true),
@@ -230,8 +226,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
   },
   lnurl: {
     summary: 'An LNURL-pay and Lightning address of the outside world',
-    about: notSimulated,
-    isSimulated: false,
+    about: 'Of a service that takes payments, honest or not.',
     fields: {
       min: may('The least that it takes, in BTC.', decimal, '0.00000001'),
       max: may('The most that it takes, in BTC.', decimal, '0.01'),

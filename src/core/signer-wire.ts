@@ -1,6 +1,7 @@
 // The protocol of the signer's unix socket: frames of a four-byte length (big-endian) and that many bytes of JSON in UTF-8. No message
 // carries a key that can spend.
 import type { CurrencyCode, Network } from './currency.ts';
+import type { PayingNode, PaymentFacts, SendAnswer, TrackedPayment } from './lightning/payer.ts';
 
 /** An account of the signer: its path, and the public key from which receiving addresses are derived. */
 export type SignerAccount = {
@@ -20,7 +21,27 @@ export type SignerRequest =
   | { readonly op: 'confirm_xpub'; readonly currency: string; readonly xpub: string }
   | ({ readonly op: 'sign' } & TransactionToSign)
   /** With a batch: only what was signed for it. Answered after every signature that was asked for before. */
-  | { readonly op: 'signed'; readonly after: number; readonly batchId?: string };
+  | { readonly op: 'signed'; readonly after: number; readonly batchId?: string }
+  /** Whether a payment may be made: from its answer on the signer knows of it. */
+  | { readonly op: 'authorize_payment'; readonly payoutId: string; readonly leaseEpoch: string }
+  /** Has our Lightning node pay what was authorized, and is committed in the database. */
+  | { readonly op: 'send_payment'; readonly payoutId: string; readonly leaseEpoch: string }
+  | { readonly op: 'authorized_payments'; readonly after: number }
+  | { readonly op: 'paying_node' }
+  | { readonly op: 'track_payment'; readonly paymentHash: string }
+  | { readonly op: 'node_payments'; readonly after: string };
+
+/** A payment over Lightning that the signer's rules allowed. Satoshis as text. */
+export type AuthorizedPayment = {
+  /** Rises by one with each. */
+  readonly sequence: number;
+  readonly payoutId: string;
+  readonly paymentHash: string;
+  /** What the payout takes at most: its amount, and its highest fee. */
+  readonly takes: string;
+  /** The system's clock. */
+  readonly authorizedAtMs: number;
+};
 
 /** Amounts are minor units as decimal text. */
 export type TransactionToSign = {
@@ -78,10 +99,19 @@ export type SignerReplies = {
   readonly sign: SignedTransaction;
   /** What was signed after a sequence number, oldest first; `more` when there is more. */
   readonly signed: { readonly transactions: readonly SignedTransaction[]; readonly more: boolean };
+  readonly authorize_payment: AuthorizedPayment;
+  readonly send_payment: SendAnswer;
+  readonly authorized_payments: { readonly payments: readonly AuthorizedPayment[]; readonly more: boolean };
+  readonly paying_node: PayingNode;
+  readonly track_payment: TrackedPayment;
+  readonly node_payments: { readonly payments: readonly PaymentFacts[] };
 };
 
-/** `refused`: a rule of the signer forbids the signature, whoever asks; the message names the rule. */
-export type SignerError = 'bad_request' | 'no_keys' | 'refused' | 'failed';
+/**
+ * `refused`: a rule of the signer forbids the signature, whoever asks; the message names the rule. `no_payer`: it has no Lightning node to pay
+ * with. `node`: that node cannot be asked, and has said nothing.
+ */
+export type SignerError = 'bad_request' | 'no_keys' | 'refused' | 'no_payer' | 'node' | 'failed';
 
 /** Every request has its own number on its connection; answers carry it and may come in any order. */
 export type SignerRequestFrame = SignerRequest & { readonly id: number };

@@ -5,13 +5,22 @@ import type { BodyOf } from '../contract/fields.ts';
 import type { MERCHANT_API, MerchantApi } from '../contract/merchant-api.ts';
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { closeInvoiceOf, prepareInvoice } from '../flow/lightning/invoices.ts';
+import { invoiceOfDestination } from '../flow/lightning/payout-request.ts';
 import type { Preparation } from './mount.ts';
+import { checkLightning } from './payout-handlers.ts';
 
 export const PREPARATIONS: Partial<Record<keyof typeof MERCHANT_API, Preparation>> = {
   async createTransaction(ctx, { merchantId, key, bodyHash }, fields) {
     const { amount, crypto_selected: method, label } = fields as BodyOf<MerchantApi['createTransaction']['fields']>;
     if (method !== LIGHTNING.code) return null;
-    return prepareInvoice(ctx, { merchantId, usdMinor: amount, label, call: { key, bodyHash } });
+    return { invoice: await prepareInvoice(ctx, { merchantId, usdMinor: amount, label, call: { key, bodyHash } }) };
+  },
+  async requestPayout(ctx, { merchantId }, fields) {
+    const { method, amount, destination } = fields as BodyOf<MerchantApi['requestPayout']['fields']>;
+    if (method !== 'lightning') return null;
+    await checkLightning(ctx, { method, amount, destination });
+    const paymentRequest = await invoiceOfDestination(ctx, { merchantId, amount, destination });
+    return paymentRequest === null ? null : { paymentRequest };
   },
   async cancelTransaction(ctx, { merchantId }, fields) {
     const { transaction_id: transactionId } = fields as BodyOf<MerchantApi['cancelTransaction']['fields']>;

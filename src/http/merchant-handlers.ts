@@ -40,7 +40,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     const { ctx } = call;
     const { merchantId } = call.caller;
     const asked = { merchantId, usdMinor: body.amount, method: body.crypto_selected, label: body.label, email: body.email };
-    const made = await createTransaction(ctx, asked, call.prepared);
+    const made = await createTransaction(ctx, asked, call.prepared?.invoice ?? null);
     const more = await expansion(call, { merchantId, transactionId: made.transactionId }, body.expand);
     return { ...createdReply(made), ...more };
   },

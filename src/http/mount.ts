@@ -32,7 +32,13 @@ export type OpenCall = {
 export type SignedInCall = OpenCall & {
   readonly caller: Caller;
   /** What was done outside before the database transaction of a call with a key was opened; null when nothing was. */
-  readonly prepared: PreparedInvoice | null;
+  readonly prepared: Prepared | null;
+};
+export type Prepared = {
+  /** Of a transaction over Lightning. */
+  readonly invoice?: PreparedInvoice;
+  /** What the destination of a payout over Lightning was asked for (BOLT11). */
+  readonly paymentRequest?: string;
 };
 /**
  * Does what an operation must do outside before the database transaction of a call with a key is opened. Not done for a call that has its
@@ -42,7 +48,7 @@ export type Preparation = (
   ctx: Context,
   of: { readonly merchantId: bigint; readonly key: string; readonly bodyHash: Buffer },
   fields: Fields,
-) => Promise<PreparedInvoice | null>;
+) => Promise<Prepared | null>;
 type Fields = Record<string, unknown>;
 
 type TypedHandler<E extends Endpoint> = (
@@ -198,10 +204,10 @@ async function perform(
   context: ServerContext,
   { endpoint, ask, prepare }: Extract<Operation, { kind: 'token' }>,
   { request, body, caller }: TokenCall,
-  handle: (ctx: Context, fields: Fields, prepared: PreparedInvoice | null) => Promise<string>,
+  handle: (ctx: Context, fields: Fields, prepared: Prepared | null) => Promise<string>,
 ): Promise<Answer> {
   const fields = checkedFields(endpoint, body);
-  let prepared: PreparedInvoice | null = null;
+  let prepared: Prepared | null = null;
   const call = { ctx: context.ctx, context, request, caller, prepared };
   const refused = ask === undefined ? null : await refusalFrom(ask(call, fields));
   function work(ctx: Context): Promise<string> {

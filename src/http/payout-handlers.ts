@@ -3,6 +3,8 @@ import { PAGE } from '../contract/endpoint.ts';
 import type { PAYOUT_API } from '../contract/payout-api.ts';
 import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
 import { requestAchPayout } from '../flow/ach/request.ts';
+import type { Context } from '../flow/context.ts';
+import { canPayLightning, invoiceOfDestination, requestLightningPayout } from '../flow/lightning/payout-request.ts';
 import { cancelPayout, requestPayout } from '../flow/payouts/life.ts';
 import { checkPayoutStatus, listPayouts } from '../flow/payouts/reads.ts';
 import { getPayoutSettings, setPayoutSettings } from '../flow/payouts/settings.ts';
@@ -10,12 +12,18 @@ import type { MerchantHandlers } from './mount.ts';
 import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
 
 export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = {
-  async requestPayout({ ctx, caller }, body) {
+  async requestPayout({ ctx, caller, prepared }, body) {
     const { method, amount, destination, source_currency: sourceCurrency } = body;
+    const { merchantId } = caller;
+    if (method === 'lightning') {
+      await checkLightning(ctx, { method, amount, destination });
+      const asked = prepared?.paymentRequest ?? (await invoiceOfDestination(ctx, { merchantId, amount, destination }));
+      const request = { merchantId, amount, destination, paymentRequest: asked ?? destination };
+      return { success: true, payout: requestedReply(await requestLightningPayout(ctx, request)) };
+    }
     checkPayoutForm(body, ctx.ports.destinations);
     if (method !== 'bitcoin') checkMinimum(method, amount, 'amount');
-    refuseUnbuilt(method, ctx.hasBank);
-    const { merchantId } = caller;
+    refuseUnbuilt(method, { hasBank: ctx.hasBank, hasLightning: false });
     const made =
       method === 'ach'
         ? await requestAchPayout(ctx, { merchantId, amount, destination, sourceCurrency })
@@ -71,3 +79,13 @@ export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = 
     return payoutSettingsOf(settings);
   },
 };
+
+/** What is looked at of a payout over Lightning before anybody is asked. Refused: as its form is, payout_below_minimum, lightning_unavailable */
+export async function checkLightning(
+  ctx: Context,
+  body: { readonly method: 'lightning'; readonly amount: string; readonly destination: string },
+): Promise<void> {
+  checkPayoutForm(body, ctx.ports.destinations);
+  checkMinimum(body.method, body.amount, 'amount');
+  refuseUnbuilt(body.method, { hasBank: ctx.hasBank, hasLightning: await canPayLightning(ctx) });
+}

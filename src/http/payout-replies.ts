@@ -20,11 +20,16 @@ export function viewReply(payout: PayoutView): TypeOf<typeof checkedPayout>['pay
     fee: payout.fee === null ? null : formatAmount(payout.fee, payout.currency),
     fee_currency: payout.currency,
     destination: payout.destination,
-    ...(payout.method === 'ach' ? { trace: payout.trace } : { txid: payout.txid }),
+    ...carriedBy(payout),
     error: payout.error,
     held_reason: payout.heldReason,
     completed_at: payout.completedAtMs === null ? null : isoTime(payout.completedAtMs),
   };
+}
+
+function carriedBy({ method, txid, trace, paymentHash }: PayoutView) {
+  if (method === 'lightning') return { payment_hash: paymentHash };
+  return method === 'ach' ? { trace } : { txid };
 }
 
 export function payoutSettingsOf(settings: PayoutSettings): TypeOf<typeof payoutSettingsReply> {

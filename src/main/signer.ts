@@ -6,9 +6,11 @@ import { firstIndexOfNewDatabase } from '../signer/databases.ts';
 import { trustedIntentKeys, trustFirstIntentKey } from '../signer/intent-trust.ts';
 import { openJournal } from '../signer/journal.ts';
 import { createKeyring, type Keyring } from '../signer/keyring.ts';
+import { createPaying } from '../signer/paying.ts';
+import { openPaymentJournal } from '../signer/payment-journal.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { serveSigner } from '../signer/server.ts';
-import { openSignatureJournal, type SignatureJournal } from '../signer/signature-journal.ts';
+import { openSignatureJournal } from '../signer/signature-journal.ts';
 import { createSigning } from '../signer/signing.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
 import { tryLock } from './process/identity.ts';
@@ -18,6 +20,7 @@ import { StartRefused } from './process/start-refused.ts';
 import { failpoints } from './sandbox/failpoints.ts';
 import { grantAddresses } from './wiring/address-grants.ts';
 import { readIntentPublicKey } from './wiring/intent-key.ts';
+import { lightningPayerOf } from './wiring/lightning-payer.ts';
 import { keyringOptions, listeningSocket } from './wiring/signer-paths.ts';
 
 const DATABASE_SESSIONS = 2;
@@ -49,7 +52,8 @@ async function start({ config, database }: Opened): Promise<Running> {
   const grants = await grantAddresses(db, await openJournal(options.folder, now), { owns: ownsKeys(keyring), report: say, now });
   const signatures = openSigning(config, keyring, options.folder);
   const socket = listeningSocket(config);
-  const server = await serveSigner(socket, { keyring, signing: signatures.signing, onTrouble: sayOnce });
+  const { signing, paying } = signatures;
+  const server = await serveSigner(socket, { keyring, signing, paying, onTrouble: sayOnce });
   return {
     note: socket.path,
     async stop() {
@@ -71,26 +75,36 @@ function sayOnce(error: unknown): void {
   lastSaid = message;
 }
 
-/** Signing, with a connection of its own that may only read what the rules compare. */
-function openSigning({ network, dataFolder, signerLimits, databaseUrl }: Opened['config'], keyring: Keyring, folder: string) {
+/** Opens something when it is first needed, and again after a failure: a damaged file stops what needs it, and may be mended while this runs. */
+function once<T>(open: () => Promise<T>): { opened(): Promise<T>; ifOpened(): Promise<T> | null } {
+  let made: Promise<T> | null = null;
+  return {
+    async opened() {
+      made ??= open();
+      try {
+        return await made;
+      } catch (error) {
+        made = null;
+        throw error;
+      }
+    },
+    ifOpened: () => made,
+  };
+}
+
+/** Signing and paying, with a connection of their own that may only read what the rules compare. */
+function openSigning(config: Opened['config'], keyring: Keyring, folder: string) {
+  const { network, dataFolder, signerLimits, databaseUrl } = config;
   const db = connect({
     url: databaseUrl,
     role: 'bursar_signer',
-    maxConnections: 1,
+    maxConnections: 2,
     applicationName: 'bursar signer',
     answersWithinMs: ANSWERS_WITHIN_MS,
   });
-  let journal: Promise<SignatureJournal> | null = null;
-  async function openedJournal(): Promise<SignatureJournal> {
-    journal ??= openSignatureJournal(folder, network);
-    try {
-      return await journal;
-    } catch (error) {
-      // a damaged one stops signatures, and nothing else: it may be mended while this runs
-      journal = null;
-      throw error;
-    }
-  }
+  const signatures = once(() => openSignatureJournal(folder, network));
+  const payments = once(() => openPaymentJournal(folder, network));
+  const payer = lightningPayerOf(config);
   async function intentKeys(): Promise<readonly string[]> {
     const trusted = await trustedIntentKeys(folder);
     if (trusted !== null) return trusted;
@@ -100,19 +114,33 @@ function openSigning({ network, dataFolder, signerLimits, databaseUrl }: Opened[
     return trustFirstIntentKey(folder, first);
   }
   const reached = failpoints(network, dataFolder);
-  const signing = createSigning({
-    keyring,
+  const common = {
     db,
-    journal: openedJournal,
     intentKeys,
     limits: signerLimits ?? {},
     now: () => Date.now(),
     ...(reached === undefined ? {} : { reached }),
+  };
+  const signing = createSigning({
+    ...common,
+    keyring,
+    journal: signatures.opened,
+    leftOverLightning: async () => (await payments.opened()).leaving(),
+  });
+  const paying = createPaying({
+    ...common,
+    network,
+    payer,
+    journal: payments.opened,
+    leftOnChains: async () => (await signatures.opened()).index.leaving(),
   });
   return {
     signing,
+    paying,
     async close() {
-      await (await journal)?.close();
+      await (await signatures.ifOpened())?.close();
+      await (await payments.ifOpened())?.close();
+      payer?.close();
       await db.close();
     },
   };

@@ -4,14 +4,14 @@ import { hostname } from 'node:os';
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../core/currency.ts';
 import { watchedCodes } from '../flow/context.ts';
-import { createSignerClient } from '../outside/signer-client.ts';
+import { createSignerClient, type SignerClient } from '../outside/signer-client.ts';
 import { createWebhookSender } from '../outside/webhooks/webhook-sender.ts';
 import { recordReplacement } from '../store/postgres/database-replacements.ts';
 import { Alarm } from '../worker/alarm.ts';
 import { createWatchedScripts } from '../worker/chain/watch-list.ts';
 import { createChainWatcher } from '../worker/chain/watcher.ts';
 import { createDeliveries } from '../worker/deliveries/deliveries.ts';
-import { workerJobs } from '../worker/jobs.ts';
+import { type OverLightning, workerJobs } from '../worker/jobs.ts';
 import { createLightningWatcher } from '../worker/lightning/watcher.ts';
 import { startLoop } from '../worker/loop.ts';
 import type { Signing } from '../worker/payouts/driver.ts';
@@ -62,7 +62,15 @@ async function start({ config, database }: Opened): Promise<Running> {
   const intents = intentTrust(signer);
   const owner = `${hostname()} ${process.pid}`;
   const reached = failpoints(config.network, config.dataFolder);
-  const payouts = { signing, owner, intents, ach: bankOf(config, intents), ...(reached === undefined ? {} : { reached }) };
+  const overLightning = ctx.ports.lightning === null ? null : payingThrough(signer);
+  const payouts = {
+    signing,
+    overLightning,
+    owner,
+    intents,
+    ach: bankOf(config, intents),
+    ...(reached === undefined ? {} : { reached }),
+  };
   const deliveries = createDeliveries(ctx, createWebhookSender(ctx.ports.outbound), report);
   const { lightning: port } = ctx.ports;
   const lightning = port === null ? null : { port, watcher: createLightningWatcher(ctx, port) };
@@ -100,6 +108,17 @@ async function start({ config, database }: Opened): Promise<Running> {
       await wired.close();
       await database.close();
     },
+  };
+}
+
+/** Paying over Lightning, which only the signer's process can do. */
+function payingThrough(signer: SignerClient): OverLightning {
+  return {
+    node: () => signer.ask<'paying_node'>({ op: 'paying_node' }),
+    authorize: (payment) => signer.ask<'authorize_payment'>({ op: 'authorize_payment', ...payment }),
+    send: (payment) => signer.ask<'send_payment'>({ op: 'send_payment', ...payment }),
+    track: (paymentHash) => signer.ask<'track_payment'>({ op: 'track_payment', paymentHash }),
+    payments: async (after) => (await signer.ask<'node_payments'>({ op: 'node_payments', after: after.toString() })).payments,
   };
 }
 

@@ -2,8 +2,9 @@
 import { bech32 } from '@scure/base';
 import { chainNetwork, type Network, type UtxoCode } from '../core/currency.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
-import type { Destinations } from '../core/payouts/payout-validation.ts';
+import { type Destinations, isInvoice } from '../core/payouts/payout-validation.ts';
 import { addressProblem as evmAddressProblem } from './evm/address.ts';
+import { decodeInvoice } from './lightning/bolt11.ts';
 import { decodeAddress } from './utxo/address.ts';
 
 /** @param network whose addresses and invoices are accepted */
@@ -24,13 +25,25 @@ export function createDestinations(network: Network): Destinations {
       if ('problem' in decoded) throw new Error(decoded.problem);
       return decoded.script;
     },
+    invoice(text) {
+      if (!isInvoice(text)) return null;
+      const decoded = decodeInvoice(chainNetwork(network), text);
+      return 'problem' in decoded ? null : decoded;
+    },
+    lnurl(text) {
+      if (lightningProblem(network, text) !== null || isInvoice(text)) return null;
+      return text.includes('@') ? addressUrl(network, text) : decodedLnurl(text);
+    },
   };
 }
 
 function lightningProblem(network: Network, text: string): string | null {
   if (text.includes('@')) return lightningAddressProblem(text);
   if (/^lnurl1/i.test(text)) return lnurlProblem(network, text);
-  if (/^ln/i.test(text)) return invoiceProblem(network, text);
+  if (/^ln/i.test(text)) {
+    const decoded = decodeInvoice(chainNetwork(network), text);
+    return 'problem' in decoded ? decoded.problem : null;
+  }
   return 'lightning takes a BOLT11 invoice, an LNURL or a Lightning address';
 }
 
@@ -41,40 +54,26 @@ function lightningAddressProblem(text: string): string | null {
   return named ? null : 'a Lightning address is name@host';
 }
 
-/** LUD-01: a URL in bech32, of any length; over TLS, except for onion hosts and networks whose currencies are worth nothing. */
-function lnurlProblem(network: Network, text: string): string | null {
-  const decoded = bech32.decodeUnsafe(text, false);
-  const bytes = decoded === undefined ? undefined : bech32.fromWordsUnsafe(decoded.words);
-  if (bytes === undefined || bytes === null) return 'the checksum or the characters of this LNURL are wrong';
-  const url = URL.parse(new TextDecoder().decode(bytes));
-  const plain = url?.protocol === 'http:' && (chainNetwork(network) === 'regtest' || url.hostname.endsWith('.onion'));
-  return url?.protocol === 'https:' || plain ? null : 'this LNURL does not contain an https URL';
+/** LUD-16: over TLS, except for onion hosts and, where currencies are worth nothing, this machine. */
+function addressUrl(network: Network, text: string): string {
+  const [name = '', host = ''] = text.toLowerCase().split('@');
+  const isHere = chainNetwork(network) === 'regtest' && /^(?:localhost|127(?:\.\d+){3})(?::\d+)?$/.test(host);
+  const isOnion = /\.onion(?::\d+)?$/.test(host);
+  return `${isHere || isOnion ? 'http' : 'https'}://${host}/.well-known/lnurlp/${encodeURIComponent(name)}`;
 }
 
-const INVOICE_PREFIX = { mainnet: 'bc', testnet: 'tb', regtest: 'bcrt' } as const;
-const TIMESTAMP_WORDS = 7;
-const SIGNATURE_WORDS = 104;
-const PAYMENT_HASH = { tag: 1, words: 52 } as const;
-
-/** BOLT11: bech32 of any length, the prefix of the network with an amount, a time, tagged fields with one payment hash, a signature. */
-function invoiceProblem(network: Network, text: string): string | null {
+/** Null where the text is no LNURL. */
+function decodedLnurl(text: string): string | null {
   const decoded = bech32.decodeUnsafe(text, false);
-  if (decoded === undefined) return 'the checksum or the characters of this invoice are wrong';
-  const chain = INVOICE_PREFIX[chainNetwork(network)];
-  const amount = new RegExp(`^ln${chain}(.*)$`).exec(decoded.prefix)?.[1];
-  // "lnbcrt…" begins like "lnbc…": what follows the prefix must be an amount or nothing
-  if (amount === undefined || !/^(?:[1-9]\d*(?:[mnu]|0p)?|)$/.test(amount)) {
-    return `an invoice of this network starts with ln${chain} and its amount`;
-  }
-  const fields = decoded.words.slice(TIMESTAMP_WORDS, -SIGNATURE_WORDS);
-  let hashes = 0;
-  for (let at = 0; at < fields.length; ) {
-    const [tag, high, low] = fields.slice(at, at + 3);
-    if (tag === undefined || high === undefined || low === undefined) return 'a field of this invoice is cut off';
-    const length = high * 32 + low;
-    at += 3 + length;
-    if (at > fields.length) return 'a field of this invoice is cut off';
-    if (tag === PAYMENT_HASH.tag && length === PAYMENT_HASH.words) hashes += 1;
-  }
-  return hashes === 1 ? null : 'this invoice has no payment hash';
+  const bytes = decoded === undefined ? undefined : bech32.fromWordsUnsafe(decoded.words);
+  return bytes === undefined || bytes === null ? null : new TextDecoder().decode(bytes);
+}
+
+/** LUD-01: a URL in bech32, of any length; over TLS, except for onion hosts and networks whose currencies are worth nothing. */
+function lnurlProblem(network: Network, text: string): string | null {
+  const decoded = decodedLnurl(text);
+  if (decoded === null) return 'the checksum or the characters of this LNURL are wrong';
+  const url = URL.parse(decoded);
+  const plain = url?.protocol === 'http:' && (chainNetwork(network) === 'regtest' || url.hostname.endsWith('.onion'));
+  return url?.protocol === 'https:' || plain ? null : 'this LNURL does not contain an https URL';
 }

@@ -1,23 +1,31 @@
-// The controls about Lightning: paying the invoice of a transaction, and trouble with the node.
+// The controls about Lightning: paying the invoice of a transaction, invoices of the outside world, and trouble with the node.
 import { LIGHTNING, MSAT } from '../core/currencies/lightning.ts';
 import { paymentMethod } from '../core/currency.ts';
-import { mulDivDown } from '../core/money.ts';
+import { formatAmount, mulDivDown, sum } from '../core/money.ts';
 import {
   type Body,
   bad,
   ControlRefusal,
   impossible,
+  oneOf,
   optionalAmount,
+  optionalFlag,
   optionalText,
   optionalWhole,
   requiredText,
 } from './control-fields.ts';
 import type { LightningNode } from './lightning/lightning-node.ts';
+import { LNURL_BEHAVIOURS } from './lightning/lnurl.ts';
+import { lnurlNamed, namesOf } from './lightning/lnurl-server.ts';
+import { BEHAVIOURS, type OutsideInvoice } from './lightning/outgoing.ts';
 import type { ControlContext } from './service-side.ts';
 import type { Fault } from './utxo/chain-state.ts';
 
 /** LND splits a payment into at most so many parts. */
 const MOST_PARTS = 16;
+const LONGEST_EXPIRY_S = 31_536_000;
+/** What an LNURL takes at most, in satoshis, where nothing else is asked for. */
+const USUAL_MOST = 100_000_000n;
 
 /** Whether a body names Lightning as its currency. */
 export const isLightning = ({ currency }: Body): boolean =>
@@ -61,4 +69,56 @@ export async function lightningTrouble(context: ControlContext, { down, fault, c
   node.setTrouble(after);
   if (before.down !== after.down) await context.nudge(LIGHTNING.code);
   return { currency: LIGHTNING.code, down: after.down, fault: after.fault, for: after.left };
+}
+
+/** POST /sandbox/invoice */
+export function outsideInvoice({ lightning }: ControlContext, body: Body): unknown {
+  const amount = optionalAmount(body, 'amount', LIGHTNING.decimals);
+  const expirySeconds = optionalWhole(body, 'expires_in', 1, LONGEST_EXPIRY_S);
+  const behaviour = oneOf(body, 'behaviour', BEHAVIOURS) ?? 'pay';
+  const amountMsat = amount === null ? 0n : mulDivDown(amount, MSAT, 1n);
+  const { request, hash } = lightning.outgoing.invoice({ amountMsat, expirySeconds, behaviour });
+  return { payment_request: request, payment_hash: hash };
+}
+
+/** POST /sandbox/invoice_resolve */
+export function resolveInvoice({ lightning }: ControlContext, body: Body): unknown {
+  const hash = requiredText(body, 'payment_hash').toLowerCase();
+  const settle = optionalFlag(body, 'settle');
+  if (settle === null) throw new ControlRefusal(400, 'missing_field', 'settle is required: true or false', 'settle');
+  if (lightning.outgoing.find(hash) === null)
+    throw new ControlRefusal(404, 'not_found', 'payment_hash is of no invoice of the outside world', 'payment_hash');
+  if (!lightning.outgoing.resolve(hash, settle)) throw impossible('payment_hash: no payment of it is held');
+  return { payment_hash: hash, settled: settle };
+}
+
+/** POST /sandbox/receive of Lightning. */
+export function receivedOverLightning({ lightning }: ControlContext, body: Body): unknown {
+  const address = requiredText(body, 'address');
+  const text = address.replace(/^lightning:/i, '');
+  const invoice = lightning.outgoing.ofRequest(text);
+  if (invoice !== null) return arrived([invoice]);
+  const lnurl = lnurlNamed(lightning, text);
+  if (lnurl !== null) return arrived(lnurl.given.flatMap((hash) => lightning.outgoing.find(hash) ?? []));
+  const known = 'an invoice of /sandbox/invoice, or an LNURL or address of /sandbox/lnurl';
+  throw new ControlRefusal(404, 'not_found', `address is not ${known}`, 'address');
+}
+
+/** POST /sandbox/lnurl */
+export function outsideLnurl({ lightning, url }: ControlContext, body: Body): unknown {
+  const min = optionalAmount(body, 'min', LIGHTNING.decimals) ?? 1n;
+  const max = optionalAmount(body, 'max', LIGHTNING.decimals) ?? USUAL_MOST;
+  if (min > max) throw bad('min', 'must not be above max');
+  const behaviour = oneOf(body, 'behaviour', LNURL_BEHAVIOURS) ?? 'pay';
+  const made = lightning.lnurls.make({ minMsat: mulDivDown(min, MSAT, 1n), maxMsat: mulDivDown(max, MSAT, 1n), behaviour });
+  return namesOf(made, url);
+}
+
+function arrived(invoices: readonly OutsideInvoice[]): unknown {
+  const paid = invoices.filter(({ receivedMsat }) => receivedMsat > 0n);
+  const inWhole = (msat: bigint): string => formatAmount(mulDivDown(msat, 1n, MSAT), LIGHTNING.code);
+  return {
+    received: inWhole(sum(paid.map(({ receivedMsat }) => receivedMsat))),
+    payments: paid.map(({ hash, receivedMsat }) => ({ txid: hash, amount: inWhole(receivedMsat), confirmations: 1 })),
+  };
 }

@@ -19,7 +19,16 @@ import {
   requiredText,
   requiredWhole,
 } from './control-fields.ts';
-import { isLightning, isReachable, lightningTrouble, payInvoice } from './control-lightning.ts';
+import {
+  isLightning,
+  isReachable,
+  lightningTrouble,
+  outsideInvoice,
+  outsideLnurl,
+  payInvoice,
+  receivedOverLightning,
+  resolveInvoice,
+} from './control-lightning.ts';
 import {
   doubleSpendTransaction,
   evictTransaction,
@@ -201,13 +210,6 @@ async function user(context: ControlContext, body: Body): Promise<unknown> {
   return made;
 }
 
-/** A control for something that this version does not simulate (Lightning). */
-const notYet =
-  (what: string): Control =>
-  async () => {
-    throw new ControlRefusal(409, 'currency_unavailable', `${what} is not simulated in this version`);
-  };
-
 const CONTROLS: Readonly<Record<string, Control>> = {
   pay: async (context, body) => (await payInvoice(context, body)) ?? seen(context, await payTransaction(context, body)),
   double_spend: async (context, body) => seen(context, await doubleSpendTransaction(context, body)),
@@ -217,14 +219,17 @@ const CONTROLS: Readonly<Record<string, Control>> = {
   reorg,
   node: trouble,
   address: async (context, body) => outsideAddress(context, body),
-  receive: async (context, body) => (isOf(body, 'USD') ? receivedInBank(context, body) : receivedOutside(context, body)),
+  async receive(context, body) {
+    if (isOf(body, 'USD')) return receivedInBank(context, body);
+    return isLightning(body) ? receivedOverLightning(context, body) : receivedOutside(context, body);
+  },
   clock: advanceClock,
   rates,
   merchant,
   user,
-  invoice: notYet('Lightning'),
-  invoice_resolve: notYet('Lightning'),
-  lnurl: notYet('Lightning'),
+  invoice: async (context, body) => outsideInvoice(context, body),
+  invoice_resolve: async (context, body) => resolveInvoice(context, body),
+  lnurl: async (context, body) => outsideLnurl(context, body),
   bank: bankControl,
 };
 

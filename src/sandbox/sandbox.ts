@@ -69,11 +69,12 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
     const controlled = new Map<CurrencyCode, ControlledNode>();
     for (const code of CURRENCY_CODES)
       controlled.set(code, isUtxo(code) ? controlledUtxo(nodes.get(code) as SimulatedNode) : controlledEvm(evm, code));
-    const context = { nodes: controlled, lightning, exchanges, bank, service, clock, nudge };
-    handler = sandboxHandler({ secret, nodes: nodes.values(), evm, context, log });
     const url = `http://127.0.0.1:${port}`;
-    const { certificate, macaroon } = lnd;
-    const endpoints = { url, secret, lightning: { url: `https://127.0.0.1:${lightningPort}`, certificate, macaroon } };
+    const context = { nodes: controlled, lightning, url, exchanges, bank, service, clock, nudge };
+    handler = sandboxHandler({ secret, nodes: nodes.values(), evm, context, log });
+    const { certificate, macaroon, payMacaroon } = lnd;
+    const lndUrl = `https://127.0.0.1:${lightningPort}`;
+    const endpoints = { url, secret, lightning: { url: lndUrl, certificate, macaroon, payMacaroon } };
     writeWhole(join(folder, 'endpoints.json'), `${JSON.stringify(endpoints)}\n`);
     const timer = blockSeconds > 0 ? setInterval(() => mineOnAll([...nodes.values(), evm]), blockSeconds * 1000) : undefined;
     return {

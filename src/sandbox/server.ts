@@ -7,6 +7,7 @@ import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
 import { answerEvmRpc } from './evm/rpc-server.ts';
 import type { SimulatedEvm } from './evm/simulated-evm.ts';
+import { answerLnurl } from './lightning/lnurl-server.ts';
 import { SOURCES } from './rates.ts';
 import type { ControlContext, SandboxLog } from './service-side.ts';
 import { answerRpc, isAuthorised } from './utxo/rpc-server.ts';
@@ -101,6 +102,8 @@ async function route(
     const { status, json } = context.exchanges.answer(source, `/${rest.join('/')}`, url.searchParams);
     return answerJson(response, status, json);
   }
+  const { host = '' } = request.headers;
+  if (context !== undefined && request.method === 'GET' && answerLnurl(context.lightning, url, host, response)) return;
   refuse(response, 404, 'not_found', 'There is nothing at this path.');
 }
 

@@ -85,6 +85,8 @@ export type Sandbox = {
 export type ControlContext = {
   readonly nodes: Nodes;
   readonly lightning: LightningNode;
+  /** Of this sandbox's server. */
+  readonly url: string;
   readonly exchanges: Exchanges;
   readonly bank: Bank;
   readonly service: SandboxService;

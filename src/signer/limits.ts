@@ -22,7 +22,7 @@ export type Leaving = {
 };
 
 /** @throws SigningRefused */
-export function checkLimits(limits: SignerLimits, leaving: Leaving, index: SignatureIndex): void {
+export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<SignatureIndex, 'leavingOf' | 'leaving'>): void {
   const { network, currency, batchId, payouts, nowMs } = leaving;
   const limit = limits[currency];
   if (limit === undefined) {

@@ -11,6 +11,7 @@ import {
   type SignerRequest,
 } from '../core/signer-wire.ts';
 import type { Keyring } from './keyring.ts';
+import { NoPayerTrouble, type Paying } from './paying.ts';
 import { SigningRefused } from './refused.ts';
 import { RequestMalformed } from './request.ts';
 import type { Signing } from './signing.ts';
@@ -20,6 +21,8 @@ export type SignerServer = { close(): Promise<void> };
 export type SignerParts = {
   readonly keyring: Keyring;
   readonly signing: Signing;
+  /** Absent: nothing is paid over Lightning. */
+  readonly paying?: Paying;
   readonly onTrouble: (error: unknown) => void;
 };
 
@@ -114,14 +117,35 @@ async function reply(message: unknown, parts: SignerParts): Promise<SignerReplyF
   } catch (error) {
     if (error instanceof RequestTrouble) return { id, ok: false, error: error.error, message: error.message };
     if (error instanceof RequestMalformed) return { id, ok: false, error: 'bad_request', message: error.message };
+    if (error instanceof NoPayerTrouble) return { id, ok: false, error: 'no_payer', message: error.message };
+    // the port's, whose adapter this layer does not know
+    if (error instanceof Error && error.name === 'NodeTrouble') return { id, ok: false, error: 'node', message: error.message };
     parts.onTrouble(error);
     if (error instanceof SigningRefused) return { id, ok: false, error: 'refused', message: error.message };
     return { id, ok: false, error: 'failed', message: error instanceof Error ? error.message : 'the signer failed' };
   }
 }
 
-async function answer(request: SignerRequest, { keyring, signing }: SignerParts): Promise<SignerReplies[keyof SignerReplies]> {
+type Reply = SignerReplies[keyof SignerReplies];
+
+/** What needs no seed; null for everything else. */
+async function answerWithoutSeed(request: SignerRequest, { signing, paying }: SignerParts): Promise<Reply | null> {
   if (request.op === 'intent_keys') return { keys: await signing.intentKeys() };
+  if (paying === undefined) return null;
+  if (request.op === 'authorize_payment') return paying.authorize(request);
+  if (request.op === 'send_payment') return paying.send(request);
+  if (request.op === 'paying_node') return paying.node();
+  if (request.op === 'authorized_payments' && Number.isSafeInteger(request.after)) return paying.authorized(request.after);
+  if (request.op === 'track_payment' && /^[0-9a-f]{64}$/.test(String(request.paymentHash)))
+    return paying.track(request.paymentHash);
+  if (request.op === 'node_payments' && /^\d{1,18}$/.test(String(request.after))) return paying.payments(request.after);
+  return null;
+}
+
+async function answer(request: SignerRequest, parts: SignerParts): Promise<Reply> {
+  const { keyring, signing } = parts;
+  const first = await answerWithoutSeed(request, parts);
+  if (first !== null) return first;
   const accounts = await keyring.accounts();
   if (request.op === 'ping') return { network: keyring.network, keys: accounts === null ? 'absent' : 'present' };
   if (accounts === null) throw new RequestTrouble('no_keys', 'there is no seed yet: make one with "bursar keys init"');
@@ -134,6 +158,6 @@ async function answer(request: SignerRequest, { keyring, signing }: SignerParts)
   if (request.op === 'signed' && Number.isSafeInteger(request.after) && request.after >= 0)
     return signing.signed(request.after, typeof request.batchId === 'string' ? request.batchId : null);
   const accepted =
-    'ping, xpubs, intent_keys, confirm_xpub (with currency and xpub), sign (with a transaction), signed (with after)';
+    'ping, xpubs, intent_keys, confirm_xpub (with currency and xpub), sign (with a transaction), signed (with after), authorize_payment and send_payment (with payoutId and leaseEpoch), authorized_payments and node_payments (with after), track_payment (with paymentHash), paying_node';
   throw new RequestTrouble('bad_request', `op must be one of ${accepted}`);
 }

@@ -20,7 +20,7 @@ import {
   checkStops,
   repeatedSignature,
 } from './rules.ts';
-import { outpointKey } from './signature-index.ts';
+import { type Leaving, outpointKey } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
 import { type InputSigner, type Signed, type TransactionParts, transactionSigner } from './transaction.ts';
 
@@ -33,6 +33,8 @@ export type SigningOptions = {
   /** The public keys of APIs whose intents count. */
   readonly intentKeys: () => Promise<readonly string[]>;
   readonly limits: SignerLimits;
+  /** What left over Lightning: the limits are of all of it together. Absent: nothing can. */
+  readonly leftOverLightning?: () => Promise<readonly Leaving[]>;
   /** The system's clock. */
   readonly now: () => number;
   /** Called when a signature is on disk and nobody was answered: tests stop the process there (main/sandbox/failpoints). */
@@ -87,7 +89,7 @@ export function createSigning(options: SigningOptions): Signing {
 
 /** Applies every rule that needs no signature; returns what is signed, with its fee. */
 async function checked(
-  { keyring, db, limits, now, intentKeys }: SigningOptions,
+  { keyring, db, limits, now, intentKeys, leftOverLightning }: SigningOptions,
   request: SigningRequest,
   { index }: SignatureJournal,
 ): Promise<{ readonly parts: TransactionParts; readonly fee: bigint }> {
@@ -111,7 +113,9 @@ async function checked(
   checkStops(request, facts, index);
   const { fee, each } = checkFee(request, facts);
   const payouts = outputs.map(({ payoutId, amount }, at) => ({ id: payoutId, amount: plus(amount, each[at] ?? 0n) }));
-  checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, index);
+  const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
+  const known = { leavingOf: index.leavingOf, leaving: () => left };
+  checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, known);
   const parts = {
     inputs: inputs.map(({ txid, vout, amount }, at) => ({ txid, vout, amount, script: inputScripts[at] as Uint8Array })),
     outputs: [

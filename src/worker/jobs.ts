@@ -7,24 +7,25 @@ import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-
 import { pruneAttempts } from '../store/deliveries/deliveries.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
-import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { Alarm, createAlarm, type Report } from './alarm.ts';
-import { createBackoff } from './backoff.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
 import { type Lightning, lightningJobs } from './lightning/jobs.ts';
+import { comparePayments, type SentPayments } from './lightning/sent-comparison.ts';
 import type { Job } from './loop.ts';
 import { type AchOptions, achJob } from './payouts/ach-driver.ts';
 import { announceAutomatic, CREDITED_JOB, createCredited } from './payouts/automatic-payouts.ts';
 import { createHeldPayouts } from './payouts/held-payouts.ts';
 import { type PayoutJobOptions, payoutJob } from './payouts/job.ts';
+import { type LightningPaying, lightningPayoutJob } from './payouts/lightning-driver.ts';
 import { pollRates } from './rate-poller.ts';
 import { type BlockMemory, createBlockMemory } from './rescan/block-script-fingerprints.ts';
 import { reconcile } from './rescan/reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan/rescan.ts';
+import { scheduled } from './scheduled.ts';
 
 type Reading = { readonly report: Report; readonly memory: BlockMemory };
 
@@ -40,7 +41,13 @@ const SECOND_READING_BATCH = 50;
 /** How far back the frequent comparison of chain and books looks; the hourly audit covers everything. */
 const RECONCILED_BLOCKS = 2_000;
 
-export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'reached' | 'intents'>;
+export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'intents'> & {
+  /** Called with each step that was reached: tests stop a process there (main/sandbox/failpoints). */
+  readonly reached?: (step: string) => Promise<void>;
+  /** Null: nothing is paid over Lightning. */
+  readonly overLightning?: OverLightning | null;
+};
+export type OverLightning = LightningPaying & SentPayments;
 
 /** Our bank, and what its files need. */
 export type Ach = Omit<AchOptions, 'onTrouble' | 'owner'>;
@@ -79,6 +86,7 @@ export function workerJobs(
     ...(payouts?.ach
       ? [paying(report, (onTrouble) => achJob(ctx, { ...(payouts.ach as Ach), owner: payouts.owner, onTrouble }))]
       : []),
+    ...(payouts?.overLightning ? overLightning(ctx, payouts, payouts.overLightning, report) : []),
     createCredited(ctx),
     scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, { urgent: true, work: () => announceAutomatic(ctx) }),
     createHeldPayouts(ctx, (id, error) => report(`payout ${id}`, error)),
@@ -195,6 +203,14 @@ function deepReading(ctx: Context, currency: CurrencyCode, { report, memory }: R
   };
 }
 
+/** Pays over Lightning, and compares what the node has paid with what was asked for. */
+function overLightning(ctx: Context, payouts: Payouts, lightning: OverLightning, report: Report): Job[] {
+  return [
+    paying(report, (onTrouble) => lightningPayoutJob(ctx, { ...payouts, paying: lightning, onTrouble })),
+    scheduled(ctx, 'reconcile Lightning payouts', 60 * SECOND_MS, { urgent: true, work: () => comparePayments(ctx, lightning) }),
+  ];
+}
+
 /** A job that pays: what holds it up is logged once, not with every pass. */
 function paying(report: Report, made: (onTrouble: (what: string) => void) => Job): Job {
   let trouble: string[] = [];
@@ -213,32 +229,6 @@ function paying(report: Report, made: (onTrouble: (what: string) => void) => Job
 async function nothingMore(work: Promise<unknown>): Promise<boolean> {
   await work;
   return false;
-}
-
-type Scheduled = {
-  readonly urgent: boolean;
-  /** Resolves to true when there is more to do at once. */
-  work(): Promise<boolean>;
-};
-
-/** A job that runs at an interval of the service's clock, until it has nothing left to do; once for all workers. */
-function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
-  const { clock } = ctx.ports;
-  const backoff = createBackoff();
-  async function run(): Promise<boolean> {
-    if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
-    try {
-      const more = await work();
-      backoff.succeeded();
-      // a job with more to do is due again at once, so that a worker can stop in between
-      await finishDue(ctx.db, name, !more, clock.now());
-      return more;
-    } catch (error) {
-      await failDue(ctx.db, name, backoff.failed(), clock.now());
-      throw error;
-    }
-  }
-  return { name, everyMs: null, urgent, run };
 }
 
 /**

@@ -56,7 +56,7 @@ describe('the life of a payout', () => {
     const stuck = PAYOUT_TRANSITIONS.map((row) => row.to.join()).filter((to) => !left.has(to) && to !== 'failed,ended');
     expect(stuck).toEqual([]);
     const ends = PAYOUT_TRANSITIONS.filter((row) => row.from?.[1] === 'batched' && row.to[1] === 'ended').map((row) => row.event);
-    expect(ends).toEqual(['confirmed', 'impossible', 'settled', 'refused', 'returned']);
+    expect(ends).toEqual(['confirmed', 'impossible', 'settled', 'refused', 'returned', 'paid', 'unpayable']);
   });
 
   test('only a payout that is pending can be cancelled', () => {

@@ -26,7 +26,11 @@ async function sandboxThat(answers: RequestListener): Promise<string> {
 
 async function apiInFrontOf(url: string): Promise<ApiServer> {
   api = await makeApi({
-    sandbox: sandboxForward(async () => ({ url, secret: '', lightning: { url: '', certificate: '', macaroon: '' } })),
+    sandbox: sandboxForward(async () => ({
+      url,
+      secret: '',
+      lightning: { url: '', certificate: '', payMacaroon: '', macaroon: '' },
+    })),
   });
   return api;
 }

@@ -33,6 +33,7 @@ function open(): void {
     bank,
     service: tableService().service,
     clock: { now, advance: () => undefined },
+    url: '',
     nudge: async () => undefined,
   };
   server = createServer(sandboxHandler({ secret: SECRET, nodes: [], context, log: () => undefined }));

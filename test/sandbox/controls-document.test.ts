@@ -27,18 +27,10 @@ describe('the document of the controls', () => {
       rates: { LTC: ['80.00', null, '80.04', '80.00'], BTC: '65000.00' },
       merchant: { username: 'documented', password: 'documented-documented' },
       bank: { action: 'settle' },
+      invoice: { amount: '0.001', expires_in: 60, behaviour: 'hold' },
+      lnurl: { min: '0.001', behaviour: 'html' },
     };
-    for (const [name, { fields, reply, isSimulated }] of Object.entries(SANDBOX_API)) {
-      if (isSimulated === false) {
-        const examples = Object.entries(fields).map(([field, { schema }]) => [field, (schema.examples as unknown[])[0]]);
-        expect([name, ...(await refused(name, Object.fromEntries(examples)))]).toEqual([
-          name,
-          409,
-          'currency_unavailable',
-          undefined,
-        ]);
-        continue;
-      }
+    for (const [name, { fields, reply }] of Object.entries(SANDBOX_API)) {
       for (const [field, { required }] of Object.entries(fields)) {
         if (required && (bodies[name] ?? fields[field]) !== undefined) {
           const rest = Object.fromEntries(

@@ -21,6 +21,7 @@ beforeAll(async () => {
     bank,
     service: tableService().service,
     clock,
+    url: '',
     nudge: async () => undefined,
   };
   server = createServer(sandboxHandler({ secret: 'x', nodes: [], context, log: () => undefined }));

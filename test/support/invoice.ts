@@ -1,13 +1,19 @@
-// BOLT11 invoices that are right in their form; nobody can pay them.
-import { bech32 } from '@scure/base';
+// BOLT11 invoices of somebody, signed with a key of their own: right in form and signature, and nobody can pay them.
+import { createHash, randomBytes } from 'node:crypto';
+import { paymentRequest } from '../../src/sandbox/lightning/bolt11.ts';
 
-const field = (tag: number, words: readonly number[]) => [tag, words.length >> 5, words.length & 31, ...words];
-const HASH = field(
-  1,
-  Array.from({ length: 52 }, () => 9),
-);
-
-/** @param prefix with the amount, such as `lnbcrt25m` */
-export function invoice(prefix: string): string {
-  return bech32.encode(prefix, [...Array.from({ length: 7 }, () => 1), ...HASH, ...Array.from({ length: 104 }, () => 3)], false);
+/** @param of.sat null: the payer chooses; `atMs`: when it was made (default: now) */
+export function invoice(
+  of: { readonly sat?: number | null; readonly expirySeconds?: number; readonly atMs?: number } = {},
+): string {
+  const { sat = null, expirySeconds = 3_600, atMs = Date.now() } = of;
+  return paymentRequest({
+    key: createHash('sha256').update('somebody').digest(),
+    amountMsat: BigInt(sat ?? 0) * 1_000n,
+    atMs,
+    paymentHash: randomBytes(32),
+    paymentSecret: randomBytes(32),
+    description: 'coffee',
+    expirySeconds,
+  });
 }

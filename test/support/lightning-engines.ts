@@ -1,13 +1,16 @@
 // The Lightning nodes that the tests run on: the simulated one, and two real LND where they are to be had. Each with somebody who pays.
+import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RECEIVING } from '../../src/outside/lightning/lnd.ts';
+import { PAYING } from '../../src/outside/lightning/lnd-payer.ts';
 import type { LndTarget } from '../../src/outside/lightning/lnd-rest.ts';
 import { type LightningNode, openLightningNode } from '../../src/sandbox/lightning/lightning-node.ts';
 import { serveLightning } from '../../src/sandbox/lightning/lnd-server.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { startLndPair } from './lnd.ts';
+import { eventually } from './service.ts';
 
 export type LightningEngine = {
   readonly name: string;
@@ -15,6 +18,17 @@ export type LightningEngine = {
   target(): LndTarget;
   /** Somebody pays an invoice; whether he could. */
   pay(paymentRequest: string, paymentHash: string): Promise<boolean>;
+  /** With a macaroon for what paying needs. */
+  payTarget(): LndTarget;
+  /** An invoice of somebody outside; a held one stays in flight until it is decided. Without an amount the payer chooses. */
+  invoice(of: {
+    readonly sat: number | null;
+    readonly isHeld?: boolean;
+  }): Promise<{ readonly request: string; readonly hash: string }>;
+  /** The recipient takes a held payment, or gives it back. */
+  decide(hash: string, takes: boolean): Promise<void>;
+  /** What the recipient of an invoice has, in satoshis. */
+  arrived(hash: string): Promise<number>;
   /** Ends the node as a crash does, and starts it again. */
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -44,6 +58,13 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
       const found = node.find(paymentHash);
       return found !== null && node.pay(paymentHash, found.valueMsat, 1).paid;
     },
+    payTarget: () => ({ url: `https://127.0.0.1:${port}`, certificate: served.certificate, macaroon: served.payMacaroon }),
+    async invoice({ sat, isHeld = false }) {
+      const behaviour = isHeld ? 'hold' : 'pay';
+      return node.outgoing.invoice({ amountMsat: BigInt(sat ?? 0) * 1_000n, expirySeconds: 3_600, behaviour });
+    },
+    decide: async (hash, takes) => void node.outgoing.resolve(hash, takes),
+    arrived: async (hash) => Number((node.outgoing.find(hash)?.receivedMsat ?? 0n) / 1_000n),
     async restart() {
       await stop();
       ({ node, served } = open());
@@ -59,10 +80,34 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
 export async function lndEngine(): Promise<LightningEngine> {
   const pair = await startLndPair();
   const macaroon = await pair.shop.bake(RECEIVING);
+  const payMacaroon = await pair.shop.bake(PAYING);
+  const held = new Map<string, Buffer>();
+  const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
   return {
     name: 'LND',
     target: () => ({ ...pair.shop.target, macaroon }),
     pay: async (request) => (await pair.pay(request)) === 'SUCCEEDED',
+    payTarget: () => ({ ...pair.shop.target, macaroon: payMacaroon }),
+    async invoice({ sat, isHeld = false }) {
+      const preimage = randomBytes(32);
+      const hash = createHash('sha256').update(preimage).digest('hex');
+      const of = { value: String(sat ?? 0), expiry: '3600' };
+      const path = isHeld ? '/v2/invoices/hodl' : '/v1/invoices';
+      const body = isHeld ? { ...of, hash: base64(hash), cltv_expiry: '40' } : { ...of, r_preimage: preimage.toString('base64') };
+      if (isHeld) held.set(hash, preimage);
+      const made = await pair.customer.call<{ payment_request: string }>('POST', path, body);
+      return { request: made.payment_request, hash };
+    },
+    async decide(hash, takes) {
+      const look = () => pair.customer.call<{ state: string }>('GET', `/v1/invoice/${hash}`);
+      await eventually('it is held', async () => (await look()).state === 'ACCEPTED', 30_000);
+      if (takes) await pair.customer.call('POST', '/v2/invoices/settle', { preimage: held.get(hash)?.toString('base64') });
+      else await pair.customer.call('POST', '/v2/invoices/cancel', { payment_hash: base64(hash) });
+    },
+    async arrived(hash) {
+      const found = await pair.customer.call<{ state: string; amt_paid_sat: string }>('GET', `/v1/invoice/${hash}`);
+      return found.state === 'SETTLED' ? Number(found.amt_paid_sat) : 0;
+    },
     async restart() {
       await pair.shop.kill();
       await pair.shop.start();

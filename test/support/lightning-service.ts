@@ -58,6 +58,7 @@ export async function openLightningService(port: LightningPort, clock: { now(): 
   }
   return {
     ctx,
+    url,
     admin,
     merchantId,
     rate,

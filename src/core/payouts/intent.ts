@@ -11,7 +11,7 @@ export type PayoutIntent = {
   readonly currency: string;
   readonly amount: bigint;
   readonly feeMax: bigint;
-  /** The output script (hex) for a chain of Bitcoin's family, otherwise the destination as it was sent. */
+  /** The output script (hex) for a chain of Bitcoin's family, the invoice over Lightning, otherwise the destination as it was sent. */
   readonly destination: string;
   readonly createdAtMs: number;
   /** The transaction whose payments go back; null for a payout. */
@@ -28,6 +28,8 @@ export type SignedPayout = Omit<PayoutIntent, 'network' | 'payoutId' | 'internal
   readonly destination: string;
   /** The output script (hex); null for a method without one. */
   readonly script: string | null;
+  /** BOLT11; null for what is not paid over Lightning. */
+  readonly paymentRequest: string | null;
   readonly intentKey: string;
   readonly intent: Uint8Array;
 };
@@ -39,11 +41,11 @@ export type AskTrust = () => Promise<IntentTrust | null>;
 
 /**
  * What must have been signed for a row.
- * @param at.destination a bank account in plain; a row with an output script is signed with that
+ * @param at.destination a bank account in plain; a row with an output script or an invoice is signed with that
  */
 export function intentOf(payout: SignedPayout, at: { readonly network: string; readonly destination: string }): PayoutIntent {
-  const { id, script, intentKey: _key, intent: _signature, ...asked } = payout;
-  return { ...asked, network: at.network, payoutId: id, destination: script ?? at.destination };
+  const { id, script, paymentRequest, intentKey: _key, intent: _signature, ...asked } = payout;
+  return { ...asked, network: at.network, payoutId: id, destination: script ?? paymentRequest ?? at.destination };
 }
 
 /** The key of an API process, by which it signs the intents that it takes. */

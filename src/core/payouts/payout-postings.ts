@@ -12,6 +12,8 @@ export type PostedPayout = {
   readonly feeMax: bigint;
   /** The transaction whose payments go back; null for a payout. Its amount contains the fee, and its hold is the transaction's. */
   readonly reimburses: string | null;
+  /** The payment hash of what is paid over Lightning, out of our channels; absent or null: it is paid on the chain of its currency. */
+  readonly paymentHash?: string | null;
 };
 
 const available = ({ merchantId, currency }: PostedPayout) => `merchant:${merchantId}:available:${currency}`;
@@ -20,8 +22,10 @@ const held = ({ merchantId, currency, reimburses }: PostedPayout) =>
 /** What leaves with a fee, and so what its hold pays. */
 const leaving = ({ amount, reimburses }: PostedPayout, fee: bigint): bigint => (reimburses === null ? plus(amount, fee) : amount);
 const receivable = ({ merchantId, currency }: PostedPayout) => `asset:receivable:merchant:${merchantId}:${currency}`;
-const chain = ({ currency }: PostedPayout) => `asset:chain:${currency}`;
-const outbound = ({ currency }: PostedPayout) => `asset:chain:${currency}:outbound`;
+/** What pays it: our outputs on its chain, or our channels. */
+const assets = ({ currency, paymentHash }: PostedPayout) =>
+  paymentHash == null ? `asset:chain:${currency}` : `asset:ln:${currency}`;
+const outbound = (payout: PostedPayout) => `${assets(payout)}:outbound`;
 const networkFee = ({ currency }: PostedPayout) => `expense:network_fee:${currency}`;
 
 function entry(payout: PostedPayout, step: string, kind: string, postings: readonly Posting[]): Entry {
@@ -89,7 +93,7 @@ export function signEntry(payout: PostedPayout, number: number, fee: bigint, bef
   if (taken <= 0n) return null;
   return entry(payout, `sign:${number}`, 'payout_signed', [
     { account: outbound(payout), amount: taken },
-    { account: chain(payout), amount: negated(taken) },
+    { account: assets(payout), amount: negated(taken) },
   ]);
 }
 
@@ -106,7 +110,7 @@ export function completeEntries(payout: PostedPayout, fee: bigint, booked: bigin
     { account: held(payout), amount: spent },
     { account: outbound(payout), amount: negated(out) },
     // a cheaper attempt won: the difference never left
-    { account: chain(payout), amount: minus(out, spent) },
+    { account: assets(payout), amount: minus(out, spent) },
   ]);
   if (rest === 0n) return [final];
   return [
@@ -124,7 +128,7 @@ export function trueUpEntry(payout: PostedPayout, fee: bigint, booked: bigint): 
   if (more === 0n) return null;
   return entry(payout, 'true_up', 'payout_fee_difference', [
     { account: networkFee(payout), amount: more },
-    { account: chain(payout), amount: negated(more) },
+    { account: assets(payout), amount: negated(more) },
   ]);
 }
 
@@ -138,7 +142,7 @@ export function giveBackEntries(payout: PostedPayout, booked: bigint, owed: bigi
   const out = leaving(payout, booked);
   const failed = entry(payout, 'failed', 'payout_failed', [
     { account: outbound(payout), amount: negated(out) },
-    { account: chain(payout), amount: out },
+    { account: assets(payout), amount: out },
   ]);
   return payout.reimburses === null ? [failed, releaseEntry(payout, owed, isAgain ? AGAIN : undefined)] : [failed];
 }
@@ -154,7 +158,7 @@ export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint): En
     payout.reimburses === null
       ? creditRepayingReceivable(payout, whole, owed)
       : [{ account: held(payout), amount: negated(whole) }];
-  return entry(payout, 'return', 'payout_returned', [{ account: chain(payout), amount: whole }, ...back]);
+  return entry(payout, 'return', 'payout_returned', [{ account: assets(payout), amount: whole }, ...back]);
 }
 
 /** Outputs that a batch wanted to spend and that a transaction which is not ours has spent for good. */

@@ -36,7 +36,11 @@ export type PayoutEvent =
   | 'filed'
   | 'settled'
   | 'refused'
-  | 'returned';
+  | 'returned'
+  | 'committed'
+  | 'paid'
+  | 'unpayable'
+  | 'invoice_expired';
 
 /** Which entry an event posts; the recipes are in payout-postings.ts. */
 export type PayoutPosting =
@@ -114,6 +118,14 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['processing', 'batched'], 'refused', ['failed', 'ended'], 'give_back', 'the bank refused the file'),
   row(['processing', 'batched'], 'returned', ['failed', 'ended'], 'return', 'returned by the bank'),
   row(['completed', 'ended'], 'returned', ['failed', 'ended'], 'return', 'returned by the bank'),
+  // lightning: committed before our node is asked, ended by what it says; a payment that it never ends waits for an operator
+  row(['processing', 'queued'], 'committed', ['processing', 'batched'], 'sign', null),
+  row(['processing', 'batched'], 'outcome_unknown', ['processing', 'held'], null, null),
+  row(['processing', 'batched'], 'paid', ['completed', 'ended'], 'complete', 'paid over Lightning'),
+  row(['processing', 'held'], 'paid', ['completed', 'ended'], 'complete', 'paid over Lightning'),
+  row(['processing', 'batched'], 'unpayable', ['failed', 'ended'], 'give_back', 'the Lightning node could not pay it'),
+  row(['processing', 'held'], 'unpayable', ['failed', 'ended'], 'give_back', 'the Lightning node could not pay it'),
+  row(['processing', 'queued'], 'invoice_expired', ['failed', 'ended'], 'release', 'its invoice expired before it was paid'),
 ];
 
 const BY_KEY: ReadonlyMap<string, PayoutTransition> = new Map(

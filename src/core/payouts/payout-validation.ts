@@ -1,6 +1,7 @@
 // Whether the fields of a payout fit each other: the amount the unit of its method, the destination the method and the network, the minimum.
 import { readBankAccount } from '../ach/bank-account.ts';
 import type { UtxoCode } from '../currency.ts';
+import type { Invoice } from '../lightning/payer.ts';
 import { amountForm, parseAmount } from '../money.ts';
 import { Refusal } from '../refusal.ts';
 import { PAYOUT_UNITS, type PayoutMethod } from './payout-units.ts';
@@ -13,6 +14,10 @@ export type Destinations = {
   addressProblem(currency: UtxoCode, address: string): string | null;
   /** The output script of such an address; throws for a text of which `addressProblem` names one. */
   outputScript(currency: UtxoCode, address: string): Uint8Array;
+  /** A BOLT11 invoice of the network; null for any other text, and for one that cannot be paid. */
+  invoice(text: string): Invoice | null;
+  /** The URL that a Lightning address (LUD-16) or an LNURL (LUD-01) names; null for any other text. */
+  lnurl(text: string): string | null;
 };
 
 /** An amount in the unit of a method, in minor units. Refused: invalid_amount naming the field. */
@@ -46,17 +51,20 @@ export function checkMinimum(method: PayoutMethod, amount: string, param: string
   throw new Refusal('payout_below_minimum', { param, message: `The minimum of ${method} is ${minimum} ${code}.` });
 }
 
-/** The methods without a rail; ach has one where a bank is configured. Refused: lightning_unavailable, currency_unavailable. */
-export function refuseUnbuilt(method: PayoutMethod, hasBank: boolean): asserts method is BuiltMethod {
-  if (method === 'bitcoin' || (method === 'ach' && hasBank)) return;
-  const code = method === 'lightning' ? 'lightning_unavailable' : 'currency_unavailable';
-  const message =
-    method === 'ach'
-      ? 'Payouts by ach are not available: this server has no bank.'
-      : `Payouts by ${method} are not available on this server yet.`;
-  throw new Refusal(code, { message });
+/** What this server can pay out by. */
+export type Rails = { readonly hasBank: boolean; readonly hasLightning: boolean };
+
+/** The methods without a rail; ach has one where a bank is configured, lightning where a node is. Refused: lightning_unavailable, currency_unavailable. */
+export function refuseUnbuilt(method: PayoutMethod, { hasBank, hasLightning }: Rails): asserts method is BuiltMethod {
+  if (method === 'bitcoin' || (method === 'ach' && hasBank) || (method === 'lightning' && hasLightning)) return;
+  const message = {
+    ach: 'Payouts by ach are not available: this server has no bank.',
+    lightning: 'Payouts by lightning are not available: this server has no Lightning node.',
+    usdt: 'Payouts by usdt are not available on this server yet.',
+  }[method as 'ach' | 'lightning' | 'usdt'];
+  throw new Refusal(method === 'lightning' ? 'lightning_unavailable' : 'currency_unavailable', { message });
 }
-export type BuiltMethod = Extract<PayoutMethod, 'bitcoin' | 'ach'>;
+export type BuiltMethod = Extract<PayoutMethod, 'bitcoin' | 'ach' | 'lightning'>;
 
 /** An invoice can be paid once: it is no place for payouts that repeat. */
 export function isInvoice(destination: string): boolean {

@@ -54,9 +54,14 @@ function payout({ ports }: Pick<Context, 'ports'>, id: string, then: PayoutThen)
     fee: then.fee === null ? null : formatAmount(then.fee, then.currency),
     fee_currency: then.currency,
     destination: openText(ports.sealing, then.destination, id),
-    ...(then.method === 'ach' ? { trace: then.trace } : { txid: then.txid }),
+    ...carriedBy(then),
     error: then.error,
     held_reason: then.heldReason,
     completed_at: isoTimeOrNull(then.completedAtMs),
   };
+}
+
+function carriedBy({ method, txid, trace, paymentHash }: PayoutThen) {
+  if (method === 'lightning') return { payment_hash: paymentHash };
+  return method === 'ach' ? { trace } : { txid };
 }

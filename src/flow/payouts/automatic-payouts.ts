@@ -3,7 +3,7 @@
 import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
 import { type BuiltMethod, payoutAmount } from '../../core/payouts/payout-validation.ts';
 import { Refusal, type RefusalCode } from '../../core/refusal.ts';
-import { lockBalances } from '../../store/ledger/ledger.ts';
+import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import {
   dueMerchants,
   isAutomaticOpen,
@@ -17,6 +17,7 @@ import {
 import type { Sql } from '../../store/postgres/connect.ts';
 import { requestAchPayout } from '../ach/request.ts';
 import { type Context, within } from '../context.ts';
+import { invoiceOfDestination, requestLightningPayout } from '../lightning/payout-request.ts';
 import { requestPayout } from './life.ts';
 import { opened, signSettings } from './settings.ts';
 
@@ -49,8 +50,31 @@ export async function requestAutomaticPayouts(
   }
 }
 
+/** What a Lightning address or an LNURL has answered, before the database transaction of the request: its invoice, or a refusal. */
+type Asked = { readonly destination: string; readonly paymentRequest: string } | { readonly refusal: Refusal };
+
+/** Null where nobody is asked: by another method, or because nothing is due. */
+async function askedBefore(ctx: Context, merchantId: bigint): Promise<Asked | null> {
+  const stored = await readPayoutSettings(ctx.db, merchantId);
+  if (stored === null || stored.method !== 'lightning' || !isUsable(stored, ctx.ports.clock.now())) return null;
+  if (!stored.isNewest || !isSigned(ctx, merchantId, stored)) return null;
+  const { destination, leave, threshold } = opened(ctx, merchantId, stored);
+  const available = (await readAvailable(ctx.db, merchantId)).get(PAYOUT_UNITS.lightning.code) ?? 0n;
+  const isDue = available >= payoutAmount('lightning', threshold, 'threshold');
+  if (!isDue || (await isAutomaticOpen(ctx.db, merchantId, 'lightning'))) return null;
+  try {
+    const automatic = { leave: payoutAmount('lightning', leave, 'leave') };
+    const paymentRequest = await invoiceOfDestination(ctx, { merchantId, amount: 'all', destination, automatic });
+    return paymentRequest === null ? null : { destination, paymentRequest };
+  } catch (error) {
+    if (error instanceof Refusal) return { refusal: error };
+    throw error;
+  }
+}
+
 /** Whether a payout was requested. */
 async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
+  const asked = await askedBefore(ctx, merchantId);
   return ctx.db.transaction(async (sql) => {
     await lockPayoutSettings(sql, merchantId);
     const row = await readPayoutSettings(sql, merchantId);
@@ -69,6 +93,7 @@ async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
           within(ctx, sql, () => undefined),
           merchantId,
           opened(ctx, merchantId, row),
+          asked,
         ))
       )
         return false;
@@ -83,7 +108,7 @@ async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
 }
 
 /** Requests what the balance has above what stays; false where it does not reach the threshold. */
-async function requestFor(ctx: Context, merchantId: bigint, row: Usable): Promise<boolean> {
+async function requestFor(ctx: Context, merchantId: bigint, row: Usable, asked: Asked | null): Promise<boolean> {
   const { method, destination } = row;
   const leave = payoutAmount(method, row.leave, 'leave');
   const threshold = payoutAmount(method, row.threshold, 'threshold');
@@ -93,6 +118,13 @@ async function requestFor(ctx: Context, merchantId: bigint, row: Usable): Promis
     await requestAchPayout(ctx, { merchantId, amount: 'all', destination, sourceCurrency, automatic });
     return true;
   }
+  if (method === 'lightning') {
+    if (asked === null) return false;
+    if ('refusal' in asked) throw asked.refusal;
+    if (asked.destination !== destination) return false;
+    await requestLightningPayout(ctx, { ...asked, merchantId, amount: 'all', automatic: { leave } });
+    return true;
+  }
   const currency = PAYOUT_UNITS[method].code;
   const available = (await lockBalances(ctx.db, merchantId, [currency])).get(currency)?.available ?? 0n;
   if (available < threshold) return false;
@@ -100,10 +132,15 @@ async function requestFor(ctx: Context, merchantId: bigint, row: Usable): Promis
   return true;
 }
 
-type Usable = PayoutSettingsRow & { readonly method: BuiltMethod; readonly destination: string; readonly threshold: string };
+type Usable = PayoutSettingsRow & {
+  readonly method: BuiltMethod;
+  readonly destination: string;
+  readonly threshold: string;
+};
 
 function isUsable(row: PayoutSettingsRow & Signed, nowMs: number): row is Usable & Signed {
-  const isWhole = (row.method === 'bitcoin' || row.method === 'ach') && row.destination !== null && row.threshold !== null;
+  const isBuilt = row.method === 'bitcoin' || row.method === 'ach' || row.method === 'lightning';
+  const isWhole = isBuilt && row.destination !== null && row.threshold !== null;
   return isWhole && row.enabled && row.pausedAtMs === null && row.usableAtMs !== null && row.usableAtMs <= nowMs;
 }
 

@@ -57,7 +57,8 @@ function bookNext(ctx: Context, isIntended: IntentTrust, onTrouble: (what: strin
 
 type Against = { readonly why: string; readonly stops: boolean };
 
-async function whyNotBooked(ctx: Context, sql: Sql, isIntended: IntentTrust, id: string): Promise<Against | null> {
+/** Why one must not be booked; null when nothing is against it. */
+export async function whyNotBooked(ctx: Context, sql: Sql, isIntended: IntentTrust, id: string): Promise<Against | null> {
   const facts = await readInternalFacts(sql, id);
   if (!isAsSigned(ctx, facts)) return { why: `payout ${id} is not what its API has signed`, stops: true };
   const intent = readIntent(ctx, facts);
@@ -79,6 +80,6 @@ async function book(ctx: Context, sql: Sql, row: InternalPayout): Promise<void> 
     sql,
     entries.map((entry) => ({ entry, transactionId: null, payoutId: payout.id, atMs })),
   );
-  await insertInternalPayment(sql, payout, atMs);
+  await insertInternalPayment(sql, payout, { currency, height: 0, atMs });
   await movePayout(sql, payout, 'booked_here', { fee: 0n, completedAtMs: atMs, atMs });
 }

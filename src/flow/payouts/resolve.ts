@@ -11,6 +11,7 @@ import {
 } from '../../core/payouts/payout-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
   bookedFee,
@@ -91,6 +92,7 @@ export async function resolveLocked(
     entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
   );
   await setResolved(sql, payoutId);
+  await setEnded(sql, payoutId, 'closed');
   await wakeHeldJob(sql);
   await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
   const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;

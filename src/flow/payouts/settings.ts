@@ -16,6 +16,7 @@ import {
   writePayoutSettings,
 } from '../../store/payouts/payout-settings.ts';
 import type { Context } from '../context.ts';
+import { canPayLightning } from '../lightning/payout-request.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { refuseOurAddress, refuseUnlisted } from './life.ts';
 
@@ -74,14 +75,15 @@ export async function setPayoutSettings(
   request: { readonly merchantId: bigint; readonly change: PayoutSettingsChange },
 ): Promise<PayoutSettings> {
   const { merchantId, change } = request;
+  const hasLightning = await canPayLightning(ctx);
   return ctx.db.transaction(async (sql) => {
     await lockPayoutSettings(sql, merchantId);
     const nowMs = ctx.ports.clock.now();
     const before = opened(ctx, merchantId, await readPayoutSettings(sql, merchantId)) ?? { ...NONE, changedAtMs: nowMs };
     const version = await nextSettingsVersion(sql, merchantId);
-    const next = checked(ctx, { ...changed(before, change, nowMs), version });
+    const next = checked(ctx, { ...changed(before, change, nowMs), version }, hasLightning);
     if (next.destination !== null && next.enabled) {
-      if (next.method !== 'ach')
+      if (next.method === 'bitcoin')
         await refuseOurAddress(sql, ctx.ports.destinations.outputScript(PAYOUT_UNITS.bitcoin.code, next.destination), merchantId);
       refuseUnlisted((await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId })).allowed, next.destination);
     }
@@ -114,7 +116,7 @@ function changed(before: PayoutSettingsRow, change: PayoutSettingsChange, nowMs:
 }
 
 /** Whether the fields fit each other. */
-function checked(ctx: Context, next: PayoutSettingsRow): PayoutSettingsRow {
+function checked(ctx: Context, next: PayoutSettingsRow, hasLightning: boolean): PayoutSettingsRow {
   const { method, destination, threshold, leave, enabled } = next;
   if (enabled || method !== null) {
     for (const [name, value] of Object.entries({ method, destination, threshold })) {
@@ -137,7 +139,7 @@ function checked(ctx: Context, next: PayoutSettingsRow): PayoutSettingsRow {
       throw new Refusal('invalid_destination', { param: 'destination', message });
     }
   }
-  refuseUnbuilt(method, ctx.hasBank);
+  refuseUnbuilt(method, { hasBank: ctx.hasBank, hasLightning });
   return next;
 }
 

@@ -2,8 +2,10 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { formatAmount, mulDivDown } from '../../core/money.ts';
 import { RECEIVING } from '../../outside/lightning/lnd.ts';
+import { PAYING } from '../../outside/lightning/lnd-payer.ts';
 import { permissionsOf } from '../../outside/lightning/permissions.ts';
 import { configuredTarget, lightningOf } from '../wiring/lightning.ts';
+import { payMacaroon } from '../wiring/lightning-payer.ts';
 import { fine, type Probe, wrong } from './probe-results.ts';
 import type { Config } from './table.ts';
 
@@ -20,12 +22,12 @@ export async function probeLightning(config: Config): Promise<readonly Probe[]> 
       const condition = await port.condition();
       if (condition.state !== 'ready') {
         const isForeign = condition.state === 'wrong_network' && config.network === 'mainnet';
-        return [wrong(what, `${condition.state}: ${condition.reason}`, isForeign), macaroonProbe(target.macaroon)];
+        return [wrong(what, `${condition.state}: ${condition.reason}`, isForeign), ...macaroonProbes(target.macaroon)];
       }
       const receivable = mulDivDown(await port.receivableMsat(), 1n, 1_000n);
       const { version, identity, height } = condition;
       const says = `${config.network}, ${version}, ${identity}, synced to block ${height}, can receive ${formatAmount(receivable, LIGHTNING.code)} ${LIGHTNING.balance}`;
-      return [receivable > 0n ? fine(what, says) : wrong(what, says), macaroonProbe(target.macaroon)];
+      return [receivable > 0n ? fine(what, says) : wrong(what, says), ...macaroonProbes(target.macaroon)];
     } finally {
       port.close();
     }
@@ -34,13 +36,21 @@ export async function probeLightning(config: Config): Promise<readonly Probe[]> 
   }
 }
 
-function macaroonProbe(macaroon: string): Probe {
+function macaroonProbes(receiving: string): readonly Probe[] {
+  const paying = payMacaroon();
   const name = 'macaroon of the Lightning node';
-  const permissions = permissionsOf(macaroon, RECEIVING);
+  return [
+    macaroonProbe(name, receiving, RECEIVING, 'receiving'),
+    ...(paying === null ? [] : [macaroonProbe(`${name} that pays`, paying, PAYING, 'paying')]),
+  ];
+}
+
+function macaroonProbe(name: string, macaroon: string, needed: readonly string[], work: string): Probe {
+  const permissions = permissionsOf(macaroon, needed);
   if (permissions === null) return wrong(name, 'it is no macaroon of LND (version 2)');
   const { missing, beyond } = permissions;
-  const bake = `bake one that permits exactly this: lncli bakemacaroon ${RECEIVING.map((method) => `uri:${method}`).join(' ')}`;
+  const bake = `bake one that permits exactly this: lncli bakemacaroon ${needed.map((method) => `uri:${method}`).join(' ')}`;
   if (missing.length > 0) return wrong(name, `it does not permit ${missing.join(', ')}; ${bake}`);
-  if (beyond.length > 0) return wrong(name, `it permits more than receiving needs (${beyond.join(', ')}): ${bake}`);
-  return fine(name, 'it permits receiving and nothing else');
+  if (beyond.length > 0) return wrong(name, `it permits more than ${work} needs (${beyond.join(', ')}): ${bake}`);
+  return fine(name, `it permits ${work} and nothing else`);
 }

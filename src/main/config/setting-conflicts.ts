@@ -57,7 +57,9 @@ export function unusedSettings(isSet: (name: string) => boolean, { network, rate
     for (const name of ['BURSAR_BANK_DIR', 'BURSAR_BANK_ORIGIN', 'BURSAR_BANK_KEY'])
       if (isSet(name)) lines.push(`${name} is set and not used: the sandbox has a bank of its own`);
   if (network === 'sandbox')
-    for (const name of ['BURSAR_LND_URL', 'BURSAR_LND_CERT', 'BURSAR_LND_MACAROON', 'BURSAR_LND_MACAROON_FILE'])
+    for (const name of ['URL', 'CERT', 'MACAROON', 'MACAROON_FILE', 'PAY_MACAROON', 'PAY_MACAROON_FILE'].map(
+      (end) => `BURSAR_LND_${end}`,
+    ))
       if (isSet(name)) lines.push(`${name} is set and not used: the sandbox has a Lightning node of its own`);
   return lines;
 }

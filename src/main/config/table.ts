@@ -170,9 +170,11 @@ export const VARIABLES = {
     'macaroon for invoices only, in hex, or the path of its file: lncli bakemacaroon --save_to FILE uri:/lnrpc.Lightning/GetInfo … (config check --nodes lists what it must permit)',
     SECRET,
   ),
-  lndPayMacaroon: signerOnly('BURSAR_LND_PAY_MACAROON', text, 'macaroon of the payout driver; without it no Lightning payouts', {
-    unused: 'payouts over Lightning are not available in this version',
-  }),
+  lndPayMacaroon: signerOnly(
+    'BURSAR_LND_PAY_MACAROON',
+    text,
+    'macaroon that may pay, for the signer only, in hex, or the path of its file; without it no Lightning payouts (config check --nodes lists what it must permit)',
+  ),
 
   ...inSection('Prices'),
   rateSources: optional(

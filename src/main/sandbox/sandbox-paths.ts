@@ -12,8 +12,13 @@ import { StartRefused } from '../process/start-refused.ts';
 export type SandboxEndpoint = {
   readonly url: string;
   readonly secret: string;
-  /** Where its Lightning node is, its certificate (PEM) and a macaroon that permits receiving (hex). */
-  readonly lightning: { readonly url: string; readonly certificate: string; readonly macaroon: string };
+  /** Where its Lightning node is, its certificate (PEM), a macaroon that permits receiving and one that permits paying (hex). */
+  readonly lightning: {
+    readonly url: string;
+    readonly certificate: string;
+    readonly macaroon: string;
+    readonly payMacaroon: string;
+  };
 };
 
 const FOLDER = 'sandbox';

@@ -18,12 +18,16 @@ export function lightningOf(config: Config): LightningPort | null {
   return target === null ? null : createLnd(target, { chain: chainNetwork(network) });
 }
 
-function sandboxTarget(dataFolder: string): () => Promise<LndTarget> {
+/** @param which of its macaroons: the one that may receive, or the one that may pay */
+export function sandboxTarget(dataFolder: string, which: 'macaroon' | 'payMacaroon' = 'macaroon'): () => Promise<LndTarget> {
   let read: { readonly atMs: number; readonly target: Promise<LndTarget> } | null = null;
   return () => {
     const nowMs = performance.now();
     if (read === null || nowMs - read.atMs > REREAD_MS)
-      read = { atMs: nowMs, target: sandboxEndpoint(dataFolder, 0).then(({ lightning }) => lightning) };
+      read = {
+        atMs: nowMs,
+        target: sandboxEndpoint(dataFolder, 0).then(({ lightning }) => ({ ...lightning, macaroon: lightning[which] })),
+      };
     return read.target;
   };
 }
@@ -39,15 +43,18 @@ export function configuredTarget({ lndUrl, lndCert, lndMacaroon }: Config): (() 
   return () => Promise.resolve(target);
 }
 
-function certificateOf(given: string): string {
+export function certificateOf(given: string): string {
   const text = given.includes('-----BEGIN') ? given.replaceAll('\\n', '\n') : readOf('BURSAR_LND_CERT', given).toString('utf8');
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
   throw new StartRefused(`BURSAR_LND_CERT: there is no certificate (PEM) in ${given}`);
 }
 
-/** Hex, or the path of the file that LND wrote. */
-function macaroonOf(given: string): string {
-  return /^(?:[0-9a-fA-F]{2})+$/.test(given) ? given : readOf('BURSAR_LND_MACAROON', given).toString('hex');
+/**
+ * Hex, or the path of the file that LND wrote.
+ * @param name of the variable
+ */
+export function macaroonOf(given: string, name = 'BURSAR_LND_MACAROON'): string {
+  return /^(?:[0-9a-fA-F]{2})+$/.test(given) ? given : readOf(name, given).toString('hex');
 }
 
 function readOf(name: string, path: string): Buffer {

@@ -58,11 +58,14 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     https: new https.Agent({ keepAlive: true, maxSockets: CONNECTIONS }),
   };
 
+  /** `narrowed` makes of our macaroon the one that this call is sent with. */
+  type Asked = { readonly body?: unknown; readonly narrowed?: (macaroon: string) => string };
   type Sent = { readonly url: string; readonly response: IncomingMessage };
 
   /** Resolves when the headers are there, which a stream sends only with its first line. */
-  async function send(verb: string, path: string, body: unknown, signal: AbortSignal, isStream: boolean): Promise<Sent> {
+  async function send(verb: string, path: string, asked: Asked, signal: AbortSignal, isStream: boolean): Promise<Sent> {
     const { url, certificate, macaroon } = await target();
+    const { body, narrowed } = asked;
     const text = body === undefined ? null : JSON.stringify(body);
     const place = new URL(path, url);
     const isPlain = place.protocol === 'http:';
@@ -71,7 +74,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
       signal,
       agent: isStream ? false : isPlain ? agents.http : agents.https,
       headers: {
-        'Grpc-Metadata-macaroon': macaroon,
+        'Grpc-Metadata-macaroon': narrowed === undefined ? macaroon : narrowed(macaroon),
         ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
       },
     };
@@ -109,7 +112,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
       const timer = setTimeout(() => ending.abort(), options.deadlineMs);
       let url = '';
       try {
-        const { url: asked, response } = await send(verb, path, options.body, ending.signal, false);
+        const { url: asked, response } = await send(verb, path, options, ending.signal, false);
         url = asked;
         const text = await textOf(response);
         return answerOf(url, path, response.statusCode ?? 0, text);
@@ -124,11 +127,12 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     },
 
     /**
-     * Reads an answer that never ends, line by line, until it breaks or the signal ends it.
+     * Reads an answer line by line, until it ends or breaks, or the signal ends it.
+     * @param posted what is sent; absent: nothing, by GET
      * @throws NodeTrouble, LndRefusal
      */
-    async *lines(path: string, signal: AbortSignal): AsyncGenerator<Answer> {
-      const { url, response } = await send('GET', path, undefined, signal, true);
+    async *lines(path: string, signal: AbortSignal, posted?: Asked): AsyncGenerator<Answer> {
+      const { url, response } = await send(posted === undefined ? 'GET' : 'POST', path, posted ?? {}, signal, true);
       try {
         let rest = '';
         response.setEncoding('utf8');

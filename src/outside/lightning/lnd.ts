@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
+import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
 import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
 
 /** LND asks bitcoind for this one, and hangs when that is away. */
@@ -27,24 +28,6 @@ export const RECEIVING: readonly string[] = [
   '/lnrpc.Lightning/ListChannels',
   '/invoicesrpc.Invoices/CancelInvoice',
 ];
-
-const bad = (what: string): NodeTrouble => new NodeTrouble('bad_answer', `LND: ${what}`);
-
-function whole(answer: Answer, name: string): bigint {
-  const value = answer[name] ?? '0';
-  if ((typeof value === 'string' || typeof value === 'number') && /^-?\d{1,19}$/.test(String(value))) return BigInt(value);
-  throw bad(`${name} is ${JSON.stringify(value)?.slice(0, 50)}, no whole number`);
-}
-function text(answer: Answer, name: string): string {
-  const value = answer[name];
-  if (typeof value === 'string') return value;
-  throw bad(`there is no ${name} in an answer`);
-}
-function objects(answer: Answer, name: string): readonly Answer[] {
-  const list = answer[name] ?? [];
-  if (Array.isArray(list) && list.every((one) => typeof one === 'object' && one !== null)) return list as Answer[];
-  throw bad(`${name} is no list`);
-}
 
 function invoiceFacts(answer: Answer): InvoiceFacts {
   const state = STATES[text(answer, 'state')];
@@ -72,8 +55,6 @@ function receivableOf(channel: Answer): bigint {
   return rest > 0n ? rest * 1000n : 0n;
 }
 
-const isNone = (error: unknown): boolean =>
-  error instanceof LndRefusal && (error.code === 5 || error.message.includes('unable to locate invoice'));
 const says = (error: unknown, words: string): boolean => error instanceof LndRefusal && error.message.includes(words);
 
 /** @param options.chain the network that the node must be on */

@@ -6,7 +6,7 @@ import { bech32 } from '@scure/base';
 const PREFIX = 'lnbcrt';
 /** Feature bits 9 (var_onion_optin), 14 (payment_secret, required) and 17 (basic_mpp), as LND sets them. */
 const FEATURES = [9, 14, 17];
-const TAG = { hash: 1, features: 5, expiry: 6, description: 13, secret: 16, cltv: 24 } as const;
+const TAG = { hash: 1, features: 5, expiry: 6, description: 13, descriptionHash: 23, secret: 16, cltv: 24 } as const;
 /** LND's default for the last hop. */
 const FINAL_CLTV = 80;
 
@@ -18,6 +18,8 @@ export type NewRequest = {
   readonly paymentSecret: Uint8Array;
   readonly description: string;
   readonly expirySeconds: number;
+  /** In the place of the description: 64 hex digits. */
+  readonly descriptionHash?: string;
 };
 
 /** A number as 5-bit words, the highest first. */
@@ -53,7 +55,9 @@ export function paymentRequest({ key, amountMsat, atMs, ...of }: NewRequest): st
     ...wordsOf(Math.floor(atMs / 1000), 7),
     ...bytesField(TAG.secret, of.paymentSecret),
     ...bytesField(TAG.hash, of.paymentHash),
-    ...bytesField(TAG.description, Buffer.from(of.description)),
+    ...(of.descriptionHash === undefined
+      ? bytesField(TAG.description, Buffer.from(of.description))
+      : bytesField(TAG.descriptionHash, Buffer.from(of.descriptionHash, 'hex'))),
     ...field(TAG.cltv, wordsOf(FINAL_CLTV)),
     ...field(TAG.expiry, wordsOf(of.expirySeconds)),
     ...field(TAG.features, featureWords()),

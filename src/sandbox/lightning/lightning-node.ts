@@ -1,11 +1,13 @@
 // A simulated Lightning node: its key, its one channel with the outside world, its invoices. What it has answered for is a line of its journal,
-// on disk. Invoices expire by the clock, as LND's do; nothing else happens by itself.
+// on disk. Invoices expire by the clock, as LND's do; nothing else happens by itself. What it pays is in outgoing.ts.
 import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import type { Trouble } from '../utxo/chain-state.ts';
 import { openJournal } from '../utxo/journal.ts';
 import { paymentRequest } from './bolt11.ts';
+import { createLnurls, type LnurlLine } from './lnurl.ts';
+import { createOutgoing, type OutgoingLine } from './outgoing.ts';
 
 /** What our side of the channel holds at first, and the other side: 50 BTC each. */
 const EACH_SIDE_MSAT = 50n * 100_000_000_000n;
@@ -41,7 +43,9 @@ type Line =
     }
   | { readonly kind: 'cancel'; readonly hash: string }
   | { readonly kind: 'settle'; readonly hash: string; readonly paidMsat: string; readonly parts: number; readonly atMs: number }
-  | { readonly kind: 'trouble'; readonly trouble: Trouble };
+  | { readonly kind: 'trouble'; readonly trouble: Trouble }
+  | OutgoingLine
+  | LnurlLine;
 
 /** What an outsider's payment came to; the reason is what the payer's wallet would show. */
 export type PayAnswer = { readonly paid: true } | { readonly paid: false; readonly reason: string };
@@ -61,10 +65,21 @@ export function openLightningNode(folder: string, now: () => number) {
   let settled = 0;
   let receivedMsat = 0n;
   let trouble: Trouble = { down: false, fault: null, left: null };
+  const outgoing = createOutgoing({
+    write: (line) => write(line),
+    now,
+    localMsat: () => EACH_SIDE_MSAT + receivedMsat - outgoing.leftMsat(),
+    isOwn: (request) => inOrder.some((invoice) => invoice.paymentRequest === request.toLowerCase()),
+    nodeKey: () => secret,
+  });
+  const lnurls = createLnurls((line) => write(line));
 
   function apply(line: Line): void {
     if (line.kind === 'node') key = Buffer.from(line.key, 'hex');
     else if (line.kind === 'trouble') trouble = line.trouble;
+    else if (line.kind === 'outside' || line.kind === 'send' || line.kind === 'sent' || line.kind === 'forget')
+      outgoing.apply(line);
+    else if (line.kind === 'lnurl' || line.kind === 'lnurl_invoice') lnurls.apply(line);
     else if (line.kind === 'add') {
       const invoice: Invoice = {
         hash: sha256(line.preimage),
@@ -107,7 +122,7 @@ export function openLightningNode(folder: string, now: () => number) {
     if (invoice.status === 'OPEN' && now() >= invoice.createdAtMs + invoice.expirySeconds * 1000) invoice.status = 'CANCELED';
     return invoice;
   }
-  const remoteMsat = (): bigint => EACH_SIDE_MSAT - receivedMsat;
+  const remoteMsat = (): bigint => EACH_SIDE_MSAT - receivedMsat + outgoing.leftMsat();
 
   return {
     identity: Buffer.from(secp256k1.getPublicKey(secret, true)).toString('hex'),
@@ -158,7 +173,9 @@ export function openLightningNode(folder: string, now: () => number) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    localMsat: (): bigint => EACH_SIDE_MSAT + receivedMsat,
+    outgoing,
+    lnurls,
+    localMsat: (): bigint => EACH_SIDE_MSAT + receivedMsat - outgoing.outMsat(),
     remoteMsat,
     capacityMsat: 2n * EACH_SIDE_MSAT,
     trouble: (): Trouble => trouble,

@@ -37,7 +37,7 @@ const USUAL_EXPIRY = 86_400;
 const PAGE = 100;
 const CHANNEL_POINT = `${'11'.repeat(32)}:0`;
 
-const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
+export const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
 const seconds = (ms: number): string => String(Math.floor(ms / 1000));
 const amounts = (msat: bigint): { readonly sat: string; readonly msat: string } => ({
   sat: String(msat / 1000n),
@@ -70,7 +70,7 @@ export function invoiceAnswer(invoice: Invoice): Record<string, unknown> {
   };
 }
 
-function whole(body: Asked['body'], name: string, usual: bigint): bigint {
+export function whole(body: Asked['body'], name: string, usual: bigint): bigint {
   const value = body[name] ?? String(usual);
   if ((typeof value === 'string' || typeof value === 'number') && /^-?\d{1,19}$/.test(String(value))) return BigInt(value);
   throw new LndRefused(`proto: invalid value for int64 field ${name}: ${JSON.stringify(value)}`, 400, 3);
@@ -155,7 +155,11 @@ const channels = ({ node }: Asked): unknown => ({
       local_constraints: { chan_reserve_sat: '0' },
       initiator: true,
       private: false,
-      pending_htlcs: [],
+      pending_htlcs: node.outgoing.inFlight().map(({ hash, amountMsat }) => ({
+        incoming: false,
+        amount: String(amountMsat / 1000n),
+        hash_lock: base64(hash),
+      })),
     },
   ],
 });

@@ -9,7 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { writeWhole } from '../rates.ts';
 import { selfSignedCertificate } from './certificate.ts';
 import type { Invoice, LightningNode } from './lightning-node.ts';
-import { invoiceAnswer, LndRefused, METHODS, SUBSCRIBE } from './lnd-methods.ts';
+import { type Asked, invoiceAnswer, LndRefused, METHODS, SUBSCRIBE } from './lnd-methods.ts';
+import { PAYING, PAYMENT_METHODS, PAYMENT_STREAMS, type PaymentStream, paymentAnswer } from './lnd-payments.ts';
 import { bakeMacaroon, macaroonProblem } from './macaroons.ts';
 
 // not by an import: see sandbox.ts
@@ -24,23 +25,33 @@ type Credentials = {
   readonly rootKey: string;
   /** Permits what receiving needs, and nothing else. */
   readonly macaroon: string;
+  /** Permits what paying needs, and nothing else. */
+  readonly payMacaroon: string;
 };
 
 export type ServedLightning = {
   readonly server: Server;
   readonly certificate: string;
   readonly macaroon: string;
+  readonly payMacaroon: string;
   close(): void;
 };
 
-/** The same certificate and macaroon at every start. */
+/** The same certificate and macaroons at every start; a folder of an earlier version gets the macaroon that it lacks. */
 function credentialsOf(folder: string): Credentials {
   const path = join(folder, 'lightning.json');
-  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as Credentials;
-  const rootKey = randomBytes(32);
+  const before = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Partial<Credentials>) : {};
+  const rootKey = before.rootKey ?? randomBytes(32).toString('hex');
+  const key = Buffer.from(rootKey, 'hex');
   const receiving = [...METHODS.flatMap(({ permission }) => permission ?? []), SUBSCRIBE.permission];
-  const made = { ...selfSignedCertificate(), rootKey: rootKey.toString('hex'), macaroon: bakeMacaroon(rootKey, receiving) };
-  writeWhole(path, `${JSON.stringify(made)}\n`);
+  const { certificate, key: tlsKey } = before;
+  const made: Credentials = {
+    ...(certificate === undefined || tlsKey === undefined ? selfSignedCertificate() : { certificate, key: tlsKey }),
+    rootKey,
+    macaroon: before.macaroon ?? bakeMacaroon(key, receiving),
+    payMacaroon: before.payMacaroon ?? bakeMacaroon(key, PAYING),
+  };
+  if (before.payMacaroon === undefined) writeWhole(path, `${JSON.stringify(made)}\n`);
   return made;
 }
 
@@ -73,30 +84,59 @@ export function serveLightning(
     const url = new URL(request.url ?? '/', 'https://sandbox');
     const body = await bodyOf(request);
     const permission = url.pathname === SUBSCRIBE.path ? SUBSCRIBE.permission : undefined;
-    const method = METHODS.find(({ verb, path }) => verb === request.method && path.test(url.pathname));
+    const isAsked = ({ verb, path }: { verb: string; path: RegExp }): boolean =>
+      verb === request.method && path.test(url.pathname);
+    const method = [...METHODS, ...PAYMENT_METHODS].find(isAsked);
+    const paymentStream = PAYMENT_STREAMS.find(isAsked);
     const header = request.headers['grpc-metadata-macaroon'];
-    const needed = permission ?? method?.permission ?? null;
+    const needed = permission ?? paymentStream?.permission ?? method?.permission ?? null;
     const problem =
       needed === null ? null : macaroonProblem(rootKey, header === undefined ? undefined : String(header), needed, options.now());
-    if (problem !== null) return refuse(response, new LndRefused(problem), permission !== undefined);
+    if (problem !== null)
+      return refuse(response, new LndRefused(problem), permission !== undefined || paymentStream !== undefined);
     if (permission !== undefined) return stream(url, response);
+    const parts = (method ?? paymentStream)?.path.exec(url.pathname)?.slice(1) ?? [];
+    const asked = { node, nowMs: options.now(), parts, query: url.searchParams, body };
+    if (paymentStream !== undefined) return payments(paymentStream, asked, response);
     if (method === undefined) return refuse(response, new LndRefused('Not Found', 404, 5), false);
     const { fault } = node.trouble();
-    const asked = {
-      node,
-      nowMs: options.now(),
-      parts: method.path.exec(url.pathname)?.slice(1) ?? [],
-      query: url.searchParams,
-      body,
-    };
     const said = answered(() => method.answer(asked));
     const concerned = fault === 'hang' || (fault === 'lose_answers' && method.changes);
     if (concerned) countDown(node);
-    if (fault === 'lose_answers' && concerned) return void request.socket.destroy();
+    if (fault === 'lose_answers' && concerned) return void response.destroy();
     if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
     if (response.destroyed) return;
     if (said instanceof LndRefused) refuse(response, said, false);
     else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(said));
+  }
+
+  /** A payment as it is, and how it ends; nothing that a fault does ends the payment. */
+  async function payments({ changes, begin }: PaymentStream, asked: Asked, response: ServerResponse): Promise<void> {
+    const { fault } = node.trouble();
+    const isConcerned = fault === 'hang' || (changes && fault !== null && fault !== 'no_locks');
+    if (isConcerned) countDown(node);
+    if (isConcerned && fault === 'reject')
+      return refuse(response, new LndRefused('policy: payments are refused right now'), true);
+    const begun = answered(() => begin(asked)) as ReturnType<PaymentStream['begin']>;
+    if (isConcerned && fault === 'lose_answers') return void response.destroy();
+    if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
+    if (response.destroyed) return;
+    if (begun instanceof LndRefused) return refuse(response, begun, true);
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    const say = (): void => void response.write(`${JSON.stringify({ result: paymentAnswer(begun) })}\n`);
+    say();
+    if (isConcerned && fault === 'forgets') node.outgoing.forget(begun.hash);
+    if (begun.status !== 'IN_FLIGHT' || (isConcerned && fault === 'forgets')) return void response.end();
+    const end = node.outgoing.onEnd((payment) => {
+      if (payment.hash !== begun.hash) return;
+      say();
+      response.end();
+    });
+    streams.add(response);
+    response.once('close', () => {
+      end();
+      streams.delete(response);
+    });
   }
 
   /** LND sends no headers before the first line; with settle_index 0 it begins now, otherwise with what came after that index. */
@@ -118,7 +158,8 @@ export function serveLightning(
     });
   }
 
-  return { server, certificate: credentials.certificate, macaroon: credentials.macaroon, close: () => node.close() };
+  const { certificate, macaroon, payMacaroon } = credentials;
+  return { server, certificate, macaroon, payMacaroon, close: () => node.close() };
 }
 
 function answered(answer: () => unknown): unknown {

@@ -36,6 +36,7 @@ export type PayoutThen = {
   /** As it is stored: it may be sealed. */
   readonly destination: string;
   readonly txid: string | null;
+  readonly paymentHash: string | null;
   readonly trace: string | null;
   readonly error: string | null;
   readonly heldReason: HeldReason | null;
@@ -82,12 +83,13 @@ export type RawEvent = {
   method: PayoutMethod | null;
   amount_text: string | null;
   destination: string | null;
+  payment_hash: string | null;
 };
 
 /** SQL of what {@link storedEvent} reads, of an event `e` and what {@link EVENT_OBJECTS} joins. */
 export const EVENT_COLUMNS = `e.id, e.merchant_id, e.object_id, e.sequence, e.type, e.status, e.previous, e.at, e.data,
   coalesce(t.currency, p.currency) as currency, coalesce(t.created_at, p.created_at) as created_at,
-  t.amount_due, t.usd_minor, t.label, p.method, p.amount_text, p.destination`;
+  t.amount_due, t.usd_minor, t.label, p.method, p.amount_text, p.destination, p.payment_hash`;
 export const EVENT_OBJECTS = `left join transactions t on t.id = e.object_id left join payouts p on p.id = e.object_id`;
 
 export function storedEvent(raw: RawEvent): StoredEvent {
@@ -131,6 +133,7 @@ function payoutThen(raw: RawEvent, method: PayoutMethod, shown: Shown): PayoutTh
     fee: shown.fee === undefined ? null : BigInt(shown.fee),
     destination: raw.destination ?? '',
     txid: shown.txid ?? null,
+    paymentHash: raw.payment_hash,
     trace: shown.trace ?? null,
     error: shown.error ?? null,
     heldReason: shown.held_reason ?? null,

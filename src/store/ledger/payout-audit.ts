@@ -1,6 +1,7 @@
 // The invariants of payouts, of what is on its way out, and of our own outputs, as SQL queries: see audit.ts.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
+import { OVER_LIGHTNING } from '../lightning/outgoing.ts';
 import type { Question } from './audit.ts';
 
 /**
@@ -28,7 +29,7 @@ const OUTPUTS = `with unbooked as materialized (
                         where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
              union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
              -- an entry of a payout made it, and no output
-             union all select currency, -amount from payments where paid_by is not null),
+             union all select currency, -amount from payments where paid_by is not null and currency <> '${LIGHTNING.code}'),
            late_fee as (
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
@@ -85,12 +86,13 @@ export const OF_PAYOUTS: readonly Question[] = [
   },
   {
     id: 'INV-6',
-    says: 'in each currency our outputs, and what came over Lightning, cover what merchants and customers are owed, but for what merchants owe, what was booked as lost and what FX-1 names',
+    says: 'in each currency our outputs, and what our channels brought and kept, cover what merchants and customers are owed, but for what merchants owe, what was booked as lost and what FX-1 names',
     text: `${OUTPUTS},
            here as (
              select currency, sum(amount) as amount from (
                select * from outputs union all select * from late_fee
-               union all select '${LIGHTNING.balance}', amount from decided_payments where part_key is not null and currency = '${LIGHTNING.code}') q
+               union all select '${LIGHTNING.balance}', amount from decided_payments where part_key is not null and currency = '${LIGHTNING.code}'
+               union all select '${LIGHTNING.balance}', -amount from (${OVER_LIGHTNING}) l where not is_open) q
               group by currency),
            owed as (
              select currency, sum(case when kind in ('available', 'held', 'suspense', 'refund_payable') then amount

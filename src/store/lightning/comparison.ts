@@ -5,6 +5,7 @@ import type { InvoiceFacts } from '../../core/lightning/port.ts';
 import type { Question } from '../ledger/audit.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SETTLED_HASH, SETTLED_HEIGHT } from './invoices.ts';
+import { OVER_LIGHTNING } from './outgoing.ts';
 
 /** Up to which of a node's invoices everything was compared. */
 export async function readCompared(sql: Sql, identity: string): Promise<bigint> {
@@ -50,14 +51,16 @@ export async function setCompared(sql: Sql, identity: string, comparedIndex: big
   });
 }
 
-/** Fractions of a satoshi that payers gave too much: whole satoshis of them that are not booked yet, and all so far. */
+/** Fractions of a satoshi that payers gave too much, or that fees were rounded up by: whole satoshis of them that are not booked yet, and all so far. */
 export async function unbookedFractions(sql: Sql): Promise<{ readonly all: bigint; readonly unbooked: bigint }> {
   const { rows } = await sql.query<{ all_sat: string; booked: string }>({
     name: 'unbooked_fractions',
-    text: `select div(coalesce(sum(paid_msat % 1000), 0), 1000)::text as all_sat,
+    text: `select div((select coalesce(sum(paid_msat % 1000), 0) from lightning_invoices where state = 'settled')
+                      -- fees are charged in whole satoshis
+                      + (select coalesce(sum(greatest(p.fee * 1000 - l.fee_msat, 0)), 0) from lightning_payments l join payouts p on p.id = l.payout_id
+                          where l.state = 'paid' and p.status = 'completed'), 1000)::text as all_sat,
                   (select coalesce(-sum(p.amount), 0)::text from ledger.posting p join ledger.account a on a.id = p.account_id
-                    where a.code = 'income:rounding:${LIGHTNING.balance}') as booked
-             from lightning_invoices where state = 'settled'`,
+                    where a.code = 'income:rounding:${LIGHTNING.balance}') as booked`,
     values: [],
   });
   const all = BigInt(rows[0]?.all_sat ?? 0);
@@ -83,18 +86,8 @@ export const OF_LIGHTNING: readonly Question[] = [
     says: 'every payment over Lightning is an invoice that the node lists as settled',
     text: `select p.txid || ' of ' || p.amount || ' to ' || p.transaction_id || ' is a payment, and the node does not list its invoice as settled' as what
              from payments p
-            where p.currency = '${LIGHTNING.code}' and p.seen_at < (select max(compared_at) from lightning_nodes) - interval '10 minutes'
+            where p.currency = '${LIGHTNING.code}' and p.paid_by is null and p.seen_at < (select max(compared_at) from lightning_nodes) - interval '10 minutes'
               and not exists (select 1 from chain_receipts r where r.currency = p.currency and r.txid = p.txid and r.vout = p.vout)`,
-  },
-  {
-    id: 'LN-4',
-    says: 'what the ledger holds at the Lightning node is what payments brought, and the capital and fractions that are booked',
-    text: `select 'ledger ' || l.amount || ', payments and the rest ' || r.amount as what
-             from (select coalesce(sum(amount), 0) as amount from ledger.account_balance where kind = 'asset_lightning') l
-             cross join (select coalesce((select sum(amount) from decided_payments where currency = '${LIGHTNING.code}' and part_key is not null), 0)
-                              + coalesce((select sum(p.amount) from ledger.posting p join ledger.account a on a.id = p.account_id and a.kind = 'asset_lightning'
-                                            join ledger.entry e on e.id = p.entry_id where e.kind in ('capital', 'lightning_rounding')), 0) as amount) r
-            where l.amount <> r.amount`,
   },
   {
     id: 'LN-3',
@@ -102,5 +95,45 @@ export const OF_LIGHTNING: readonly Question[] = [
     text: `select i.payment_hash || ' of ' || i.paid_msat || ' msat was paid, and ' || i.transaction_id || ' has no such payment' as what
              from lightning_invoices i
             where i.state = 'settled' and not exists (select 1 from payments p where p.currency = '${LIGHTNING.code}' and p.txid = i.payment_hash)`,
+  },
+  {
+    id: 'LN-4',
+    says: 'what the ledger holds at the Lightning node is what payments brought, less what payouts have taken, and the capital and fractions that are booked',
+    text: `select 'ledger ' || l.amount || ', payments less payouts and the rest ' || r.amount as what
+             from (select coalesce(sum(amount), 0) as amount from ledger.account_balance where kind = 'asset_lightning') l
+             cross join (select coalesce((select sum(amount) from decided_payments where currency = '${LIGHTNING.code}' and part_key is not null), 0)
+                              - coalesce((select sum(amount) from (${OVER_LIGHTNING}) o), 0)
+                              + coalesce((select sum(p.amount) from ledger.posting p join ledger.account a on a.id = p.account_id and a.kind = 'asset_lightning'
+                                            join ledger.entry e on e.id = p.entry_id where e.kind in ('capital', 'lightning_rounding', 'unknown_outflow')), 0) as amount) r
+            where l.amount <> r.amount`,
+  },
+  {
+    id: 'LN-5',
+    says: 'what the Lightning node lists as paid, or under way, is what payouts have asked for, and none that failed was paid',
+    text: `select 'node ' || s.node || ' has paid ' || s.payment_hash || ' of ' || s.amount_msat || ' msat, fee ' || s.fee_msat || ', which no payout here has asked for'
+                  || ' (bursar payout recover)' as what
+             from lightning_sent s where s.acknowledged_at is null and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash)
+           union all
+           select min(l.payout_id) || ' has failed, and node ' || s.node || ' has paid ' || s.payment_hash
+             from lightning_sent s join lightning_payments l on l.payment_hash = s.payment_hash
+            where s.acknowledged_at is null and s.state = 'succeeded' group by s.node, s.payment_hash having bool_and(l.state = 'failed')
+           union all
+           select l.payout_id || ' was paid ' || p.amount || ' for a fee of ' || l.fee_msat || ' msat, and node ' || s.node || ' lists ' || s.amount_msat || ' msat, fee '
+                  || s.fee_msat
+             from lightning_payments l join payouts p on p.id = l.payout_id
+             join lightning_sent s on s.payment_hash = l.payment_hash and s.node = l.node and s.state = 'succeeded'
+            where l.state = 'paid' and (s.fee_msat <> l.fee_msat or (p.reimburses is null and s.amount_msat <> p.amount * 1000))
+           union all
+           select l.payout_id || ' was paid as number ' || l.payment_index || ', and node ' || n.identity || ' does not list it'
+             from lightning_payments l join lightning_nodes n on n.identity = l.node
+            where l.state = 'paid' and l.payment_index <= n.payments_compared
+              and not exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node)`,
+  },
+  {
+    id: 'LN-6',
+    says: 'what is on its way out over Lightning is what open payouts were committed for',
+    text: `select 'ledger ' || l.amount || ', payouts ' || r.amount as what
+             from (select coalesce(sum(amount), 0) as amount from ledger.account_balance where kind = 'asset_lightning_outbound') l
+             cross join (select coalesce(sum(amount), 0) as amount from (${OVER_LIGHTNING}) o where o.is_open) r where l.amount <> r.amount`,
   },
 ];

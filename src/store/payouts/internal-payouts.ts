@@ -1,5 +1,6 @@
 // Payouts to addresses of other merchants' transactions here: the next one to book, and the payment that it becomes.
 import { createHash } from 'node:crypto';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { SignedPayout } from '../../core/payouts/intent.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { owesOf, STOPPED } from './hold-facts.ts';
@@ -16,8 +17,8 @@ import {
 
 export type InternalPayout = PayoutRow & { readonly internalTo: string };
 
-/** Not while payouts are stopped, nor while its merchant owes something. */
-const MAY_BE_BOOKED = `p.step = 'queued' and p.internal_to is not null and not (select stopped from (select ${STOPPED}) s) and not ${owesOf('p.merchant_id')}`;
+/** Those on a chain: an invoice is cancelled first (flow/lightning/internal-payouts). Not while payouts are stopped, nor while its merchant owes something. */
+const MAY_BE_BOOKED = `p.step = 'queued' and p.internal_to is not null and p.payment_hash is null and not (select stopped from (select ${STOPPED}) s) and not ${owesOf('p.merchant_id')}`;
 
 /** Whether there is one that may be booked now. */
 export async function hasInternal(sql: Sql): Promise<boolean> {
@@ -44,7 +45,7 @@ export async function lockInternal(sql: Sql): Promise<InternalPayout | null> {
 
 export type InternalFacts = SignedPayout &
   HoldFacts & {
-    /** Its script, currency and merchant are those of the transaction that it pays, which is another merchant's. */
+    /** Its script (or invoice), currency and merchant are those of the transaction that it pays, which is another merchant's. */
     readonly paysAnother: boolean;
   };
 
@@ -54,7 +55,9 @@ export async function readInternalFacts(sql: Sql, id: string): Promise<InternalF
     name: 'internal_facts',
     text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS},
                   exists (select from transactions t
-                           where t.id = p.internal_to and t.script = p.script and t.currency = p.currency and t.merchant_id <> p.merchant_id) as pays_another
+                           where t.id = p.internal_to and t.merchant_id <> p.merchant_id
+                              and (t.script = p.script and t.currency = p.currency
+                                   or lower(t.address) = lower(p.payment_request) and t.currency = '${LIGHTNING.code}')) as pays_another
              from payouts p where p.id = $1`,
     values: [id],
   });
@@ -63,7 +66,11 @@ export async function readInternalFacts(sql: Sql, id: string): Promise<InternalF
 }
 
 /** Writes the payment of the receiving transaction, which its judge looks at next. */
-export async function insertInternalPayment(sql: Sql, payout: InternalPayout, atMs: number): Promise<void> {
+export async function insertInternalPayment(
+  sql: Sql,
+  payout: Pick<InternalPayout, 'id' | 'internalTo' | 'amount'>,
+  at: { readonly currency: string; readonly height: number; readonly atMs: number },
+): Promise<void> {
   // looks like any other, and is the txid of nothing
   const txid = createHash('sha256').update(`internal ${payout.id}`).digest('hex');
   await sql.query({
@@ -71,10 +78,20 @@ export async function insertInternalPayment(sql: Sql, payout: InternalPayout, at
     text: `with made as (
              insert into payments (currency, transaction_id, txid, vout, amount, twin_key, state, height, block_hash, block_time, last_height, seen_at,
                                    caught_up_at, found_mined, spent, paid_by)
-               select $1, $2, $3, 0, $4, decode($3, 'hex'), 'mined', 0, coalesce((select hash from blocks where currency = $1 and height = 0), $3), $5, 0, $5,
+               select $1, $2, $3, 0, $4, decode($3, 'hex'), 'mined', $7, coalesce((select hash from blocks where currency = $1 and height = $7), $3), $5, $7, $5,
                       $5, true, true, $6 returning transaction_id)
            insert into due_marks (transaction_id) select transaction_id from made`,
-    values: [payout.currency, payout.internalTo, txid, payout.amount, new Date(atMs), payout.id],
+    values: [at.currency, payout.internalTo, txid, payout.amount, new Date(at.atMs), payout.id, at.height],
   });
   await sql.query({ name: 'wake_judge', text: `select pg_notify('hurry', 'judge')`, values: [] });
+}
+
+/** Locks a transaction that is to be paid; returns its status. */
+export async function lockPaidTransaction(sql: Sql, transactionId: string): Promise<string | null> {
+  const { rows } = await sql.query<{ status: string }>({
+    name: 'lock_paid_transaction',
+    text: 'select status from transactions where id = $1 for update',
+    values: [transactionId],
+  });
+  return rows[0]?.status ?? null;
 }

@@ -4,11 +4,14 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
+import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 
 /** The name of the worker's job that drives payouts: it is woken when facts about them have changed. */
 export const PAYOUT_JOB = 'payouts';
+/** All jobs that let payouts leave by themselves, as a message that wakes them. */
+export const PAYOUT_JOBS = `${PAYOUT_JOB},${LIGHTNING_PAYOUT_JOB}`;
 
 /**
  * Records what one block shows of our outgoing transactions. Strangers choose what is in a block, so it is looked up in slices, each by itself.
@@ -107,5 +110,5 @@ export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height:
 
 /** Wakes the driver's job when the database transaction commits. */
 export async function wakeDriver(sql: Sql): Promise<void> {
-  await sql.query({ name: 'wake_payout_driver', text: `select pg_notify('hurry', $1)`, values: [PAYOUT_JOB] });
+  await sql.query({ name: 'wake_payout_driver', text: `select pg_notify('hurry', $1)`, values: [PAYOUT_JOBS] });
 }

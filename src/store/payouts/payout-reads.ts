@@ -20,6 +20,8 @@ export type PayoutView = {
   readonly destination: string;
   /** Of the transaction that a block has, else of the one that was signed last; null before there is one. */
   readonly txid: string | null;
+  /** lightning: the hash of the payment. */
+  readonly paymentHash: string | null;
   /** ach: the trace number of its entry; null before it is in a file. */
   readonly trace: string | null;
   readonly error: string | null;
@@ -38,6 +40,7 @@ type Raw = {
   fee: string | null;
   destination: string;
   txid: string | null;
+  payment_hash: string | null;
   trace: string | null;
   error: string | null;
   held_reason: HeldReason | null;
@@ -47,7 +50,7 @@ type Raw = {
 export const TXID = `(select a.txid from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id where a.batch_id = p.batch_id
     order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1)`;
 export const TRACE = '(select e.trace from ach_entries e where e.payout_id = p.id)';
-const VIEWED = `p.id, p.merchant_id, p.method, p.amount_text, p.status, p.created_at, p.currency, p.fee, p.destination, p.error, p.held_reason, p.completed_at,
+const VIEWED = `p.id, p.merchant_id, p.method, p.amount_text, p.status, p.created_at, p.currency, p.fee, p.destination, p.payment_hash, p.error, p.held_reason, p.completed_at,
   ${TXID} as txid, ${TRACE} as trace`;
 
 function viewOf(raw: Raw): PayoutView {
@@ -62,6 +65,7 @@ function viewOf(raw: Raw): PayoutView {
     fee: raw.fee === null ? null : BigInt(raw.fee),
     destination: raw.destination,
     txid: raw.txid,
+    paymentHash: raw.payment_hash,
     trace: raw.trace,
     error: raw.error,
     heldReason: raw.held_reason,
@@ -198,9 +202,9 @@ export async function readPayoutDetails(sql: Sql, id: string): Promise<PayoutDet
   const { rows } = await sql.query<Row>({
     name: 'read_payout_details',
     text: `select ${VIEWED}, p.step, m.affiliate_id, p.amount, p.fee_max, p.usd_minor, p.automatic, p.approved_by, p.batch_id,
-                  coalesce(b.trouble, f.trouble) as trouble
+                  coalesce(b.trouble, f.trouble, l.trouble) as trouble
              from payouts p join merchants m on m.id = p.merchant_id left join outgoing_batches b on b.id = p.batch_id
-             left join ach_entries e on e.payout_id = p.id left join ach_files f on f.name = e.file where p.id = $1`,
+             left join lightning_payments l on l.payout_id = p.id left join ach_entries e on e.payout_id = p.id left join ach_files f on f.name = e.file where p.id = $1`,
     values: [id],
   });
   const [row] = rows;

@@ -10,7 +10,7 @@ import {
 } from '../../core/payouts/payout-states.ts';
 import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { PAYOUT_JOB } from './outgoing-facts.ts';
+import { PAYOUT_JOBS } from './outgoing-facts.ts';
 import { type PayoutChange, writePayoutChanges } from './payout-changes.ts';
 
 /** A payout as it was requested. Amounts in minor units of `currency`. */
@@ -37,6 +37,10 @@ export type RequestedPayout = {
   readonly automatic: boolean;
   /** The transaction here to whose address it goes: an entry pays it. Absent or null: it leaves. */
   readonly internalTo?: string | null;
+  /** What is paid over Lightning; absent or null for everything else. */
+  readonly paymentHash?: string | null;
+  readonly paymentRequest?: string | null;
+  readonly invoiceExpiresAtMs?: number | null;
   readonly createdAtMs: number;
 };
 
@@ -81,10 +85,13 @@ type Raw = {
   completed_at: Date | null;
   sequence: number;
   reimburses: string | null;
+  payment_hash: string | null;
+  payment_request: string | null;
+  invoice_expires_at: Date | null;
 };
 const COLUMNS = `id, merchant_id, method, amount_text, currency, amount, fee_max, fee, destination, script, status, step, held_reason, usd_minor,
   needs_approval, automatic, approved_at, batch_id, error, created_at, completed_at, sequence, source_currency, source_amount,
-  reimburses`;
+  reimburses, payment_hash, payment_request, invoice_expires_at`;
 
 function fromRaw(raw: Raw): PayoutRow {
   return {
@@ -112,6 +119,9 @@ function fromRaw(raw: Raw): PayoutRow {
     completedAtMs: raw.completed_at?.getTime() ?? null,
     sequence: raw.sequence,
     reimburses: raw.reimburses,
+    paymentHash: raw.payment_hash,
+    paymentRequest: raw.payment_request,
+    invoiceExpiresAtMs: raw.invoice_expires_at?.getTime() ?? null,
   };
 }
 
@@ -133,13 +143,14 @@ export async function insertPayout(
     name: 'insert_payout',
     text: `with made as (
              insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
-                                  usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount, internal_to)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22, $23) returning ${COLUMNS}),
+                                  usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount, internal_to,
+                                  payment_hash, payment_request, invoice_expires_at)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22, $23, $24, $25, $26) returning ${COLUMNS}),
            told as (
              insert into events (merchant_id, object_id, sequence, type, status, reason, at, data)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at,
                       jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason))) from made)
-           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', '${PAYOUT_JOB}') end from made`,
+           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', '${PAYOUT_JOBS}') end from made`,
     values: [
       payout.id,
       payout.merchantId,
@@ -164,6 +175,9 @@ export async function insertPayout(
       payout.source?.currency ?? null,
       payout.source?.amount ?? null,
       payout.internalTo ?? null,
+      payout.paymentHash ?? null,
+      payout.paymentRequest ?? null,
+      payout.invoiceExpiresAtMs == null ? null : new Date(payout.invoiceExpiresAtMs),
     ],
   });
   return fromRaw(rows[0] as Raw);
@@ -234,11 +248,13 @@ export async function setApproved(sql: Sql, id: string, by: string, atMs: number
   });
 }
 
-/** What is booked as on its way out for a payout's fee: the highest share of its attempts; null when nothing was signed for it. */
+/** What is booked as on its way out for a payout's fee: the highest share of its attempts; null when nothing was signed or sent for it. */
 export async function bookedFee(sql: Sql, id: string): Promise<bigint | null> {
   const { rows } = await sql.query<{ fee: string | null }>({
     name: 'payout_booked_fee',
-    text: 'select max(fee) as fee from outgoing_shares where payout_id = $1',
+    // over Lightning the highest fee is booked until the real one is known
+    text: `select coalesce((select max(fee) from outgoing_shares where payout_id = $1),
+                           (select p.fee_max from payouts p join lightning_payments l on l.payout_id = p.id where p.id = $1 and l.state <> 'waiting')) as fee`,
     values: [id],
   });
   const fee = rows[0]?.fee ?? null;

@@ -3,7 +3,7 @@ import type { SignedPayout } from '../../core/payouts/intent.ts';
 
 /** Of `payouts p`. */
 export const SIGNED_COLUMNS = `p.id, p.merchant_id, p.method, p.currency, p.amount, p.fee_max, p.destination, encode(p.script, 'hex') as script, p.created_at,
-                  p.reimburses, p.internal_to, p.intent_key, p.intent`;
+                  p.reimburses, p.internal_to, p.payment_request, p.intent_key, p.intent`;
 
 export type SignedColumns = {
   id: string;
@@ -17,6 +17,7 @@ export type SignedColumns = {
   created_at: Date;
   reimburses: string | null;
   internal_to: string | null;
+  payment_request: string | null;
   intent_key: string;
   intent: Buffer;
 };
@@ -34,6 +35,7 @@ export function signedFrom(row: SignedColumns): SignedPayout {
     createdAtMs: row.created_at.getTime(),
     reimburses: row.reimburses,
     internalTo: row.internal_to,
+    paymentRequest: row.payment_request,
     intentKey: row.intent_key,
     intent: row.intent,
   };

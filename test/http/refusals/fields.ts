@@ -3,8 +3,10 @@
 import { expect, test } from 'vitest';
 import { MERCHANT_API } from '../../../src/contract/merchant-api.ts';
 import { eventId } from '../../../src/core/events.ts';
+import { createLnd } from '../../../src/outside/lightning/lnd.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { invoice } from '../../support/invoice.ts';
+import { simulatedEngine } from '../../support/lightning-engines.ts';
 import { NAMES, type RefusedCalls } from './refused-calls.ts';
 
 export function refusesFields(calls: RefusedCalls): void {
@@ -198,7 +200,7 @@ export function refusesFields(calls: RefusedCalls): void {
     const cases: [string, object][] = [
       ['missing_field', { threshold: '0.5' }],
       ['payout_below_minimum', { ...whole, threshold: '0.0009' }],
-      ['invalid_destination', { ...whole, method: 'lightning', destination: invoice('lnbcrt') }],
+      ['invalid_destination', { ...whole, method: 'lightning', destination: invoice() }],
       ['lightning_unavailable', { ...whole, method: 'lightning', destination: 'shop@example.com' }],
       ['invalid_destination', { ...whole, method: 'ach', threshold: '100', destination: 'ba_1' }],
       ['payout_below_minimum', { ...whole, method: 'ach', threshold: '99.99', destination: 'ach:091000019:12345' }],
@@ -226,6 +228,22 @@ export function refusesFields(calls: RefusedCalls): void {
     const reimburse = { transaction_id: reviewId, action: 'reimburse', destination };
     await refused('resolveTransaction', 'lightning_unavailable', reimburse);
     await api.sql(`update transactions set currency = 'BTC' where id = $1`, [reviewId]);
+  });
+  test('a payout to an invoice is checked for its amount, its time and whose it was', async () => {
+    const { api } = calls;
+    const engine = await simulatedEngine(api.now);
+    const port = createLnd(async () => engine.target(), { chain: 'regtest' });
+    Object.assign(api.ctx.ports, { lightning: port });
+    const atMs = api.now();
+    const payout = (destination: string, amount = '0.00001') => ({ method: 'lightning', amount, destination });
+    await refused('requestPayout', 'invoice_amount_mismatch', payout(invoice({ sat: 1_001, atMs })));
+    await refused('requestPayout', 'invoice_expired', payout(invoice({ sat: 1_000, atMs: atMs - 3_601_000 })));
+    await refused('requestPayout', 'invoice_expired', payout(invoice({ sat: 1_000, expirySeconds: 30, atMs })));
+    await refused('requestPayout', 'insufficient_balance', payout(invoice({ atMs }), '99999'));
+    await refused('requestPayout', 'invoice_already_used', payout(calls.usedInvoice));
+    Object.assign(api.ctx.ports, { lightning: null });
+    port.close();
+    await engine.close();
   });
   test('what may not be asked for', async () => {
     const create = (body: object) => ({ ...good('createTransaction'), ...body });

@@ -5,8 +5,10 @@ import { refusalsOf } from '../../../src/contract/endpoint.ts';
 import { MERCHANT_API, type MerchantApi } from '../../../src/contract/merchant-api.ts';
 import { eventId } from '../../../src/core/events.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
+import { requestLightningPayout } from '../../../src/flow/lightning/payout-request.ts';
 import { beginCursor } from '../../../src/store/chain/blocks.ts';
 import { fund, owe, tellFee } from '../../support/funded.ts';
+import { invoice } from '../../support/invoice.ts';
 import { type ApiServer, makeApi, PASSWORD, type Reply } from '../api-server.ts';
 
 export type Name = keyof MerchantApi;
@@ -28,6 +30,8 @@ type Ready = {
   payoutId: string;
   heldPayoutId: string;
   foreignPayoutId: string;
+  /** One that the other merchant pays. */
+  usedInvoice: string;
   webhookId: string;
   foreignWebhookId: string;
 };
@@ -71,6 +75,10 @@ export function openRefusedCalls() {
       (await api.call('/request_payout', good('requestPayout'), {}, username)).json.payout.id;
     ready.payoutId = await ask('shop');
     ready.foreignPayoutId = await ask('other');
+    ready.usedInvoice = invoice({ sat: 1_000, atMs: api.now() });
+    const other = BigInt(merchants.find((one) => one.affiliate_id === api.otherAffiliateId)?.id);
+    const paymentRequest = ready.usedInvoice;
+    await requestLightningPayout(api.ctx, { merchantId: other, amount: '0.00001', destination: paymentRequest, paymentRequest });
     await owe(api.ctx, BigInt(merchants.find((one) => one.affiliate_id === api.affiliateId)?.id), 1n);
     ready.heldPayoutId = await ask('shop');
   }

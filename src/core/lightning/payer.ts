@@ -1,0 +1,77 @@
+// The port to a Lightning node that pays: only the signer's process has it, and the worker asks the signer. A payment is known by its payment
+// hash; the node pays each hash at most once at a time, and again only after it has failed. Amounts are whole numbers as text, so that they
+// cross the signer's socket as they are.
+
+/** BOLT11 as it was decoded. */
+export type Invoice = {
+  /** 64 hex digits. */
+  readonly paymentHash: string;
+  /** Null: the payer chooses. */
+  readonly amountMsat: bigint | null;
+  readonly expiresAtMs: number;
+  /** The public key of the node that is paid. */
+  readonly payee: string;
+  /** SHA-256 of what is paid for, where the invoice commits to it. */
+  readonly descriptionHash: string | null;
+};
+
+/** What the node says of a payment. */
+export type PaymentFacts = {
+  readonly paymentHash: string;
+  readonly status: 'in_flight' | 'succeeded' | 'failed';
+  /** msat. */
+  readonly amountMsat: string;
+  readonly feeMsat: string;
+  /** Hex; null until it has succeeded. */
+  readonly preimage: string | null;
+  /** Why it failed, in the node's words. */
+  readonly failure: string | null;
+  /** Its place among all payments of the node, from 1. */
+  readonly paymentIndex: string;
+  /** One of its parts has neither arrived nor come back. */
+  readonly isPartOpen: boolean;
+};
+
+export type PaymentOrder = {
+  readonly paymentRequest: string;
+  /** Satoshis; only for an invoice without an amount. */
+  readonly amount: bigint | null;
+  /** Satoshis. */
+  readonly feeLimit: bigint;
+  /** From then on the node refuses this request. */
+  readonly notAfterMs: number;
+};
+
+/**
+ * `taken`: the node has answered with the payment. `known`: it had it before. `refused`: it did not take this request, which proves nothing
+ * about an earlier one. `unanswered`: the request may still arrive, until its `notAfterMs`.
+ */
+export type SendAnswer =
+  | { readonly state: 'taken'; readonly payment: PaymentFacts }
+  | { readonly state: 'known' }
+  | { readonly state: 'refused' | 'unanswered'; readonly reason: string };
+
+export type PayingNode = {
+  /** Its public key. */
+  readonly identity: string;
+  /** The highest place that it has given to a payment; 0 = none yet. */
+  readonly paymentIndex: string;
+  /** What it has on its side of its usable channels, in satoshis. */
+  readonly spendable: string;
+};
+
+/** What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash. */
+export type TrackedPayment = { readonly payment: PaymentFacts | null; readonly isPending: boolean };
+
+/** Every call may throw NodeTrouble: the node as a whole cannot be used, and has said nothing. */
+export type LightningPayer = {
+  node(): Promise<PayingNode>;
+  /** An invoice as the node itself reads it; null when it refuses it. */
+  decode(paymentRequest: string): Promise<Pick<Invoice, 'paymentHash' | 'amountMsat'> | null>;
+  /** Asks the node to pay; answers with its first words, and does not wait until the payment has ended. */
+  send(order: PaymentOrder): Promise<SendAnswer>;
+  track(paymentHash: string): Promise<TrackedPayment>;
+  /** Payments in the order in which they were asked for, a page at a time. */
+  payments(afterIndex: bigint): Promise<readonly PaymentFacts[]>;
+  close(): void;
+};

@@ -1,0 +1,25 @@
+// What a payout over Lightning may cost, and what it costs: the real routing fee, at most ten satoshis or 1 % (behaviour §5).
+import { MSAT } from '../currencies/lightning.ts';
+import { atLeastZero, basisPointsDown, greatest, least, minus, mulDivDown, mulDivUp, plus } from '../money.ts';
+
+const LEAST_LIMIT = 10n;
+const LIMIT_BPS = 100;
+
+/** The most that paying an amount may cost. Satoshis. */
+export function feeLimit(amount: bigint): bigint {
+  return greatest(LEAST_LIMIT, basisPointsDown(amount, LIMIT_BPS));
+}
+
+/** The largest amount that leaves room for its highest fee; 0 when there is none. Satoshis. */
+export function mostPayable(available: bigint): bigint {
+  // the fee grows by a satoshi with every hundred of the amount: a step more is tried, since both were rounded down
+  const byShare = mulDivDown(available, 100n, 101n);
+  const more = plus(byShare, 1n);
+  const fits = plus(more, feeLimit(more)) <= available ? more : byShare;
+  return least(fits, atLeastZero(minus(available, LEAST_LIMIT)));
+}
+
+/** What a fee costs the merchant: whole satoshis, rounded up, never above what was held. */
+export function chargedFee(feeMsat: bigint, held: bigint): bigint {
+  return least(held, mulDivUp(feeMsat, 1n, MSAT));
+}

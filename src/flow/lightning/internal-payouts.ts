@@ -1,0 +1,81 @@
+// Payouts to an invoice of another merchant here: our node is made to cancel it first, so that nobody else can pay it, then one database transaction
+// makes the amount a payment of that transaction. Where it was paid, cancelled or timed out before, nothing has moved and the payout fails.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { AskTrust } from '../../core/payouts/intent.ts';
+import { completeEntries, signEntry } from '../../core/payouts/payout-postings.ts';
+import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { closeInvoices, SETTLED_HEIGHT } from '../../store/lightning/invoices.ts';
+import { type LightningPayment, setEnded } from '../../store/lightning/payment-rows.ts';
+import { recordSettled } from '../../store/lightning/settlements.ts';
+import { readStops } from '../../store/payouts/hold-facts.ts';
+import { insertInternalPayment, lockPaidTransaction } from '../../store/payouts/internal-payouts.ts';
+import { movePayout } from '../../store/payouts/payouts.ts';
+import type { Context } from '../context.ts';
+import { whyNotBooked } from '../payouts/internal-payouts.ts';
+import { holdForOperator } from '../payouts/operator-holds.ts';
+import { expireLocked, onLeased, owedOf } from './payout-progress.ts';
+
+/**
+ * Books a leased one, or fails it where its invoice cannot be paid any more.
+ * @param intents whose payouts count: the signer does not see what leaves nothing
+ * @returns what is in its way; null when nothing is
+ */
+export async function bookInvoiceHere(ctx: Context, payment: LightningPayment, intents: AskTrust): Promise<string | null> {
+  const isIntended = await intents();
+  if (isIntended === null) return 'the signer does not say which APIs are trusted';
+  if ((await openBreakers(ctx.db)).length > 0) return null;
+  const { payoutId } = payment;
+  const against = await ctx.db.transaction((sql) => whyNotBooked(ctx, sql, isIntended, payoutId));
+  if (against !== null) {
+    await ctx.db.transaction(async (sql) => {
+      await holdForOperator(ctx, sql, { payoutId, why: against.why });
+      const findings = [against.why];
+      if (against.stops) await tripBreaker(sql, { name: 'payouts', by: ['INT-1'], findings, atMs: ctx.ports.clock.now() });
+    });
+    return against.why;
+  }
+  const trouble = await closeAtNode(ctx, payment);
+  if (trouble !== null) return trouble;
+  await book(ctx, payment);
+  return null;
+}
+
+/** Makes the node cancel the invoice, or records that it was paid. Returns why the node has not said which. */
+async function closeAtNode({ ports, db }: Context, { paymentHash }: LightningPayment): Promise<string | null> {
+  if (ports.lightning === null) return 'no Lightning node is configured';
+  try {
+    if ((await ports.lightning.cancelInvoice(paymentHash)) !== 'settled') return null;
+    const facts = await ports.lightning.invoice(paymentHash);
+    if (facts?.state === 'settled') await recordSettled(db, null, [facts], ports.clock.now());
+    return null;
+  } catch (error) {
+    const { name, message } = error as Error;
+    if (name === 'NodeTrouble' || name === 'LndRefusal') return message;
+    throw error;
+  }
+}
+
+function book(ctx: Context, payment: LightningPayment): Promise<unknown> {
+  const internalTo = payment.internalTo as string;
+  return onLeased(ctx, payment, async (sql, payout, atMs) => {
+    const { isStopped, owes } = await readStops(sql, payout.merchantId);
+    if (payout.step !== 'queued' || isStopped || owes) return;
+    // paid by somebody else, cancelled or timed out meanwhile
+    if ((await lockPaidTransaction(sql, internalTo)) !== 'started') return expireLocked(sql, payout, atMs);
+    const taken = signEntry(payout, 0, 0n, null);
+    const entries = [...(taken === null ? [] : [taken]), ...completeEntries(payout, 0n, 0n, await owedOf(sql, payout))];
+    await postEntries(
+      sql,
+      entries.map((entry) => ({ entry, transactionId: null, payoutId: payout.id, atMs })),
+    );
+    await closeInvoices(sql, [payment.paymentHash]);
+    await insertInternalPayment(
+      sql,
+      { id: payout.id, internalTo, amount: payout.amount },
+      { currency: LIGHTNING.code, height: SETTLED_HEIGHT, atMs },
+    );
+    await setEnded(sql, payout.id, 'closed');
+    await movePayout(sql, payout, 'booked_here', { fee: 0n, completedAtMs: atMs, atMs });
+  });
+}

@@ -1,0 +1,167 @@
+// The paying port on LND (REST): what its answers to SendPaymentV2 and TrackPaymentV2 mean. Closing our connection does not stop a payment, a
+// missing fee limit would mean zero, and an answer other than a payment or 409 proves nothing about an earlier request.
+import type { LightningPayer, PaymentFacts, PaymentOrder, SendAnswer } from '../../core/lightning/payer.ts';
+import { NodeTrouble } from '../utxo/node/trouble.ts';
+import { isNone, objects, text, whole } from './lnd-answers.ts';
+import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { validUntil } from './macaroon-caveats.ts';
+
+const CALL_MS = 5_000;
+/** How long the first words of a payment may take, and how long its end is waited for after them. */
+const SEND_MS = 6_000;
+const END_MS = 2_000;
+/** How long LND looks for routes; a payment that is on its way goes on. */
+const ROUTE_SECONDS = 30;
+const PAGE = 200;
+const MSAT = 1_000n;
+
+/** The methods that paying needs, as a macaroon's `uri` permissions name them. */
+export const PAYING: readonly string[] = [
+  '/lnrpc.Lightning/GetInfo',
+  '/lnrpc.Lightning/DecodePayReq',
+  '/lnrpc.Lightning/ListChannels',
+  '/lnrpc.Lightning/ListPayments',
+  '/routerrpc.Router/SendPaymentV2',
+  '/routerrpc.Router/TrackPaymentV2',
+];
+
+const STATUSES: Readonly<Record<string, PaymentFacts['status']>> = {
+  INITIATED: 'in_flight',
+  IN_FLIGHT: 'in_flight',
+  UNKNOWN: 'in_flight',
+  SUCCEEDED: 'succeeded',
+  FAILED: 'failed',
+};
+
+function paymentFacts(answer: Answer): PaymentFacts {
+  const said = text(answer, 'status');
+  const status = STATUSES[said];
+  if (status === undefined) throw new NodeTrouble('bad_answer', `LND: a payment is ${said}`);
+  const preimage = typeof answer.payment_preimage === 'string' ? answer.payment_preimage : '';
+  return {
+    paymentHash: text(answer, 'payment_hash').toLowerCase(),
+    status,
+    amountMsat: String(whole(answer, 'value_msat')),
+    feeMsat: String(whole(answer, 'fee_msat')),
+    preimage: status === 'succeeded' ? preimage.toLowerCase() : null,
+    failure: status === 'failed' ? text(answer, 'failure_reason') : null,
+    paymentIndex: String(whole(answer, 'payment_index')),
+    isPartOpen: objects(answer, 'htlcs').some((part) => part.status === 'IN_FLIGHT'),
+  };
+}
+
+/** What our side of an active channel can send: what it has, less what it must keep and, where we pay them, the fees. */
+function spendableOf(channel: Answer): bigint {
+  const constraints = (channel.local_constraints ?? {}) as Answer;
+  const fee = channel.initiator === true ? 2n * whole(channel, 'commit_fee') : 0n;
+  const rest = whole(channel, 'local_balance') - whole(constraints, 'chan_reserve_sat') - fee;
+  return rest > 0n ? rest : 0n;
+}
+
+const inPath = (hex: string): string =>
+  encodeURIComponent(Buffer.from(hex, 'hex').toString('base64').replaceAll('+', '-').replaceAll('/', '_'));
+
+/** @param target with the macaroon that may pay */
+export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer {
+  const rest = createLndRest(target);
+  const get = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs: CALL_MS });
+
+  async function send({ paymentRequest, amount, feeLimit, notAfterMs }: PaymentOrder): Promise<SendAnswer> {
+    const body = {
+      payment_request: paymentRequest,
+      ...(amount === null ? {} : { amt_msat: String(amount * MSAT) }),
+      fee_limit_msat: String(feeLimit * MSAT),
+      timeout_seconds: ROUTE_SECONDS,
+    };
+    const ending = new AbortController();
+    let timer = setTimeout(() => ending.abort(), SEND_MS);
+    let payment: PaymentFacts | null = null;
+    try {
+      const narrowed = (macaroon: string): string => validUntil(macaroon, notAfterMs);
+      for await (const line of rest.lines('/v2/router/send', ending.signal, { body, narrowed })) {
+        if (payment === null) {
+          clearTimeout(timer);
+          timer = setTimeout(() => ending.abort(), END_MS);
+        }
+        payment = paymentFacts(line);
+        if (payment.status !== 'in_flight') break;
+      }
+    } catch (error) {
+      if (payment === null) return notTaken(error);
+    } finally {
+      clearTimeout(timer);
+      ending.abort();
+    }
+    return payment === null
+      ? { state: 'unanswered', reason: 'LND ended its answer without a word' }
+      : { state: 'taken', payment };
+  }
+
+  return {
+    async node() {
+      const info = await get('/v1/getinfo');
+      if (info.synced_to_chain !== true) throw new NodeTrouble('syncing', 'LND has not read its chain to the end');
+      const newest = await get('/v1/payments?include_incomplete=true&reversed=true&max_payments=1');
+      const channels = objects(await get('/v1/channels?active_only=true'), 'channels');
+      return {
+        identity: text(info, 'identity_pubkey'),
+        paymentIndex: String(objects(newest, 'payments').reduce((most, one) => maxOf(most, whole(one, 'payment_index')), 0n)),
+        spendable: String(channels.reduce((total, channel) => total + spendableOf(channel), 0n)),
+      };
+    },
+    async decode(paymentRequest) {
+      try {
+        const read = await get(`/v1/payreq/${encodeURIComponent(paymentRequest)}`);
+        const amountMsat = whole(read, 'num_msat');
+        return { paymentHash: text(read, 'payment_hash').toLowerCase(), amountMsat: amountMsat === 0n ? null : amountMsat };
+      } catch (error) {
+        if (error instanceof LndRefusal) return null;
+        throw error;
+      }
+    },
+    send,
+    async track(paymentHash) {
+      const ending = new AbortController();
+      const timer = setTimeout(() => ending.abort(), CALL_MS);
+      let payment: PaymentFacts | null = null;
+      try {
+        // the first line is the present state
+        for await (const line of rest.lines(`/v2/router/track/${inPath(paymentHash)}`, ending.signal)) {
+          payment = paymentFacts(line);
+          break;
+        }
+      } catch (error) {
+        if (!isNone(error)) throw asTrouble(error);
+      } finally {
+        clearTimeout(timer);
+        ending.abort();
+      }
+      const lock = Buffer.from(paymentHash, 'hex').toString('base64');
+      const channels = objects(await get('/v1/channels'), 'channels');
+      const isPending = channels.some((channel) => objects(channel, 'pending_htlcs').some((one) => one.hash_lock === lock));
+      return { payment, isPending };
+    },
+    async payments(afterIndex) {
+      const page = await get(`/v1/payments?include_incomplete=true&index_offset=${afterIndex}&max_payments=${PAGE}`);
+      return objects(page, 'payments').map(paymentFacts);
+    },
+    close: () => rest.close(),
+  };
+}
+
+const maxOf = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+
+function notTaken(error: unknown): SendAnswer {
+  if (error instanceof LndRefusal)
+    return error.code === 6 || error.httpStatus === 409 ? { state: 'known' } : { state: 'refused', reason: error.message };
+  if (error instanceof NodeTrouble) {
+    const isAnswered = error.state === 'unauthorized' || error.state === 'warming_up';
+    return { state: isAnswered ? 'refused' : 'unanswered', reason: error.message };
+  }
+  throw error;
+}
+
+/** A refusal to say anything of a payment is no answer about it. */
+function asTrouble(error: unknown): unknown {
+  return error instanceof LndRefusal ? new NodeTrouble('bad_answer', error.message) : error;
+}

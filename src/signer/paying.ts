@@ -1,0 +1,183 @@
+// Has our Lightning node pay: the macaroon that may pay is in this process only, and each payment is compared first with what this process reads
+// in the database itself, with its journal, its limits, and the invoice as the node reads it. Nothing is paid that was not on disk here before.
+
+import { MSAT } from '../core/currencies/lightning.ts';
+import type { Network, UtxoCode } from '../core/currency.ts';
+import type { LightningPayer } from '../core/lightning/payer.ts';
+import { mulDivDown, plus } from '../core/money.ts';
+import { intentOf } from '../core/payouts/intent.ts';
+import type { AuthorizedPayment, SignerReplies } from '../core/signer-wire.ts';
+import { type PayerFacts, readPayerFacts } from '../store/lightning/payer-facts.ts';
+import type { Database } from '../store/postgres/connect.ts';
+import { isIntentSigned } from './intent-trust.ts';
+import { checkLimits, type SignerLimits } from './limits.ts';
+import type { PaymentJournal } from './payment-journal.ts';
+import { SigningRefused } from './refused.ts';
+import { RequestMalformed } from './request.ts';
+import type { Leaving } from './signature-index.ts';
+
+export type PayingOptions = {
+  readonly network: Network;
+  /** Null = no node is configured that this process may pay with. */
+  readonly payer: LightningPayer | null;
+  /** Under the role bursar_signer. */
+  readonly db: Database;
+  /** Opened when it is first needed. */
+  readonly journal: () => Promise<PaymentJournal>;
+  /** The public keys of APIs whose intents count. */
+  readonly intentKeys: () => Promise<readonly string[]>;
+  readonly limits: SignerLimits;
+  /** What left on chains: the limits are of all of it together. */
+  readonly leftOnChains: () => Promise<readonly Leaving[]>;
+  /** The system's clock. */
+  readonly now: () => number;
+  /** Called when a payment is on disk here and nobody was answered (main/sandbox/failpoints). */
+  readonly reached?: (step: 'authorized') => Promise<void>;
+};
+
+export type Paying = {
+  /** @throws SigningRefused, NoPayer, RequestMalformed */
+  authorize(asked: Asked): Promise<AuthorizedPayment>;
+  /** @throws SigningRefused, NoPayer, RequestMalformed, NodeTrouble */
+  send(asked: Asked): Promise<SignerReplies['send_payment']>;
+  authorized(after: number): Promise<SignerReplies['authorized_payments']>;
+  node(): Promise<SignerReplies['paying_node']>;
+  track(paymentHash: string): Promise<SignerReplies['track_payment']>;
+  payments(after: string): Promise<SignerReplies['node_payments']>;
+};
+
+type Asked = { readonly payoutId: unknown; readonly leaseEpoch: unknown };
+
+/** This signer has no Lightning node to pay with. */
+export class NoPayerTrouble extends Error {}
+
+const PAGE = 500;
+
+export function createPaying(options: PayingOptions): Paying {
+  let turn: Promise<unknown> = Promise.resolve();
+  /** One at a time: the limits of the second see what the first has taken. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = turn.then(work);
+    turn = mine.catch(() => undefined);
+    return mine;
+  }
+  function payer(): LightningPayer {
+    if (options.payer !== null) return options.payer;
+    throw new NoPayerTrouble('no Lightning node to pay with: BURSAR_LND_PAY_MACAROON is not set for the signer');
+  }
+
+  async function authorize({ payoutId, leaseEpoch }: { payoutId: string; leaseEpoch: bigint }): Promise<AuthorizedPayment> {
+    const node = payer();
+    const journal = await options.journal();
+    const facts = await factsOf(options, payoutId, leaseEpoch);
+    if (facts.status !== 'processing' || facts.step !== 'queued' || facts.state !== 'waiting')
+      throw wrong(payoutId, `is ${facts.status}, ${facts.step}, ${facts.state}`);
+    const { hash } = await checked(options, node, facts);
+    const before = journal.ofPayout(payoutId);
+    // only it can ever be paid for this payout, and it counted then
+    if (before !== null && before.paymentHash !== hash) throw wrong(payoutId, 'was authorized with another payment hash');
+    if (before !== null) return before;
+    if (facts.isStopped) throw new SigningRefused('stopped', 'payouts are stopped');
+    if (facts.owes) throw new SigningRefused('stopped', `the merchant of payout ${payoutId} owes something`);
+    const takes = facts.held;
+    const left = [...(await options.leftOnChains()), ...journal.leaving()];
+    const leaving = {
+      network: options.network,
+      currency: facts.currency as UtxoCode,
+      batchId: payoutId,
+      payouts: [{ id: payoutId, amount: takes }],
+      nowMs: options.now(),
+    };
+    checkLimits(options.limits, leaving, { leavingOf: () => 0n, leaving: () => left });
+    const made = await journal.append({
+      payoutId,
+      paymentHash: hash,
+      takes: takes.toString(),
+      authorizedAtMs: options.now(),
+    });
+    await options.reached?.('authorized');
+    return made;
+  }
+
+  async function send({
+    payoutId,
+    leaseEpoch,
+  }: {
+    payoutId: string;
+    leaseEpoch: bigint;
+  }): Promise<SignerReplies['send_payment']> {
+    const node = payer();
+    const journal = await options.journal();
+    const facts = await factsOf(options, payoutId, leaseEpoch);
+    const isOpen = facts.status === 'processing' && facts.step === 'batched' && facts.state === 'sent';
+    if (!isOpen) throw wrong(payoutId, `is ${facts.status}, ${facts.step}, ${facts.state}`);
+    const { hash, hasAmount } = await checked(options, node, facts);
+    if (journal.ofPayout(payoutId)?.paymentHash !== hash)
+      throw new SigningRefused('journal', `the journal does not have payout ${payoutId}: it was lost, or is an older copy`);
+    const { identity } = await node.node();
+    if (identity !== facts.node) throw wrong(payoutId, `belongs to node ${facts.node}, and this is ${identity}`);
+    if (facts.leaseUntilMs === null) throw new SigningRefused('lease', `payout ${payoutId} has no lease`);
+    return node.send({
+      paymentRequest: facts.paymentRequest as string,
+      amount: hasAmount ? null : facts.amount,
+      feeLimit: facts.feeMax,
+      notAfterMs: facts.leaseUntilMs,
+    });
+  }
+
+  return {
+    authorize: (asked) => {
+      const request = readAsked(asked);
+      return inTurn(() => authorize(request));
+    },
+    send: (asked) => send(readAsked(asked)),
+    async authorized(after) {
+      const payments = (await options.journal()).after(after, PAGE + 1);
+      return { payments: payments.slice(0, PAGE), more: payments.length > PAGE };
+    },
+    node: async () => payer().node(),
+    track: async (paymentHash) => payer().track(paymentHash),
+    payments: async (after) => ({ payments: await payer().payments(BigInt(after)) }),
+  };
+}
+
+const wrong = (payoutId: string, what: string): SigningRefused => new SigningRefused('payout', `payout ${payoutId} ${what}`);
+
+function readAsked({ payoutId, leaseEpoch }: Asked): { readonly payoutId: string; readonly leaseEpoch: bigint } {
+  if (typeof payoutId !== 'string' || !/^[\x21-\x7e]{1,100}$/.test(payoutId))
+    throw new RequestMalformed('payoutId must be printable characters, at most 100');
+  if (typeof leaseEpoch !== 'string' || !/^\d{1,18}$/.test(leaseEpoch))
+    throw new RequestMalformed('leaseEpoch must be a whole number as text');
+  return { payoutId, leaseEpoch: BigInt(leaseEpoch) };
+}
+
+async function factsOf({ db }: PayingOptions, payoutId: string, leaseEpoch: bigint): Promise<PayerFacts> {
+  const facts = await readPayerFacts(db, payoutId);
+  if (facts === null) throw wrong(payoutId, 'is not in the database');
+  if (facts.leaseEpoch !== leaseEpoch)
+    throw new SigningRefused('lease', `payout ${payoutId} is at lease ${facts.leaseEpoch}, and the request is of ${leaseEpoch}`);
+  return facts;
+}
+
+/** What must be true of a payout whenever the node is asked to pay it. */
+async function checked(
+  { network, intentKeys }: PayingOptions,
+  node: LightningPayer,
+  facts: PayerFacts,
+): Promise<{ readonly hash: string; readonly hasAmount: boolean }> {
+  const { id, paymentRequest, amount, feeMax, reimburses } = facts;
+  if (paymentRequest === null || facts.internalTo !== null) throw wrong(id, 'is not paid over Lightning');
+  if (!(await intentKeys()).includes(facts.intentKey))
+    throw new SigningRefused('intent', `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`);
+  const intent = intentOf(facts, { network, destination: paymentRequest });
+  if (!isIntentSigned(intent, facts.intentKey, facts.intent))
+    throw new SigningRefused('intent', `payout ${id} is not what its API has signed`);
+  if (facts.held !== (reimburses === null ? plus(amount, feeMax) : amount))
+    throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
+  if (facts.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);
+  const read = await node.decode(paymentRequest);
+  if (read === null) throw new SigningRefused('destination', `the Lightning node does not accept the invoice of payout ${id}`);
+  if (read.amountMsat !== null && read.amountMsat !== mulDivDown(amount, MSAT, 1n))
+    throw new SigningRefused('destination', `the invoice of payout ${id} is for another amount`);
+  return { hash: read.paymentHash, hasAmount: read.amountMsat !== null };
+}

@@ -1,0 +1,57 @@
+// Every payment over Lightning that this signer ever let its node make, in a chained file of its own folder: a line is on disk before the node is
+// asked. A payout has one payment hash for ever.
+import { join } from 'node:path';
+import { type Network, payoutCurrency } from '../core/currency.ts';
+import type { AuthorizedPayment } from '../core/signer-wire.ts';
+import { openChainedFile } from './chained-file.ts';
+import type { Leaving } from './signature-index.ts';
+
+export type PaymentJournal = {
+  /** What was authorized for a payout; null when nothing was. */
+  ofPayout(payoutId: string): AuthorizedPayment | null;
+  /** Resolves when it is on disk. */
+  append(payment: Omit<AuthorizedPayment, 'sequence'>): Promise<AuthorizedPayment>;
+  /** Those after a sequence number, oldest first. */
+  after(sequence: number, limit: number): readonly AuthorizedPayment[];
+  leaving(): readonly Leaving[];
+  close(): Promise<void>;
+};
+
+const PAYMENTS = 'lightning-payments.jsonl';
+const WHAT =
+  'every Lightning payment that a Bursar signer let its node make; never edit it, never put an older copy of this file back';
+
+/** @param folder the signer's own. Throws DamagedFile when a line in it was changed, or when it belongs to another network */
+export async function openPaymentJournal(folder: string, network: Network): Promise<PaymentJournal> {
+  const all: AuthorizedPayment[] = [];
+  const byPayout = new Map<string, AuthorizedPayment>();
+  const leaving: Leaving[] = [];
+  const currency = payoutCurrency('lightning').code;
+  function add(payment: AuthorizedPayment): void {
+    all.push(payment);
+    byPayout.set(payment.payoutId, payment);
+    leaving.push({ currency, atMs: payment.authorizedAtMs, amount: BigInt(payment.takes) });
+  }
+  const file = await openChainedFile(join(folder, PAYMENTS), {
+    network,
+    what: WHAT,
+    take(text, number) {
+      const payment = JSON.parse(text) as AuthorizedPayment;
+      if (payment.sequence !== number) return false;
+      add(payment);
+      return true;
+    },
+  });
+  return {
+    ofPayout: (payoutId) => byPayout.get(payoutId) ?? null,
+    async append(content) {
+      const payment: AuthorizedPayment = { sequence: file.count() + 1, ...content };
+      await file.append(JSON.stringify(payment));
+      add(payment);
+      return payment;
+    },
+    after: (sequence, limit) => all.slice(Math.max(0, sequence), Math.max(0, sequence) + limit),
+    leaving: () => leaving,
+    close: file.close,
+  };
+}

@@ -1,0 +1,34 @@
+// Whose an invoice is that somebody wants to have paid.
+import type { Sql } from '../postgres/connect.ts';
+
+export type InvoiceOwner = {
+  /** The merchant's transaction here that it is for; null when it is of no transaction. */
+  readonly merchantId: bigint | null;
+  readonly transactionId: string | null;
+  /** That transaction still waits for it. */
+  readonly isOpen: boolean;
+  /** Our own node has made it. */
+  readonly isOfOurNode: boolean;
+};
+
+/** @param payee the public key of the node that is paid */
+export async function readInvoiceOwner(sql: Sql, paymentHash: string, payee: string): Promise<InvoiceOwner> {
+  const { rows } = await sql.query<InvoiceOwner>({
+    name: 'invoice_owner',
+    text: `select i.merchant_id as "merchantId", i.transaction_id as "transactionId", coalesce(i.state = 'open' and t.status = 'started', false) as "isOpen",
+                  exists (select from lightning_nodes n where n.identity = $2) as "isOfOurNode"
+             from (select $1::text as payment_hash) h left join lightning_invoices i using (payment_hash) left join transactions t on t.id = i.transaction_id`,
+    values: [paymentHash, payee],
+  });
+  return rows[0] as InvoiceOwner;
+}
+
+/** Whether our node was ever asked by somebody who may pay with it. */
+export async function hasPayer(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ has: boolean }>({
+    name: 'has_lightning_payer',
+    text: 'select exists (select from lightning_nodes where pays_at is not null) as has',
+    values: [],
+  });
+  return rows[0]?.has === true;
+}

@@ -1,0 +1,42 @@
+// The node that pays, as it was last seen: when it could be asked, and how many payments it knew. One that knows fewer than before was restored
+// from an older state, and has forgotten what it paid since.
+import type { Sql } from '../postgres/connect.ts';
+
+/**
+ * Records what the payer says of its node.
+ * @returns whether it knows fewer payments than it did
+ */
+export async function recordPayingNode(
+  sql: Sql,
+  node: { readonly identity: string; readonly paymentIndex: bigint },
+  atMs: number,
+): Promise<boolean> {
+  const { rows } = await sql.query<{ before: bigint | null }>({
+    name: 'record_paying_node',
+    text: `with before as (select payment_index from lightning_nodes where identity = $1 for update),
+           written as (
+             insert into lightning_nodes (identity, seen_at, pays_at, payment_index, payments_compared) values ($1, $3, $3, $2, $2)
+               on conflict (identity) do update set pays_at = excluded.pays_at, payment_index = greatest(lightning_nodes.payment_index, excluded.payment_index),
+                 payments_compared = coalesce(lightning_nodes.payments_compared, excluded.payments_compared))
+           select (select payment_index from before) as before`,
+    values: [node.identity, node.paymentIndex, new Date(atMs)],
+  });
+  const before = rows[0]?.before ?? null;
+  return before !== null && node.paymentIndex < before;
+}
+
+/** The node was restored: what it was asked to pay is in doubt, and it is read from what it knows now. Returns the payouts concerned. */
+export async function doubtPayments(
+  sql: Sql,
+  node: { readonly identity: string; readonly paymentIndex: bigint },
+  atMs: number,
+): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ payout_id: string }>({
+    name: 'doubt_lightning_payments',
+    text: `with node as (
+             update lightning_nodes set payment_index = $2, payments_compared = least(payments_compared, $2), restored_at = $3 where identity = $1)
+           update lightning_payments set doubted = true where node = $1 and state = 'sent' returning payout_id`,
+    values: [node.identity, node.paymentIndex, new Date(atMs)],
+  });
+  return rows.map((row) => row.payout_id).sort();
+}

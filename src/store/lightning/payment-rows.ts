@@ -1,0 +1,224 @@
+// The payments of payouts over Lightning: who works on one, whether a request to pay may still arrive at the node, and what the node has said.
+import { isPast } from '../payouts/batch-rows.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** Of a payout that was requested and not ended. Amounts in satoshis. */
+export type LightningPayment = {
+  readonly payoutId: string;
+  readonly paymentHash: string;
+  readonly paymentRequest: string;
+  readonly expiresAtMs: number;
+  readonly amount: bigint;
+  readonly feeMax: bigint;
+  readonly state: 'waiting' | 'sent';
+  /** The node that pays it; null while none was asked. */
+  readonly node: string | null;
+  readonly leaseEpoch: bigint;
+  readonly leaseUntilMs: number;
+  /** A request to pay may still arrive at the node until then; null: each was answered. */
+  readonly unansweredUntilMs: number | null;
+  /** The node's place for it, once it has said it. */
+  readonly paymentIndex: bigint | null;
+  /** The node was restored since it was asked: only a preimage counts. */
+  readonly isDoubted: boolean;
+  /** The transaction here that it pays; null: it leaves. */
+  readonly internalTo: string | null;
+  readonly createdAtMs: number;
+};
+
+type Row = {
+  payout_id: string;
+  payment_hash: string;
+  payment_request: string;
+  invoice_expires_at: Date;
+  amount: string;
+  fee_max: string;
+  state: 'waiting' | 'sent';
+  node: string | null;
+  lease_epoch: bigint;
+  lease_until: Date;
+  unanswered_until: Date | null;
+  payment_index: bigint | null;
+  doubted: boolean;
+  internal_to: string | null;
+  created_at: Date;
+};
+
+/** The name of the worker's job that pays over Lightning. */
+export const LIGHTNING_PAYOUT_JOB = 'lightning payouts';
+
+/** Writes the payment of a payout that was just requested; nobody was asked to pay it. */
+export async function insertPayment(sql: Sql, payoutId: string, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'insert_lightning_payment',
+    text: `insert into lightning_payments (payout_id, payment_hash, state, due_at, created_at)
+             select id, payment_hash, 'waiting', $2, $2 from payouts where id = $1`,
+    values: [payoutId, new Date(atMs)],
+  });
+}
+
+/** One at a time decides about a payment hash, until the database transaction ends. */
+export async function lockPaymentHash(sql: Sql, paymentHash: string): Promise<void> {
+  await sql.query({
+    name: 'lock_payment_hash',
+    text: `select pg_advisory_xact_lock(hashtextextended('payment hash ' || $1, 0))`,
+    values: [paymentHash],
+  });
+}
+
+/** The payout that pays a hash or has paid it; null when there is none, or each has failed. */
+export async function payoutOfHash(
+  sql: Sql,
+  paymentHash: string,
+): Promise<{ readonly id: string; readonly merchantId: bigint; readonly isReimbursement: boolean } | null> {
+  const { rows } = await sql.query<{ id: string; merchantId: bigint; isReimbursement: boolean }>({
+    name: 'payout_of_hash',
+    text: `select id, merchant_id as "merchantId", reimburses is not null as "isReimbursement" from payouts where payment_hash = $1 and status <> 'failed'`,
+    values: [paymentHash],
+  });
+  return rows[0] ?? null;
+}
+
+/**
+ * Takes the lease of a payment that is due: one that waits while its payout does, or one that the node may have. Its epoch rises with every
+ * lease, and whatever is written under an older one is refused. Null when there is none.
+ */
+export async function leasePayment(
+  sql: Sql,
+  lease: { readonly owner: string; readonly nowMs: number; readonly untilMs: number; readonly not: readonly string[] },
+): Promise<LightningPayment | null> {
+  const { rows } = await sql.query<Row>({
+    name: 'lease_lightning_payment',
+    text: `with next as (
+             select l.payout_id from lightning_payments l join payouts p on p.id = l.payout_id
+              where l.state in ('waiting', 'sent') and ${isPast('l.due_at', '$2::timestamptz')}
+                and (l.lease_until is null or ${isPast('l.lease_until', '$2::timestamptz')}) and l.payout_id <> all ($4)
+                and (l.state = 'sent' or p.step = 'queued')
+              order by l.due_at limit 1 for update of l skip locked)
+           update lightning_payments l set lease_owner = $1, lease_epoch = l.lease_epoch + 1, lease_until = $3
+             from next n join payouts p on p.id = n.payout_id where l.payout_id = n.payout_id
+           returning l.payout_id, l.payment_hash, p.payment_request, p.invoice_expires_at, p.amount, p.fee_max, l.state, l.node, l.lease_epoch,
+                     l.lease_until, l.unanswered_until, l.payment_index, l.doubted, p.internal_to, l.created_at`,
+    values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not],
+  });
+  const [row] = rows;
+  return row === undefined ? null : paymentFrom(row);
+}
+
+function paymentFrom(row: Row): LightningPayment {
+  return {
+    payoutId: row.payout_id,
+    paymentHash: row.payment_hash,
+    paymentRequest: row.payment_request,
+    expiresAtMs: row.invoice_expires_at.getTime(),
+    amount: BigInt(row.amount),
+    feeMax: BigInt(row.fee_max),
+    state: row.state,
+    node: row.node,
+    leaseEpoch: row.lease_epoch,
+    leaseUntilMs: row.lease_until.getTime(),
+    unansweredUntilMs: row.unanswered_until?.getTime() ?? null,
+    paymentIndex: row.payment_index,
+    isDoubted: row.doubted,
+    internalTo: row.internal_to,
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+type Leased = Pick<LightningPayment, 'payoutId' | 'leaseEpoch'>;
+
+/** Locks a payment that is still leased under this epoch, and open; false when it is not. Its payout is locked before it. */
+export async function lockLeased(sql: Sql, { payoutId, leaseEpoch }: Leased): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'lock_leased_lightning_payment',
+    text: `select 1 from lightning_payments where payout_id = $1 and lease_epoch = $2 and state in ('waiting', 'sent') for update`,
+    values: [payoutId, leaseEpoch],
+  });
+  return rowCount === 1;
+}
+
+/** The node may be asked from now on. */
+export async function setSent(sql: Sql, payoutId: string, node: string): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_sent',
+    text: `update lightning_payments set state = 'sent', node = $2 where payout_id = $1`,
+    values: [payoutId, node],
+  });
+}
+
+/** A request is about to be made, which the node refuses after the lease. False when the lease is another one by now. */
+export async function beginSend(sql: Sql, { payoutId, leaseEpoch }: Leased): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'begin_lightning_send',
+    text: `update lightning_payments set sends = sends + 1, unanswered_until = greatest(unanswered_until, lease_until)
+            where payout_id = $1 and lease_epoch = $2 and state = 'sent'`,
+    values: [payoutId, leaseEpoch],
+  });
+  return rowCount === 1;
+}
+
+/** The node has answered the request that was begun under this lease; what was unanswered before it stays so. */
+export async function noteAnswer(sql: Sql, { payoutId, leaseEpoch, unansweredUntilMs }: LightningPayment): Promise<void> {
+  await sql.query({
+    name: 'note_lightning_answer',
+    text: 'update lightning_payments set unanswered_until = $3 where payout_id = $1 and lease_epoch = $2',
+    values: [payoutId, leaseEpoch, unansweredUntilMs === null ? null : new Date(unansweredUntilMs)],
+  });
+}
+
+/** The node has it: what it may forget from now on is noticed. */
+export async function setPaymentIndex(sql: Sql, payoutId: string, node: string, paymentIndex: bigint): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_index',
+    text: `with payment as (update lightning_payments set payment_index = $3 where payout_id = $1)
+           update lightning_nodes set payment_index = greatest(payment_index, $3) where identity = $2`,
+    values: [payoutId, node, paymentIndex],
+  });
+}
+
+/** What the node has made of it. */
+export async function setPaid(
+  sql: Sql,
+  of: { readonly payoutId: string; readonly preimage: string; readonly feeMsat: bigint; readonly paymentIndex: bigint },
+): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_paid',
+    text: `update lightning_payments set state = 'paid', preimage = decode($2, 'hex'), fee_msat = $3, payment_index = $4, due_at = null, trouble = null
+            where payout_id = $1`,
+    values: [of.payoutId, of.preimage, of.feeMsat, of.paymentIndex],
+  });
+}
+
+/** It ended: `failed` without a payment, by the node's word or its expiry; `closed` by an operator's word, or because an entry here paid it. */
+export async function setEnded(sql: Sql, payoutId: string, state: 'failed' | 'closed'): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_ended',
+    text: `update lightning_payments set state = $2, due_at = null, trouble = null where payout_id = $1 and state in ('waiting', 'sent')`,
+    values: [payoutId, state],
+  });
+}
+
+/** Ends a lease that is still ours, and says when the payment is looked at again. */
+export async function endPaymentLease(
+  sql: Sql,
+  { payoutId, leaseEpoch }: Leased,
+  next: { readonly dueAtMs: number; readonly trouble: string | null },
+): Promise<void> {
+  await sql.query({
+    name: 'end_lightning_lease',
+    text: `update lightning_payments set lease_owner = null, lease_until = null, due_at = case when state in ('waiting', 'sent') then $3::timestamptz end, trouble = $4
+            where payout_id = $1 and lease_epoch = $2`,
+    values: [payoutId, leaseEpoch, new Date(next.dueAtMs), next.trouble],
+  });
+}
+
+/** When the next payment is due; null when none is open. A payout that waits counts only once it may leave. */
+export async function nextPaymentDue(sql: Sql): Promise<number | null> {
+  const { rows } = await sql.query<{ at: Date | null }>({
+    name: 'next_lightning_due',
+    text: `select min(greatest(l.due_at, l.lease_until)) as at from lightning_payments l join payouts p on p.id = l.payout_id
+            where l.state = 'sent' or (l.state = 'waiting' and p.step = 'queued')`,
+    values: [],
+  });
+  return rows[0]?.at?.getTime() ?? null;
+}

@@ -1,0 +1,48 @@
+// What our Lightning node itself lists as paid or under way, for the audit: LN-5 compares it with what payouts have asked for.
+import type { PaymentFacts } from '../../core/lightning/payer.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** Up to which payment of a node everything has ended and was compared; null for a node that was never asked. */
+export async function readPaymentsCompared(sql: Sql, identity: string): Promise<bigint | null> {
+  const { rows } = await sql.query<{ payments_compared: bigint | null }>({
+    name: 'read_payments_compared',
+    text: 'select payments_compared from lightning_nodes where identity = $1',
+    values: [identity],
+  });
+  return rows[0]?.payments_compared ?? null;
+}
+
+/**
+ * Keeps what a page of the node's list says; what has failed since it was kept goes.
+ * @param comparedTo up to this payment everything has ended
+ */
+export async function recordSent(
+  sql: Sql,
+  identity: string,
+  page: readonly PaymentFacts[],
+  comparedTo: bigint,
+  atMs: number,
+): Promise<void> {
+  const kept = page.filter(({ status }) => status !== 'failed');
+  await sql.query({
+    name: 'record_lightning_sent',
+    text: `with said as (
+             select * from unnest($3::bigint[], $4::text[], $5::text[], $6::numeric[], $7::numeric[]) as t(payment_index, payment_hash, state, amount_msat, fee_msat)),
+           gone as (delete from lightning_sent s where s.node = $1 and s.payment_index = any ($8::bigint[])),
+           node as (update lightning_nodes set payments_compared = $2, payment_index = greatest(payment_index, $2) where identity = $1)
+           insert into lightning_sent (node, payment_index, payment_hash, state, amount_msat, fee_msat, seen_at)
+             select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $9 from said
+             on conflict (node, payment_index) do update set state = excluded.state, amount_msat = excluded.amount_msat, fee_msat = excluded.fee_msat`,
+    values: [
+      identity,
+      comparedTo,
+      kept.map((one) => one.paymentIndex),
+      kept.map((one) => one.paymentHash),
+      kept.map((one) => one.status),
+      kept.map((one) => one.amountMsat),
+      kept.map((one) => one.feeMsat),
+      page.filter(({ status }) => status === 'failed').map((one) => one.paymentIndex),
+      new Date(atMs),
+    ],
+  });
+}

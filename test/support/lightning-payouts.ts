@@ -1,0 +1,115 @@
+// A service on a real database that pays over Lightning: the signer's part with its own role, journal and rules, and the worker's job, both in this
+// process and driven by the test.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LightningPayer } from '../../src/core/lightning/payer.ts';
+import type { LightningPort } from '../../src/core/lightning/port.ts';
+import { requestLightningPayout } from '../../src/flow/lightning/payout-request.ts';
+import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
+import { isIntentSigned } from '../../src/signer/intent-trust.ts';
+import type { SignerLimits } from '../../src/signer/limits.ts';
+import { createPaying, type Paying } from '../../src/signer/paying.ts';
+import { openPaymentJournal } from '../../src/signer/payment-journal.ts';
+import { connect } from '../../src/store/postgres/connect.ts';
+import { comparePayments } from '../../src/worker/lightning/sent-comparison.ts';
+import { type LightningPaying, type LightningStep, lightningPayoutJob } from '../../src/worker/payouts/lightning-driver.ts';
+import { openLightningService } from './lightning-service.ts';
+import { INTENT_KEY } from './ports.ts';
+
+export type LightningPayouts = Awaited<ReturnType<typeof openLightningPayouts>>;
+/** The worker's process has ended at a step. */
+export class WorkerDied extends Error {}
+
+const { keyId } = INTENT_KEY.sign(new Uint8Array());
+
+/** As the signer's socket says it. */
+async function saying<T>(ask: Promise<T>): Promise<T> {
+  try {
+    return await ask;
+  } catch (error) {
+    const { name } = error as Error;
+    const fault = name === 'SigningRefused' ? 'refused' : name === 'NodeTrouble' ? 'node' : undefined;
+    throw fault === undefined ? error : Object.assign(error as Error, { fault });
+  }
+}
+
+type Options = { readonly limits?: SignerLimits };
+
+export async function openLightningPayouts(
+  port: LightningPort,
+  payer: LightningPayer,
+  clock: { now(): number },
+  { limits = {} }: Options = {},
+) {
+  const service = await openLightningService(port, clock);
+  const { ctx, admin, merchantId } = service;
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-paying-'));
+  const readOnly = connect({ url: service.url, role: 'bursar_signer', maxConnections: 2, applicationName: 'test signer' });
+  const journal = await openPaymentJournal(folder, 'regtest');
+  const troubles: string[] = [];
+  const signer: Paying = createPaying({
+    network: 'regtest',
+    payer,
+    db: readOnly,
+    journal: async () => journal,
+    intentKeys: async () => [keyId],
+    limits,
+    leftOnChains: async () => [],
+    now: () => clock.now(),
+  });
+  const paying: LightningPaying = {
+    node: () => saying(signer.node()),
+    authorize: (of) => saying(signer.authorize(of)),
+    send: (of) => saying(signer.send(of)),
+    track: (hash) => saying(signer.track(hash)),
+  };
+  const worker = (over: Partial<LightningPaying> = {}, diesAt: LightningStep | null = null) =>
+    lightningPayoutJob(ctx, {
+      paying: { ...paying, ...over },
+      intents: async () => (intent, key, signature) => key === keyId && isIntentSigned(intent, key, signature),
+      owner: 'test',
+      onTrouble: (what) => troubles.push(what),
+      reached: async (step) => {
+        if (step === diesAt) throw new WorkerDied(step);
+      },
+    });
+
+  return {
+    ...service,
+    troubles,
+    paying,
+    /** One look of the worker. @param over what the signer does otherwise; `diesAt`: the worker's process ends there */
+    async look(over: Partial<LightningPaying> = {}, diesAt: LightningStep | null = null): Promise<void> {
+      try {
+        await worker(over, diesAt).run();
+      } catch (error) {
+        if (!(error instanceof WorkerDied)) throw error;
+      }
+    },
+    request: (paymentRequest: string, amount: string, of = merchantId) =>
+      requestLightningPayout(ctx, { merchantId: of, amount, destination: paymentRequest, paymentRequest }),
+    payout: (payoutId: string, of = merchantId) => checkPayoutStatus(ctx, { merchantId: of, payoutId }),
+    /** What is booked, and what the node lists, is compared; everything that the audit finds wrong. */
+    async compared(): Promise<string[]> {
+      const sent = {
+        node: () => saying(signer.node()),
+        payments: async (after: bigint) => (await signer.payments(after.toString())).payments,
+      };
+      while (await comparePayments(ctx, sent));
+      await service.compare();
+      return service.findings();
+    },
+    async payment(payoutId: string): Promise<Record<string, unknown>> {
+      const { rows } = await admin.query('select * from lightning_payments where payout_id = $1', [payoutId]);
+      return rows[0];
+    },
+    async close(): Promise<void> {
+      await readOnly.close();
+      await journal.close();
+      payer.close();
+      await service.drop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
