@@ -236,8 +236,8 @@ describe('the source', () => {
     expect(offenders((file) => file.path.endsWith('/index.ts') || /^export \* from/m.test(file.code))).toEqual([]);
     expect(
       offenders((file) =>
-        /\bclass \w+(?! extends \w*(Error|Refusal|Refused|Trouble|Problem|Malformed)\b)\s/.test(
-          file.code.replace(/class \w+ extends \w*(Error|Trouble|Problem|Refusal|Refused|Malformed)\b/g, ''),
+        /\bclass \w+(?! extends \w*(Error|Refusal|Refused|Failed|Trouble|Problem|Malformed)\b)\s/.test(
+          file.code.replace(/class \w+ extends \w*(Error|Trouble|Problem|Refusal|Refused|Failed|Malformed)\b/g, ''),
         ),
       ),
     ).toEqual([]);

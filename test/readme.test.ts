@@ -38,7 +38,13 @@ describe('README', { timeout: TIMEOUT }, () => {
 
   function run(command: string): Promise<Ran> {
     const here = command.replaceAll('http://127.0.0.1:8080', base).replaceAll('3000', String(receiverPort));
-    const env = { ...process.env, BURSAR_DATA_DIR: folder, PORT: new URL(base).port, npm_config_loglevel: 'error' };
+    const env = {
+      ...process.env,
+      XDG_CONFIG_HOME: join(folder, 'home'),
+      BURSAR_DATA_DIR: folder,
+      PORT: new URL(base).port,
+      npm_config_loglevel: 'error',
+    };
     return new Promise((resolveRun) => {
       execFile('sh', ['-c', here], { cwd: ROOT, env, timeout: TIMEOUT }, (error, out) => {
         resolveRun({ code: error === null ? 0 : Number(error.code ?? -1), out });
@@ -70,6 +76,10 @@ describe('README', { timeout: TIMEOUT }, () => {
       usd_amount: '25.00',
     });
     expect(of('--silent bursar -- demo')).toMatch(/^transaction\.succeeded txn_\w+ is succeeded$/m);
+    expect(of('-- login')).toMatch(/^Signed in at http:\S+ as demo /);
+    const [, triggered] = /^(?:transaction\.succeeded) {2}txn_\w+ {2}(evt_\w+)$/m.exec(of('-- trigger')) ?? [];
+    // what was listened to stands wherever it came out
+    expect(out).toMatch(new RegExp(`Z {2}transaction\\.succeeded {2}txn_\\w+ {2}${triggered}`));
     // paid, and seen while it waited
     expect(JSON.parse(of('/check_transaction')).status).toMatch(/^(pending|confirmed|succeeded)$/);
   });

@@ -1,4 +1,4 @@
-// `npm run bursar -- <command>`: the operator's commands. Every one takes --json, works while the server runs, and starts the embedded
+// `npm run bursar -- <command>`: the operator's commands, and a developer's. Every one takes --json, works while the server runs, and starts the embedded
 // database by itself when it does not. Exit codes: 0 done, 1 failed or found something red, 2 called in a wrong way.
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
@@ -6,6 +6,10 @@ import { addAuditCommands } from './cli/audit.ts';
 import { addChainCommands } from './cli/chain.ts';
 import { addConfigCommands } from './cli/config.ts';
 import { addDemoCommand } from './cli/demo.ts';
+import { addEventCommands } from './cli/developer/events.ts';
+import { addListenCommand } from './cli/developer/listen.ts';
+import { addLoginCommand } from './cli/developer/login.ts';
+import { addTriggerCommand } from './cli/developer/trigger.ts';
 import { addKeyCommands } from './cli/keys.ts';
 import { addMerchantCommands } from './cli/merchants.ts';
 import { EXIT, print, reportFailure } from './cli/output.ts';
@@ -22,7 +26,7 @@ Settings come from the environment, and below it from the file .env (see .env.ex
 
 function program(): Command {
   const bursar = new Command('bursar')
-    .description('Commands of the operator.')
+    .description('Commands of the operator, and of developers who use the API.')
     .addHelpText('after', EXIT_CODES)
     .helpCommand(false)
     .exitOverride()
@@ -37,6 +41,10 @@ function program(): Command {
   addAuditCommands(bursar);
   addChainCommands(bursar);
   addDemoCommand(bursar);
+  addLoginCommand(bursar);
+  addListenCommand(bursar);
+  addTriggerCommand(bursar);
+  addEventCommands(bursar);
   return bursar;
 }
 

@@ -47,7 +47,7 @@ describe('a command that is called in a wrong way', () => {
     ],
     [['chain', 'rescan', '--currency', 'BTC', '--from', 'abc'], /^bursar: --from: abc is no height: a whole number from 0 on$/],
     [['chain', 'rescan', '--currency', 'BTC', '--from', '-1'], /^bursar: --from: -1 is no height/],
-    [['demo', '--url', 'nowhere'], /^bursar: --url: nowhere is no address; accepted is http:\/\/host:port$/],
+    [['demo', '--url', 'nowhere'], /^bursar: --url: nowhere is no address; accepted is http:\/\/host:port or https:\/\/host$/],
   ])('%j: one line names the argument and what is accepted, exit code 2', async (args, message) => {
     const ran = await runCli(args, NOWHERE);
     expect(ran.code).toBe(2);

@@ -1,12 +1,12 @@
 // `bursar demo`: the life of one payment, over the public API and the sandbox's controls only, as a merchant's program would see it.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { CURRENCY_CODES } from '../../core/currency.ts';
 import { readConfig } from '../config/config.ts';
 import { DEMO_PASSWORD } from '../config/table.ts';
-import { liveGroup } from '../process/group-file.ts';
-import { CommandFailed, calledWrongly, EXIT, leaf, print } from './output.ts';
+import { post } from './developer/api-client.ts';
+import { apiAddress } from './developer/login.ts';
+import { EXIT, leaf, print } from './output.ts';
 
 type DemoOptions = {
   readonly url?: string;
@@ -16,7 +16,6 @@ type DemoOptions = {
   readonly crypto: string;
   readonly json?: boolean;
 };
-type Body = Readonly<Record<string, unknown>>;
 type Created = {
   readonly transaction_id: string;
   readonly wallet_address: string;
@@ -47,8 +46,7 @@ export function addDemoCommand(bursar: Command): void {
 
 async function demo(options: DemoOptions): Promise<void> {
   const config = readConfig();
-  const base = options.url ?? liveGroup(config.dataFolder)?.url ?? `http://${config.host}:${config.port}`;
-  if (!URL.canParse(base)) throw calledWrongly(`--url: ${base} is no address; accepted is http://host:port`);
+  const base = apiAddress(options.url);
   const say = (line: string): void => {
     if (options.json !== true) process.stdout.write(`${line}\n`);
   };
@@ -100,36 +98,5 @@ async function follow(
       await post(base, '/sandbox/mine', { currency: crypto, blocks: 1 });
     }
     known = checked.status;
-  }
-}
-
-async function post<T>(base: string, path: string, body: Body, triesLeft = 4): Promise<T> {
-  const url = new URL(base.replace(/\/+$/, '') + path);
-  let answer: Response;
-  try {
-    answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-  } catch (error) {
-    const { cause } = error as { cause?: { code?: string } };
-    throw new CommandFailed(
-      `no server answers at ${base} (${cause?.code ?? (error as Error).message}): start the service with "npm start", or name it with --url`,
-    );
-  }
-  const text = await answer.text();
-  const value = parse(text);
-  if (answer.ok && value !== null) return value as T;
-  const retryAfter = Number(answer.headers.get('retry-after') ?? Number.NaN);
-  if (answer.status === 503 && retryAfter >= 0 && retryAfter <= 5 && triesLeft > 0) {
-    await delay(retryAfter * 1000);
-    return post(base, path, body, triesLeft - 1);
-  }
-  const { error, message } = (value ?? {}) as { error?: string; message?: string };
-  throw new CommandFailed(`${path} answered ${answer.status} ${error ?? ''}: ${message ?? text.slice(0, 200)}`);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return null;
   }
 }

@@ -17,6 +17,12 @@ export const EXIT = { done: 0, failed: 1, usage: 2, running: -1 } as const;
 /** A command cannot do what was asked: one clear line, exit code 1. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
+  /** For programs. */
+  readonly code: string;
+  constructor(line: string, code = 'failed') {
+    super(line);
+    this.code = code;
+  }
 }
 
 /** Ends a command that was called with arguments of an impossible form: one clear line, exit code 2. */
@@ -88,7 +94,8 @@ function explain(error: unknown): { readonly code: string; readonly line: string
   if (error instanceof SeedTrouble)
     return { code: `seed_${error.fault.replaceAll('-', '_')}`, line: error.message, exit: EXIT.failed };
   if (error instanceof SignerTrouble) return { code: 'signer', line: error.message, exit: EXIT.failed };
-  if ([StartRefused, MigrationRefused, DamagedFile, CommandFailed].some((known) => error instanceof known)) {
+  if (error instanceof CommandFailed) return { code: error.code, line: error.message, exit: EXIT.failed };
+  if ([StartRefused, MigrationRefused, DamagedFile].some((known) => error instanceof known)) {
     return { code: 'failed', line: (error as Error).message, exit: EXIT.failed };
   }
   const outage = outageOf(error);

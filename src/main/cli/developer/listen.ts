@@ -1,0 +1,184 @@
+// `bursar listen`: prints a merchant's events as they happen, and forwards them to a program on this machine, signed like webhooks. What
+// happened while it was off comes first; each event is passed on at least once.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { EVENT_TYPES } from '../../../core/events.ts';
+import type { OutboundResult } from '../../../core/outbound.ts';
+import { isDelivered } from '../../../core/webhooks.ts';
+import { createOutbound } from '../../../outside/outbound/outbound.ts';
+import { ANYWHERE } from '../../../outside/outbound/policy.ts';
+import { createWebhookSender } from '../../../outside/webhooks/webhook-sender.ts';
+import { CommandFailed, calledWrongly, leaf, writeOut } from '../output.ts';
+import { CallRefused } from './api-client.ts';
+import { type Filter, type Message, streamOnce } from './event-stream.ts';
+import { type ApiEvent, objectOf } from './events.ts';
+import { withProfile } from './login.ts';
+import { type Cursor, listenSecret, openCursor } from './profile.ts';
+import { openSession, type Session, signedOut } from './session.ts';
+
+type ListenOptions = {
+  readonly profile: string;
+  readonly forwardTo?: string;
+  readonly events?: string;
+  readonly object?: string;
+  readonly count?: string;
+  readonly fromNow?: boolean;
+  readonly json?: boolean;
+};
+type Forward = (event: ApiEvent, body: string) => Promise<OutboundResult>;
+type Listener = {
+  readonly session: Session;
+  readonly filter: Filter;
+  readonly cursor: Cursor;
+  readonly forward: Forward | null;
+  readonly json: boolean;
+  /** Events left until it ends. */
+  left: number;
+  isFromNow: boolean;
+};
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10_000;
+/** A program that is being started again is tried so often. */
+const FORWARD_TRIES = 3;
+const FORWARD_PAUSE_MS = 1_000;
+
+export function addListenCommand(bursar: Command): void {
+  withProfile(leaf(bursar, 'listen', 'Prints events as they happen, and forwards them to a program on this machine.'))
+    .option('--forward-to <url>', 'where to send each event, signed like a webhook; host:port/path will do')
+    .option('--events <types>', 'only these types, separated by commas')
+    .option('--object <id>', 'only of this transaction or payout, or: transaction, payout')
+    .option('--count <n>', 'end after so many events')
+    .option('--from-now', 'leave out what happened since it last ran')
+    .action(listen);
+}
+
+async function listen(options: ListenOptions): Promise<void> {
+  const { profile, json = false, object = null, forwardTo, fromNow = false } = options;
+  const events = options.events === undefined ? null : typesIn(options.events);
+  const left = options.count === undefined ? Number.POSITIVE_INFINITY : countIn(options.count);
+  const target = forwardTo === undefined ? null : targetIn(forwardTo);
+  const session = openSession(profile);
+  const secret = listenSecret(profile);
+  const cursor = openCursor(profile, [session.url, session.username, ...(events ?? []), object ?? '', target ?? '']);
+  const forward = target === null ? null : forwarder(target, secret);
+  await writeOut(
+    json
+      ? `${JSON.stringify({ listening: { url: session.url, username: session.username, forward_to: target, secret } })}\n`
+      : `Listening to ${session.url} as ${session.username}${target === null ? '' : `, forwarding to ${target}`}.\nThe signing secret is ${secret}\n`,
+  );
+  await follow({ session, filter: { events, object }, cursor, forward, json, left, isFromNow: fromNow });
+}
+
+function typesIn(text: string): readonly string[] {
+  const types = text.split(',').map((one) => one.trim());
+  const unknown = types.find((one) => !EVENT_TYPES.includes(one));
+  if (unknown !== undefined) throw calledWrongly(`--events: ${unknown} is not one of ${EVENT_TYPES.join(', ')}`);
+  return types;
+}
+
+function countIn(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw calledWrongly(`--count: ${text} is no whole number from 1`);
+  return Number(text);
+}
+
+function targetIn(text: string): string {
+  const url = /^https?:\/\//i.test(text) ? text : `http://${text}`;
+  if (!URL.canParse(url) || new URL(url).username !== '')
+    throw calledWrongly(`--forward-to: ${text} is no address; accepted is http://host:port/path or host:port/path`);
+  return url;
+}
+
+function forwarder(url: string, secret: string): Forward {
+  const sender = createWebhookSender(createOutbound(ANYWHERE));
+  return async (event, body) => {
+    for (let tries = 1; ; tries++) {
+      const result = await sender({ url, id: event.id, body, secrets: [secret], signal: new AbortController().signal });
+      if (result.kind === 'answered' || tries === FORWARD_TRIES) return result;
+      await delay(FORWARD_PAUSE_MS);
+    }
+  };
+}
+
+/** Opens one connection after the other, each where the one before ended. The first one must succeed. */
+async function follow(listener: Listener): Promise<void> {
+  let pauseMs = FIRST_PAUSE_MS;
+  let wasOpen = false;
+  for (;;) {
+    let isOpen = false;
+    try {
+      const after = listener.isFromNow ? null : listener.cursor.last();
+      for await (const message of streamOnce(listener.session, listener.filter, after)) {
+        if (!isOpen && wasOpen && pauseMs > FIRST_PAUSE_MS) tell('connected again');
+        isOpen = true;
+        wasOpen = true;
+        pauseMs = FIRST_PAUSE_MS;
+        if (await isLast(listener, message)) return;
+      }
+    } catch (error) {
+      if (!(await mayGoOn(listener, error, wasOpen))) throw error;
+    }
+    if (isOpen) continue;
+    if (pauseMs === FIRST_PAUSE_MS) tell('connection lost: trying again');
+    await delay(pauseMs);
+    pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
+  }
+}
+
+const tell = (line: string): void => void process.stderr.write(`bursar: ${line}\n`);
+
+/** Deals with one message; returns whether it was the last that was wanted. */
+async function isLast(listener: Listener, { id, event, data }: Message): Promise<boolean> {
+  if (event === 'end') {
+    const { reason } = JSON.parse(data ?? '{}') as { reason?: string };
+    if (reason === 'token_expired') await listener.session.renew();
+    return false;
+  }
+  if (data !== null) {
+    await pass(listener, JSON.parse(data) as ApiEvent, data);
+    listener.left -= 1;
+  }
+  listener.cursor.save(id);
+  listener.isFromNow = false;
+  return listener.left <= 0;
+}
+
+async function pass({ forward, json }: Listener, event: ApiEvent, body: string): Promise<void> {
+  const result = forward === null ? null : await forward(event, body);
+  if (json) {
+    const forwarded = result === null ? null : answerOf(result);
+    await writeOut(`${JSON.stringify({ event, forwarded })}\n`);
+    return;
+  }
+  const said = result === null ? '' : `  ${inWords(result)}`;
+  await writeOut(`${event.created_at}  ${event.type}  ${objectOf(event)}  ${event.id}${said}\n`);
+}
+
+function answerOf(result: OutboundResult) {
+  const tookMs = Math.round(result.tookMs);
+  if (result.kind === 'answered') return { ok: isDelivered(result), status: result.status, error: null, took_ms: tookMs };
+  return { ok: false, status: null, error: result.reason, took_ms: tookMs };
+}
+
+function inWords(result: OutboundResult): string {
+  if (result.kind === 'failed') return `not taken: ${result.reason}`;
+  return `${isDelivered(result) ? 'taken' : 'refused'}: ${result.status} in ${Math.round(result.tookMs)} ms`;
+}
+
+/** Whether another connection may do better; what it needs is done. */
+async function mayGoOn(listener: Listener, error: unknown, wasOpen: boolean): Promise<boolean> {
+  if (!(error instanceof CallRefused)) return error instanceof CommandFailed && error.code === 'unreachable' && wasOpen;
+  if (error.status === 401) {
+    if (error.code !== 'token_expired') throw signedOut(error);
+    await listener.session.renew();
+    return true;
+  }
+  if (error.status === 404 && !listener.isFromNow) {
+    tell('the server does not know where this listener was (another database?): it begins now');
+    listener.isFromNow = true;
+    return true;
+  }
+  if (error.status !== 429 && error.status !== 503) return false;
+  if (error.retryAfterSeconds > 0) await delay(Math.min(error.retryAfterSeconds * 1000, LONGEST_PAUSE_MS));
+  return true;
+}
