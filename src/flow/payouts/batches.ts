@@ -19,7 +19,7 @@ import {
   type SpendableOutput,
   spendableOutputs,
 } from '../../store/payouts/batches.ts';
-import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
+import { chainAssets, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from './operator-holds.ts';
@@ -68,6 +68,10 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
     const tooDear: QueuedPayout[] = [];
     const chosen = chooseAmong(choosing, queued, tooDear);
     for (const { id: payoutId } of tooDear) await holdForOperator(ctx, sql, { payoutId, why: FEE_TOO_HIGH });
+    if (chosen === 'no_liquidity') {
+      for (const { id: payoutId } of await moreThanThereIs(sql, currency, queued))
+        await holdForOperator(ctx, sql, { payoutId, why: NOT_ON_CHAIN });
+    }
     if (typeof chosen === 'string') return { outcome: chosen, ...told };
     const change = chosen.selection.change === 0n ? null : await changeAddress(ctx, sql, key);
     await insertBatch(sql, {
@@ -86,6 +90,8 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
 
 const FEE_TOO_HIGH =
   'its network fee would be above what is held for it: it waits for a lower one, or can be cancelled and requested again';
+const NOT_ON_CHAIN =
+  'our outputs on the chain are less than it takes, also when all of them are final: what is missing (in Lightning channels, for example) must be moved there';
 export const TOO_MANY_OUTPUTS = 'it needs more outputs than one transaction may spend';
 
 /** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
@@ -196,6 +202,12 @@ function needTooMany({ currency, outputs }: Choosing, queued: readonly QueuedPay
   const largest = outputs.toSorted((a, b) => (a.amount > b.amount ? -1 : 1)).slice(0, most);
   const together = sum(largest.map((output) => output.amount));
   return queued.filter((payout) => payout.amount > together);
+}
+
+/** Those that no waiting helps: they, or their fee, are more than all that is ours on the chain. */
+async function moreThanThereIs(sql: Sql, currency: UtxoCode, queued: readonly QueuedPayout[]): Promise<readonly QueuedPayout[]> {
+  const there = await chainAssets(sql, currency);
+  return queued.filter(({ amount, reimburses }) => (reimburses === null ? amount >= there : amount > there));
 }
 
 /** Outputs are gathered while fees are so many times the lowest at most. */

@@ -61,3 +61,13 @@ export async function readOwnScripts(sql: Sql, currency: UtxoCode, limit: number
   });
   return rows.map((row) => row.script);
 }
+
+/** What the ledger holds on a chain that is not on its way out, in minor units, whatever its depth. */
+export async function chainAssets(sql: Sql, currency: UtxoCode): Promise<bigint> {
+  const { rows } = await sql.query<{ amount: string }>({
+    name: 'chain_assets',
+    text: 'select amount from ledger.account_balance where code = $1',
+    values: [`asset:chain:${currency}`],
+  });
+  return BigInt(rows[0]?.amount ?? 0);
+}

@@ -6,6 +6,7 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
+import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
 import { batchesOf } from '../../support/batches.ts';
@@ -114,4 +115,29 @@ test('without a key of the signer in use, payouts and reimbursements are refused
   await expect(reimburseTransaction(ctx, asked)).rejects.toMatchObject({ code: 'currency_unavailable' });
   expect((await service.admin.query('select count(*)::int as n from payouts')).rows[0].n).toBe(1);
   expect((await readReadiness(ctx, [])).problems.join()).toContain(`payout ${before} waits for a key`);
+});
+
+test('one that is covered by Lightning channels and not by outputs waits for all to see, hides nobody, and goes when outputs are there', async () => {
+  await outputs(1, 1_000_000n);
+  const lightning = [
+    { account: 'asset:ln:BTC', amount: 50_000_000n },
+    { account: `merchant:${service.merchantId}:available:BTC`, amount: -50_000_000n },
+  ];
+  const entry = { key: 'test:lightning', kind: 'test_funds', postings: lightning, parts: [] };
+  await postEntries(ctx.db, [{ entry, transactionId: null, atMs: service.now() }]);
+  const id = await batches.request('0.4');
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('no_liquidity');
+  expect(await batches.row(id)).toMatchObject(WAITS);
+  expect((await readReadiness(ctx, ['BTC'])).problems.join()).toContain(
+    `${id} waits: our outputs on the chain are less than it takes`,
+  );
+  service.pass(1);
+  const small = await batches.request('0.002');
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
+  expect((await batches.row(small)).step).toBe('batched');
+  await outputs(1, 60_000_000n);
+  await service.wait(60_000);
+  await look();
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
+  expect((await batches.row(id)).step).toBe('batched');
 });
