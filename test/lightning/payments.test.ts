@@ -133,6 +133,24 @@ describe('a payment', () => {
     expect(await service.findings()).toEqual([]);
   });
 
+  test('in very many parts is announced, listed and compared as any other', async () => {
+    const made = await Promise.all([service.create(), service.create()]);
+    const parts = 450_000;
+    for (const { transactionId } of made) {
+      const hash = await service.hashOf(transactionId);
+      engine.node().pay(hash, engine.node().find(hash)!.valueMsat, parts);
+    }
+    // nothing is looked up: only the announcement tells
+    await eventually('all are credited', async () => {
+      await service.judge();
+      const paths = await Promise.all(made.map(({ transactionId }) => service.path(transactionId)));
+      return paths.every((path) => path.join() === PAID.join());
+    });
+    while (await service.compare());
+    const { rows } = await service.admin.query('select count(*)::int as receipts from chain_receipts');
+    expect(rows).toEqual([{ receipts: 2 }]);
+  });
+
   test('100 at the same time are credited once each', async () => {
     const made: { readonly transactionId: string }[] = [];
     while (made.length < 100) made.push(...(await Promise.all(Array.from({ length: 20 }, () => service.create(1_00n)))));

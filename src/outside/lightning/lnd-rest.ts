@@ -30,10 +30,12 @@ export class LndRefusal extends Error {
   }
 }
 
+/** Of one answer, and of one line of a stream: an invoice comes with all parts in which it was paid, and what their payer wrote into each. */
 const MOST_BYTES = 32 * 1024 * 1024;
-/** A stream's line is one invoice. */
-const MOST_LINE = 1024 * 1024;
 const CONNECTIONS = 32;
+
+/** The cause of trouble with an answer that is not read to its end. */
+export class AnswerTooLong extends Error {}
 
 /** Texts of LND that say something of the node as a whole, not of the call. */
 const STATES: readonly (readonly [pattern: RegExp, state: TroubleState])[] = [
@@ -134,18 +136,24 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     async *lines(path: string, signal: AbortSignal, posted?: Asked): AsyncGenerator<Answer> {
       const { url, response } = await send(posted === undefined ? 'GET' : 'POST', path, posted ?? {}, signal, true);
       try {
-        let rest = '';
+        /** A line as far as it has come. */
+        let begun: string[] = [];
+        let size = 0;
         response.setEncoding('utf8');
         for await (const chunk of response) {
-          const parts = `${rest}${chunk as string}`.split('\n');
-          rest = parts.pop() ?? '';
-          if (rest.length > MOST_LINE)
-            throw new NodeTrouble('bad_answer', `LND at ${new URL(url).host}: a line of ${pathOnly(path)} does not end`);
-          for (const line of parts) {
+          const [first = '', ...others] = (chunk as string).split('\n');
+          begun.push(first);
+          size += first.length;
+          for (const next of others) {
+            const line = begun.join('');
+            [begun, size] = [[next], next.length];
             if (line.trim() !== '') yield streamed(url, path, response.statusCode ?? 0, line);
           }
+          if (size > MOST_BYTES)
+            throw new NodeTrouble('bad_answer', `LND at ${new URL(url).host}: a line of ${pathOnly(path)} does not end`);
         }
-        if (rest.trim() !== '') yield streamed(url, path, response.statusCode ?? 0, rest);
+        const last = begun.join('');
+        if (last.trim() !== '') yield streamed(url, path, response.statusCode ?? 0, last);
       } catch (error) {
         if (error instanceof LndRefusal) throw error;
         throw troubleOf(url, error);
@@ -180,7 +188,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   let size = 0;
   for await (const part of response) {
     size += (part as Buffer).length;
-    if (size > MOST_BYTES) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
+    if (size > MOST_BYTES) throw new AnswerTooLong(`an answer of more than ${MOST_BYTES} bytes`);
     parts.push(part as Buffer);
   }
   return Buffer.concat(parts).toString('utf8');

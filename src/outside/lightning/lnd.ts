@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
-import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { type Answer, AnswerTooLong, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
 
 /** LND asks bitcoind for this one, and hangs when that is away. */
 const CONDITION_MS = 5_000;
@@ -149,8 +149,15 @@ export function createLnd(
       }
     },
     async invoices(afterIndex, { openOnly }) {
-      const query = `index_offset=${afterIndex}&num_max_invoices=${PAGE}${openOnly ? '&pending_only=true' : ''}`;
-      return objects(await call('GET', `/v1/invoices?${query}`), 'invoices').map(invoiceFacts);
+      for (let most = PAGE; ; most = Math.ceil(most / 8)) {
+        const query = `index_offset=${afterIndex}&num_max_invoices=${most}${openOnly ? '&pending_only=true' : ''}`;
+        try {
+          return objects(await call('GET', `/v1/invoices?${query}`), 'invoices').map(invoiceFacts);
+        } catch (error) {
+          // whoever pays chooses in how many parts, and each is listed
+          if (most === 1 || !((error as Error).cause instanceof AnswerTooLong)) throw error;
+        }
+      }
     },
     subscribe(afterIndex, { onSettled, onEnd }) {
       const ending = new AbortController();
