@@ -35,34 +35,45 @@ export async function bookInvoiceHere(ctx: Context, payment: LightningPayment, i
     });
     return against.why;
   }
-  const trouble = await closeAtNode(ctx, payment);
-  if (trouble !== null) return trouble;
-  await book(ctx, payment);
-  return null;
+  const closed = await closeAtNode(ctx, payment);
+  if (closed.said === null) return closed.trouble;
+  const how = await book(ctx, payment, closed.said === 'cancelled');
+  return how === 'unknown_invoice' ? 'the Lightning node does not know the invoice that it would pay' : null;
 }
 
-/** Makes the node cancel the invoice, or records that it was paid. Returns why the node has not said which. */
-async function closeAtNode({ ports, db }: Context, { paymentHash }: LightningPayment): Promise<string | null> {
-  if (ports.lightning === null) return 'no Lightning node is configured';
+type Closed = { readonly said: 'cancelled' | 'settled' | 'unknown' } | { readonly said: null; readonly trouble: string };
+
+/** Makes the node cancel the invoice; where it was paid first, that is recorded. */
+async function closeAtNode({ ports, db }: Context, { paymentHash }: LightningPayment): Promise<Closed> {
+  const trouble = (what: string): Closed => ({ said: null, trouble: what });
+  if (ports.lightning === null) return trouble('no Lightning node is configured');
   try {
-    if ((await ports.lightning.cancelInvoice(paymentHash)) !== 'settled') return null;
+    const said = await ports.lightning.cancelInvoice(paymentHash);
+    if (said !== 'settled') return { said };
     const facts = await ports.lightning.invoice(paymentHash);
-    if (facts?.state === 'settled') await recordSettled(db, null, [facts], ports.clock.now());
-    return null;
+    if (facts?.state !== 'settled') return trouble('the Lightning node contradicts itself about the invoice that it would pay');
+    await recordSettled(db, null, [facts], ports.clock.now());
+    return { said };
   } catch (error) {
     const { name, message } = error as Error;
-    if (name === 'NodeTrouble' || name === 'LndRefusal') return message;
+    if (name === 'NodeTrouble' || name === 'LndRefusal') return trouble(message);
     throw error;
   }
 }
 
-function book(ctx: Context, payment: LightningPayment): Promise<unknown> {
+/** @param isCancelled the node has said that nobody can pay it any more, and nobody has */
+function book(ctx: Context, payment: LightningPayment, isCancelled: boolean): Promise<string> {
   const internalTo = payment.internalTo as string;
   return onLeased(ctx, payment, async (sql, payout, atMs) => {
     const { isStopped, owes } = await readStops(sql, payout.merchantId);
-    if (payout.step !== 'queued' || isStopped || owes) return;
-    // paid by somebody else, cancelled or timed out meanwhile
-    if ((await lockPaidTransaction(sql, internalTo)) !== 'started') return expireLocked(sql, payout, atMs);
+    if (payout.step !== 'queued' || isStopped || owes) return 'waits';
+    const { status, isSettled } = await lockPaidTransaction(sql, internalTo);
+    // paid by somebody else, which its judge may not know yet; cancelled or timed out meanwhile
+    if (isSettled || status !== 'started') {
+      await expireLocked(sql, payout, atMs);
+      return 'failed';
+    }
+    if (!isCancelled) return 'unknown_invoice';
     const taken = signEntry(payout, 0, 0n, null);
     const entries = [...(taken === null ? [] : [taken]), ...completeEntries(payout, 0n, 0n, await owedOf(sql, payout))];
     await postEntries(
@@ -77,5 +88,6 @@ function book(ctx: Context, payment: LightningPayment): Promise<unknown> {
     );
     await setEnded(sql, payout.id, 'closed');
     await movePayout(sql, payout, 'booked_here', { fee: 0n, completedAtMs: atMs, atMs });
+    return 'booked';
   });
 }

@@ -86,12 +86,21 @@ export async function insertInternalPayment(
   await sql.query({ name: 'wake_judge', text: `select pg_notify('hurry', 'judge')`, values: [] });
 }
 
-/** Locks a transaction that is to be paid; returns its status. */
-export async function lockPaidTransaction(sql: Sql, transactionId: string): Promise<string | null> {
+/** Locks a transaction that is to be paid: its status, and whether the node has said that its invoice was paid. */
+export async function lockPaidTransaction(
+  sql: Sql,
+  transactionId: string,
+): Promise<{ readonly status: string | null; readonly isSettled: boolean }> {
   const { rows } = await sql.query<{ status: string }>({
     name: 'lock_paid_transaction',
     text: 'select status from transactions where id = $1 for update',
     values: [transactionId],
   });
-  return rows[0]?.status ?? null;
+  // whoever records a payment does not lock the transaction
+  const { rowCount } = await sql.query({
+    name: 'lock_paid_invoice',
+    text: `select from lightning_invoices where transaction_id = $1 and state <> 'settled' for update`,
+    values: [transactionId],
+  });
+  return { status: rows[0]?.status ?? null, isSettled: rowCount !== 1 };
 }

@@ -1,0 +1,280 @@
+// The protections of the model of Lightning payouts, each by its name, as the driver, the signer's rules and the database hold them; and what a
+// stolen database password, a limit or another merchant's invoice lead to. On the simulated node, with a clock that the test moves.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { SendAnswer } from '../../src/core/lightning/payer.ts';
+import { runAudit } from '../../src/flow/audit.ts';
+import { addMerchant } from '../../src/flow/merchants/merchants.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import { cancelTransaction, createTransaction } from '../../src/flow/transactions/life.ts';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import type { SignerLimits } from '../../src/signer/limits.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
+import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+const AMOUNT = '0.00001';
+const clock = { nowMs: 0, now: () => clock.nowMs };
+function pass(ms: number): void {
+  clock.nowMs += ms;
+}
+let engine: SimulatedEngine;
+let at: LightningPayouts;
+
+async function open(limits: SignerLimits = {}): Promise<void> {
+  clock.nowMs = Date.now();
+  engine = await simulatedEngine(clock.now);
+  const port = createLnd(async () => engine.target(), { chain: 'regtest' });
+  at = await openLightningPayouts(
+    port,
+    createLndPayer(async () => engine.payTarget()),
+    clock,
+    { limits },
+  );
+  await at.work();
+  await at.look();
+  const { transactionId, address } = await at.create(500_00n);
+  await engine.pay(address, await at.hashOf(transactionId));
+  await at.work();
+  expect(await at.available()).toBe(500_000n);
+}
+beforeEach(() => open());
+afterEach(async () => {
+  await at.close();
+  await engine.close();
+});
+
+const outgoing = () => engine.node().outgoing;
+const invoice = (behaviour: 'pay' | 'hold' | 'fail' = 'pay', amountMsat = 1_000_000n) =>
+  outgoing().invoice({ amountMsat, expirySeconds: 3_600, behaviour });
+/** The worker looks again and again; each time what waits for a second or a retry is due. */
+async function looks(times: number, ms = 16_000): Promise<void> {
+  for (let n = 0; n < times; n++) {
+    pass(ms);
+    await at.look();
+  }
+}
+const status = async (id: string): Promise<string> => (await at.payout(id)).status;
+const code = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'accepted',
+    (error: { code?: string }) => error.code,
+  );
+
+test('commit_before_send: the node is asked only for what is committed', async () => {
+  const to = invoice();
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look({}, 'ln-authorized');
+  expect(outgoing().payment(to.hash)).toBeNull();
+  expect(await at.payment(id)).toMatchObject({ state: 'waiting' });
+  pass(21_000);
+  let seen: unknown;
+  await at.look({
+    async send(asked) {
+      seen = await at.payment(id);
+      return at.paying.send(asked);
+    },
+  });
+  expect(seen).toMatchObject({ state: 'sent', sends: 1 });
+  expect(await status(id)).toBe('completed');
+  expect(await at.compared()).toEqual([]);
+});
+
+test('timeout_is_unknown: no silence of signer or node, however long, is a failure', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look({
+    async send(asked): Promise<SendAnswer> {
+      await at.paying.send(asked);
+      throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+    },
+  });
+  const silent = { track: async () => Promise.reject(Object.assign(new Error('no answer'), { fault: 'node' })) };
+  for (let hour = 0; hour < 30; hour++) {
+    pass(60 * MINUTE);
+    await at.look(silent);
+    expect(await status(id)).toBe('processing');
+  }
+  outgoing().resolve(to.hash, true);
+  await looks(1);
+  expect(await status(id)).toBe('completed');
+  expect(await at.compared()).toEqual([]);
+});
+
+test('send_deadline: FAILED counts when no request can arrive any more, and the node refuses one that comes later', async () => {
+  const to = invoice('fail');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look({ send: async () => ({ state: 'unanswered', reason: 'it lies on the wire' }) });
+  const { unanswered_until: until } = (await at.payment(id)) as { unanswered_until: Date };
+  expect(until.getTime()).toBeGreaterThan(clock.nowMs);
+  pass(1_500);
+  await at.look();
+  expect(outgoing().payment(to.hash)?.status).toBe('FAILED');
+  for (let n = 0; n < 4; n++) {
+    pass(15_000);
+    await at.look();
+    expect(await status(id)).toBe('processing');
+  }
+  pass(until.getTime() + MINUTE - clock.nowMs + 1_100);
+  const payer = createLndPayer(async () => engine.payTarget());
+  const late = { paymentRequest: to.request, amount: null, feeLimit: 10n, notAfterMs: until.getTime() };
+  expect(await payer.send(late)).toMatchObject({ state: 'refused' });
+  payer.close();
+  await looks(2);
+  expect(await at.payout(id)).toMatchObject({ status: 'failed', error: 'the recipient did not accept the payment' });
+  expect(await at.available()).toBe(500_000n);
+  expect(await at.compared()).toEqual([]);
+});
+
+test('detect_restore: a node that has forgotten what it took is noticed, and only a preimage is believed of it', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look();
+  outgoing().forget(to.hash);
+  await looks(1);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect((await openBreakers(at.ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['LN-5']);
+  await looks(5, DAY);
+  expect(await status(id)).toBe('processing');
+  expect(outgoing().payment(to.hash)).toBeNull();
+  outgoing().resolve(to.hash, true);
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'the recipient shows the preimage' });
+  expect(await status(id)).toBe('completed');
+  expect(await at.findings()).toEqual([]);
+});
+
+test('unique_hash: one payout pays an invoice, whoever asks and however often', async () => {
+  const other = await merchant();
+  const to = invoice('fail');
+  const [first, second] = await Promise.all([at.request(to.request, AMOUNT), at.request(to.request.toUpperCase(), AMOUNT)]);
+  expect(second.id).toBe(first.id);
+  expect(await code(at.request(to.request, AMOUNT, other))).toBe('invoice_already_used');
+  await at.look();
+  expect(await status(first.id)).toBe('failed');
+  expect((await at.request(to.request, AMOUNT)).id).not.toBe(first.id);
+});
+
+test('stuck_asks_person: what no channel holds and the node never ends waits for an operator, and its word still counts', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look();
+  const hangs = { track: async (hash: string) => ({ ...(await at.paying.track(hash)), isPending: false }) };
+  pass(50 * MINUTE);
+  await at.look(hangs);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
+  pass(20 * MINUTE);
+  await at.look(hangs);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect(at.troubles.at(-1)).toContain('bursar payout resolve');
+  expect(await at.available()).toBe(500_000n - 1_010n);
+  expect(await at.findings()).toEqual([]);
+  outgoing().resolve(to.hash, false);
+  await looks(6);
+  expect(await status(id)).toBe('failed');
+  expect(await at.available()).toBe(500_000n);
+  expect(await at.compared()).toEqual([]);
+});
+
+async function merchant(): Promise<bigint> {
+  const of = { username: 'other', password: 'correct horse battery', email: 'other@example.com', businessName: 'Other' };
+  const { affiliateId } = await addMerchant(at.ctx, of);
+  const { rows } = await at.admin.query('select id from merchants where affiliate_id = $1', [affiliateId]);
+  return BigInt(rows[0].id);
+}
+/** A transaction of another merchant here, and a payout of ours to its invoice. */
+async function toAnother() {
+  const other = await merchant();
+  const made = await createTransaction(at.ctx, {
+    merchantId: other,
+    usdMinor: 10_00n,
+    method: 'BTC-LN',
+    label: null,
+    email: null,
+  });
+  const { id } = await at.request(made.address, '0.0001');
+  return { other, made, id };
+}
+
+test('cancel_first: an invoice of another merchant is cancelled at the node, then booked, without a fee', async () => {
+  const { other, made, id } = await toAnother();
+  await at.look();
+  expect(engine.node().find(await at.hashOf(made.transactionId))?.status).toBe('CANCELED');
+  await at.work();
+  expect(await at.payout(id)).toMatchObject({ status: 'completed', fee: 0n });
+  expect(await at.path(made.transactionId)).toEqual(['started', 'pending', 'confirmed', 'succeeded']);
+  expect(await at.balance(`merchant:${other}:available:BTC`)).toBe(10_000n);
+  expect(await at.available()).toBe(490_000n);
+  expect(await at.compared()).toEqual([]);
+});
+
+test('book_locks_owner: one that was paid from outside, or cancelled, in the meantime is paid by no entry', async () => {
+  const { other, made, id } = await toAnother();
+  await engine.pay(made.address, await at.hashOf(made.transactionId));
+  await at.look();
+  expect(await at.payout(id)).toMatchObject({ status: 'failed', error: 'invoice_expired' });
+  await at.work();
+  expect(await at.balance(`merchant:${other}:available:BTC`)).toBe(10_000n);
+  expect(await at.available()).toBe(500_000n);
+  const asked = { merchantId: other, usdMinor: 10_00n, method: 'BTC-LN', label: null, email: null } as const;
+  const next = await createTransaction(at.ctx, asked);
+  const second = await at.request(next.address, '0.0001');
+  await cancelTransaction(at.ctx, { merchantId: other, transactionId: next.transactionId });
+  await looks(1);
+  expect(await status(second.id)).toBe('failed');
+  expect(await at.available()).toBe(500_000n);
+  expect(await code(at.request(next.address, '0.0001'))).toBe('invoice_expired');
+  expect(await at.compared()).toEqual([]);
+});
+
+test('whoever has the database and no key of an API has nothing paid', async () => {
+  const [mine, thief] = [invoice(), invoice()];
+  const { id } = await at.request(mine.request, AMOUNT);
+  await at.admin.query('update payouts set payment_request = $2, payment_hash = $3 where id = $1', [
+    id,
+    thief.request,
+    thief.hash,
+  ]);
+  await looks(3);
+  expect(await at.payout(id)).toMatchObject({ status: 'pending', heldReason: 'approval' });
+  expect(outgoing().listed()).toEqual([]);
+  const red = (await runAudit(at.ctx)).answers.filter(({ findings }) => findings.length > 0).map((answer) => answer.id);
+  expect(red).toContain('INT-1');
+});
+
+test("what is above the signer's limits waits for the operator, and what was paid before counts", async () => {
+  await at.close();
+  await engine.close();
+  await open({ BTC: { payout: 2_500n, hour: 3_000n, day: null } });
+  const [first, large, second] = [invoice(), invoice('pay', 3_000_000n), invoice('pay', 2_000_000n)];
+  const ids = [
+    (await at.request(first.request, AMOUNT)).id,
+    (await at.request(large.request, '0.00003')).id,
+    (await at.request(second.request, '0.00002')).id,
+  ] as const;
+  await looks(2);
+  expect(await Promise.all(ids.map(status))).toEqual(['completed', 'pending', 'pending']);
+  expect(outgoing().listed()).toHaveLength(1);
+});
+
+test('what the node has paid and nobody here has asked for turns the audit red', async () => {
+  outgoing().send(invoice().request, 0n, 10_000n);
+  const findings = await at.compared();
+  expect(findings).toHaveLength(1);
+  expect(findings[0]).toMatch(/^LN-5: .*which no payout here has asked for/);
+});
+
+test('an invoice that expires while its payout waits ends it, and what it held comes back', async () => {
+  const to = invoice();
+  const { id } = await at.request(to.request, AMOUNT);
+  engine.node().setTrouble({ down: true, fault: null, left: null });
+  await looks(1);
+  pass(61 * MINUTE);
+  engine.node().setTrouble({ down: false, fault: null, left: null });
+  await looks(1);
+  expect(await at.payout(id)).toMatchObject({ status: 'failed', error: 'invoice_expired' });
+  expect(await at.available()).toBe(500_000n);
+  expect(outgoing().listed()).toEqual([]);
+  expect(await at.compared()).toEqual([]);
+});
