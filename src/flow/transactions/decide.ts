@@ -147,6 +147,8 @@ export type Portion = {
   /** Whether to wait for a row that another session holds. */
   readonly wait?: boolean;
   readonly merchantId?: bigint | null;
+  /** Called when everything is read that the decision needs. */
+  readonly onRead?: () => void;
 };
 
 /**
@@ -160,12 +162,13 @@ export async function decidePortion(
   ctx: Context,
   sql: Sql,
   id: string,
-  { known, portion, most, wait = false, merchantId = null }: Portion,
+  { known, portion, most, wait = false, merchantId = null, onRead = () => undefined }: Portion,
 ): Promise<'more' | 'done' | 'busy'> {
   const { contestedLimitMinor } = ctx;
   const locked = await lockTransactions(sql, [id], { wait, merchantId });
   const [facts] = await readFacts(ctx, sql, locked, () => readKnown(sql, id, known, { contestedLimitMinor, most }));
   if (facts === undefined) return 'busy';
+  onRead();
   if (facts.isUnwritten) {
     await writeDecisions(sql, id, portion);
     return 'more';

@@ -90,6 +90,7 @@ export async function readAhead(
 
 /** How the versions come: of each payment the id, eight bytes, and the version, four. */
 const PACKED = { version: 8, length: 12 };
+const VERSION = 'int8send(p.id) || xidsend(p.xmin)';
 
 async function readVersions(
   sql: Sql,
@@ -110,14 +111,15 @@ async function readVersions(
     kept: bigint | null;
   }>({
     name: 'read_payment_versions',
-    // one replaced payment stays, so that a transaction all of whose payments were replaced is not one without payments
-    text: `with kept as materialized (
-             select p.id from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
-              where p.transaction_id = $1 and p.noticed_at is not null and ${IS_REPLACED('p')} limit 1)
-           select (${VIEWS}) as views, ${IS_UNWRITTEN('$1')} as unwritten,
-                  exists (select 1 from payments p where p.transaction_id = $1 and ${IS_REPLACED('p')}) as replaced, (select id from kept) as kept,
-                  (select string_agg(int8send(p.id) || xidsend(p.xmin), '') from payments p
-                    where p.transaction_id = $1 and (not ${IS_REPLACED('p')} or p.id = (select id from kept))) as versions`,
+    // one replaced payment stays, so that a transaction all of whose payments were replaced is not one without payments; the rows are read
+    // once, because a stranger can make tens of thousands of them
+    text: `with scanned as materialized (
+             select bool_or(${IS_REPLACED('p')}) as replaced,
+                    min(p.id) filter (where p.noticed_at is not null and p.currency = t.currency and ${IS_REPLACED('p')}) as kept,
+                    string_agg(${VERSION}, '') filter (where not ${IS_REPLACED('p')}) as versions
+               from payments p join transactions t on t.id = p.transaction_id where p.transaction_id = $1)
+           select (${VIEWS}) as views, ${IS_UNWRITTEN('$1')} as unwritten, coalesce(s.replaced, false) as replaced, s.kept,
+                  coalesce(s.versions, '') || coalesce((select ${VERSION} from payments p where p.id = s.kept), '') as versions from scanned s`,
     values: [transactionId],
   });
   const [row] = rows;

@@ -77,6 +77,33 @@ test('an honest payment is credited however often a stranger has replaced output
   expect(await service.available()).toBe(50_000n);
 });
 
+test('a database that is slow to show what was replaced is not asked more often for that', { timeout: 60_000 }, async () => {
+  const slow = { ms: 0 };
+  const slowed = (sql: Sql): Sql => ({
+    async query(statement) {
+      if (statement.name === 'read_payment_versions') await new Promise((resolve) => setTimeout(resolve, slow.ms));
+      return sql.query<never>(statement);
+    },
+  });
+  const { ctx, db } = service;
+  const transaction = <T>(work: (sql: Sql) => Promise<T>) => db.transaction((sql) => work(slowed(sql)));
+  const judging = createJudgeDue({ ...ctx, db: { ...db, ...slowed(db), transaction } }, (id, error) =>
+    troubles.push(`${id} ${(error as Error).message}`),
+  );
+  const { transactionId } = await service.create();
+  const outputs = (each: bigint) => Array.from({ length: 1_500 }, () => each);
+  const sent = await service.pay(transactionId, outputs(600n));
+  while (await judging());
+  await service.pay(transactionId, outputs(599n), { inputs: sent.facts.inputs });
+  await service.evict(sent);
+  // longer than a portion may hold rows
+  slow.ms = 410;
+  let portions = 0;
+  while (await judging()) portions++;
+  // what was replaced and what replaces it, a thousand at a time, and what is read before that
+  expect(portions).toBeLessThan(12);
+});
+
 test('a replacement is on time as far as the largest of what it replaced was, also when that is not read any more', async () => {
   const { transactionId } = await service.create();
   const first = await service.pay(
