@@ -64,7 +64,8 @@ export async function recordCondition(
   await sql.query({
     name: 'record_condition',
     text: `
-      with was as (select contested, agreed_height from node_conditions where currency = $1),
+      with was as (
+        select contested, agreed_height, agreed_hash, ${IS_READ('node_conditions')} as is_read from node_conditions where currency = $1),
       agreed as materialized (
         select coalesce(b.height, -1) as height, b.hash
           from (values (1)) one left join blocks b on b.currency = $1 and b.height = $10 and b.hash = $12),
@@ -85,11 +86,12 @@ export async function recordCondition(
               select case when h.kept then node_conditions.agreed_height else excluded.agreed_height end,
                      case when h.kept then node_conditions.agreed_hash else excluded.agreed_hash end
                 from (select $2 <> 'ready' or (node_conditions.agreed_height >= excluded.agreed_height and ${IS_READ('node_conditions')}) as kept) h)
-        returning contested, agreed_height),
-      -- between these heights a payment may have reached a depth that two nodes hold
+        returning contested, agreed_height, agreed_hash),
+      -- between these heights a payment may have reached a depth that two nodes hold; on another branch, or at no block (0), any payment
       risen as materialized (
-        select least(was.agreed_height, now.agreed_height) as low, coalesce(now.agreed_height, 2147483647) as high from now cross join was
-          where now.agreed_height is distinct from was.agreed_height and was.agreed_height is not null),
+        select case when was.is_read then least(was.agreed_height, now.agreed_height) else -1 end as low,
+               coalesce(now.agreed_height, 2147483647) as high from now cross join was
+          where (now.agreed_height, now.agreed_hash) is distinct from (was.agreed_height, was.agreed_hash) and was.agreed_height is not null),
       waiting as (
         select transaction_id from payments
           where (select contested from was) is not null and (select contested from now) is null

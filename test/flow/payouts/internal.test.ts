@@ -8,6 +8,7 @@ import { bookInternalPayouts, type InternalBooking } from '../../../src/flow/pay
 import { requestPayout } from '../../../src/flow/payouts/life.ts';
 import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
 import { isIntentSigned } from '../../../src/signer/intent-trust.ts';
+import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
 import { batchesOf, RATE } from '../../support/batches.ts';
@@ -57,6 +58,14 @@ async function booked(): Promise<void> {
   await bookInternalPayouts(ctx, booking);
   await service.judge();
 }
+/** Two nodes hold all blocks that were read. */
+async function agree(): Promise<void> {
+  const { rows } = await service.admin.query(
+    `select height, hash from blocks where currency = 'BTC' order by height desc limit 1`,
+  );
+  const ready = { state: 'ready', ...rows[0], tipTimeMs: service.now(), peers: 2 } as const;
+  await recordCondition(ctx.db, 'BTC', { ...ready, agreement: { state: 'agreed', ...rows[0] } }, service.now());
+}
 const green = async () => expect(await service.findings()).toEqual([]);
 
 describe('a payout to a transaction of another merchant', () => {
@@ -78,6 +87,20 @@ describe('a payout to a transaction of another merchant', () => {
     await service.mine(8);
     await service.judge();
     expect(await available(other)).toBe(due);
+    await green();
+  });
+
+  test('that is large is credited when two nodes hold the chain again, also after a reorganisation', async () => {
+    await service.mine(1);
+    await agree();
+    const { id, address, due } = await invoice(2_000_00n);
+    await pay(address, btc(due));
+    await service.vanish('BTC', 1);
+    await booked();
+    expect(await status(id)).toBe('pending');
+    await agree();
+    await service.judge();
+    expect(await status(id)).toBe('succeeded');
     await green();
   });
 
