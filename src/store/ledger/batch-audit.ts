@@ -18,7 +18,8 @@ export const OF_BATCHES: readonly Question[] = [
                        when b.state = 'signed' then p.status not in ('processing', 'completed')
                        when b.state in ('mined', 'final') then p.status <> 'completed' and not ${UNSETTLED}
                        else p.status <> 'failed' and not ${UNSETTLED} end
-              and not exists (select 1 from events e where e.object_id = p.id and e.reason like 'an operator found it paid%')
+              -- a person has found it paid; what says so in the history is older, and reimbursements have none
+              and not p.resolved and not exists (select 1 from events e where e.object_id = p.id and e.reason like 'an operator found it paid%')
            union all
            select 'batch ' || b.id || ' is ' || b.state || ' with ' || (select count(*) from outgoing_attempts where batch_id = b.id) || ' signed transactions'
              from outgoing_batches b

@@ -159,20 +159,6 @@ test('a payout that one pays cannot be decided by hand before it is booked: it w
   await goesOn();
 });
 
-test.each(['paid', 'failed'] as const)(
-  'a payout that a stranger seems to have paid, decided by hand as %s, leaves the books green',
-  async (outcome) => {
-    await batches.earn(2);
-    const id = await batches.request('0.002');
-    await recordUnknown(ctx, 'BTC', { movements: [], payoutIds: [id] });
-    expect(await resolvePayout(ctx, { payoutId: id, outcome, evidence: 'seen in block 7' })).toMatchObject({
-      status: outcome === 'paid' ? 'completed' : 'failed',
-    });
-    expect(await service.findings()).toEqual([]);
-    expect(await service.balance('asset:chain:BTC'), 'no output of ours has moved').toBe(2_000_000n);
-  },
-);
-
 describe('a payout that was decided by hand before what had paid it was known', () => {
   const paysOf = async (id: string) => [
     { script: await scriptOf(id), amountMinor: 1_100_000n },
