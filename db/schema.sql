@@ -540,11 +540,17 @@ create table public.outgoing_attempts (
   height integer,
   block_hash text,
   lost units default 0 not null,
+  max_fee units,
+  result text,
+  gas_paid units,
   constraint outgoing_attempts_batch_id_number_key UNIQUE (batch_id, number),
   constraint outgoing_attempts_currency_txid_key UNIQUE (currency, txid),
   constraint outgoing_attempts_pkey PRIMARY KEY (id),
   constraint outgoing_attempts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
-  constraint outgoing_attempts_fee_check CHECK (((fee)::numeric >= (0)::numeric))
+  constraint outgoing_attempts_fee_check CHECK (((fee)::numeric >= (0)::numeric)),
+  constraint outgoing_attempts_gas_paid_check CHECK (((gas_paid)::numeric >= (0)::numeric)),
+  constraint outgoing_attempts_max_fee_check CHECK (((max_fee)::numeric > (0)::numeric)),
+  constraint outgoing_attempts_result_check CHECK ((result = ANY (ARRAY['paid'::text, 'failed'::text, 'unclear'::text])))
 );
 
 create table public.outgoing_batches (
@@ -560,9 +566,13 @@ create table public.outgoing_batches (
   mined_attempt bigint,
   trouble text,
   created_at timestamp with time zone not null,
+  tip units,
+  gas_limit integer,
   constraint outgoing_batches_pkey PRIMARY KEY (id),
   constraint outgoing_batches_fee_rate_check CHECK ((fee_rate > 0)),
-  constraint outgoing_batches_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'signed'::text, 'mined'::text, 'final'::text, 'dead'::text])))
+  constraint outgoing_batches_gas_limit_check CHECK ((gas_limit > 0)),
+  constraint outgoing_batches_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'signed'::text, 'mined'::text, 'final'::text, 'dead'::text]))),
+  constraint outgoing_batches_tip_check CHECK (((tip)::numeric > (0)::numeric))
 );
 
 create table public.outgoing_inputs (
@@ -603,8 +613,8 @@ create table public.own_addresses (
   currency text not null,
   script bytea not null,
   made_in xid8 default pg_current_xact_id() not null,
-  constraint own_addresses_script_key UNIQUE (script),
-  constraint own_addresses_pkey PRIMARY KEY (account_xpub_id, address_index),
+  constraint own_addresses_script_key UNIQUE (script, currency),
+  constraint own_addresses_pkey PRIMARY KEY (account_xpub_id, address_index, currency),
   constraint own_addresses_account_xpub_id_fkey FOREIGN KEY (account_xpub_id) REFERENCES account_xpubs(id)
 );
 
@@ -619,7 +629,7 @@ create table public.own_outputs (
   booked boolean default false not null,
   spent boolean default false not null,
   constraint own_outputs_pkey PRIMARY KEY (currency, txid, vout),
-  constraint own_outputs_script_fkey FOREIGN KEY (script) REFERENCES own_addresses(script),
+  constraint own_outputs_script_fkey FOREIGN KEY (script, currency) REFERENCES own_addresses(script, currency),
   constraint own_outputs_amount_check CHECK (((amount)::numeric > (0)::numeric))
 );
 

@@ -80,7 +80,15 @@ export function evmRow(code: CurrencyCode): CurrencyRow & { evm: EvmParameters }
 /** The currency whose nodes show this one's chain: a token lives on those of its chain's own currency. */
 export function nodesOf(code: CurrencyCode): CurrencyCode {
   const { evm } = CURRENCIES[code];
-  return evm?.token ? (EVM_CODES.find((one) => evmRow(one).evm.token === null) as EvmCode) : code;
+  return evm?.token ? ETHER : code;
+}
+
+/** The currency that gas is paid in on Ethereum's chain. */
+export const ETHER: EvmCode = EVM_CODES.find((code) => evmRow(code).evm.token === null) as EvmCode;
+
+/** Whether a currency of Ethereum's chain is a token of a contract. */
+export function isToken(code: CurrencyCode): boolean {
+  return CURRENCIES[code].evm?.token != null;
 }
 
 /** What the chains of all families have. */

@@ -2,6 +2,7 @@
 // them; flow and worker reach them through Context.ports.
 import type { BlockRef } from './block-ref.ts';
 import type { CurrencyCode, UtxoCode } from './currency.ts';
+import type { EvmOutcome, TokenPayees } from './evm/outcome.ts';
 import type { LightningPort } from './lightning/port.ts';
 import type { NodeTroubleState } from './node-states.ts';
 import type { Outbound } from './outbound.ts';
@@ -103,6 +104,8 @@ export type TransactionFacts = {
   readonly outputs: readonly OutputFacts[];
   /** Only the watched outpoints that it spends. */
   readonly spends: readonly Outpoint[];
+  /** How a transaction of an account ended that spends something watched (Ethereum), in a block only. */
+  readonly outcome?: EvmOutcome;
   /** Outputs to watched scripts that carry a token, where there are any: never among `outputs`. */
   readonly tokenOutputs?: readonly TokenOutput[];
   /**
@@ -271,6 +274,8 @@ export type Ports = {
   readonly rateFeeds: readonly RateFeed[];
   readonly addresses: AddressDerivers;
   readonly destinations: Destinations;
+  /** What USDT's contract says of a payee; the API's only. */
+  readonly tokenPayees?: TokenPayees;
   /** The API's; every other process has one that refuses. */
   readonly intentKey: IntentKey;
   /** Only computes. */

@@ -75,6 +75,17 @@ export type TransactionToSign = {
    * before BIP143). The signer keeps none of them.
    */
   readonly previous?: readonly string[];
+  /**
+   * Of a transaction on Ethereum's chain (EIP-1559): its one input is sender and nonce, its one output the payee.
+   * `contract`: the token's; null for ether. `maxFee` and `tip` in wei for each unit of gas. `fee`: what its payout is charged at most.
+   */
+  readonly evm?: {
+    readonly contract: string | null;
+    readonly gas: number;
+    readonly maxFee: string;
+    readonly tip: string;
+    readonly fee: string;
+  };
 };
 
 /** A transaction that the signer has signed. */

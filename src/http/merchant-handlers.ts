@@ -17,7 +17,7 @@ import { getRates } from '../flow/transactions/quote.ts';
 import { checkTransaction, listBalanceEntries, listTransactions } from '../flow/transactions/reads.ts';
 import { addressKey } from './client-address.ts';
 import type { Asks, MerchantHandlers } from './mount.ts';
-import { PAYOUT_HANDLERS } from './payout-handlers.ts';
+import { PAYOUT_ASKS, PAYOUT_HANDLERS } from './payout-handlers.ts';
 import { scaled } from './rate-limit.ts';
 import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';
 import { waitForAnswer } from './wait.ts';
@@ -152,6 +152,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
 };
 
 export const MERCHANT_ASKS: Asks = {
+  ...PAYOUT_ASKS,
   createWebhook: ({ ctx }, { url }) => checkWebhookUrl(ctx, url),
   cancelPayout: ({ ctx, caller }, { payout_id: payoutId }) => awaitComparison(ctx, { merchantId: caller.merchantId, payoutId }),
 };

@@ -1,15 +1,20 @@
 // The handlers of payouts, one for each row of their table.
 import { PAGE } from '../contract/endpoint.ts';
 import type { PAYOUT_API } from '../contract/payout-api.ts';
+import { PAYOUT_UNITS, type PayoutMethod } from '../core/payouts/payout-units.ts';
 import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
 import { requestAchPayout } from '../flow/ach/request.ts';
 import type { Context } from '../flow/context.ts';
 import { canPayLightning, invoiceOfDestination, requestLightningPayout } from '../flow/lightning/payout-request.ts';
+import type { PayoutRow } from '../flow/payouts/evm-request.ts';
+import { refuseUnpayable, requestTokenPayout } from '../flow/payouts/evm-request.ts';
 import { cancelPayout, requestPayout } from '../flow/payouts/life.ts';
 import { checkPayoutStatus, listPayouts } from '../flow/payouts/reads.ts';
 import { getPayoutSettings, setPayoutSettings } from '../flow/payouts/settings.ts';
-import type { MerchantHandlers } from './mount.ts';
+import type { Asks, MerchantHandlers } from './mount.ts';
 import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
+
+const madeReply = (made: PayoutRow) => ({ success: true as const, payout: requestedReply(made) });
 
 export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = {
   async requestPayout({ ctx, caller, prepared }, body) {
@@ -22,13 +27,12 @@ export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = 
       return { success: true, payout: requestedReply(await requestLightningPayout(ctx, request)) };
     }
     checkPayoutForm(body, ctx.ports.destinations);
-    if (method !== 'bitcoin') checkMinimum(method, amount, 'amount');
-    refuseUnbuilt(method, { hasBank: ctx.hasBank, hasLightning: false });
-    const made =
-      method === 'ach'
-        ? await requestAchPayout(ctx, { merchantId, amount, destination, sourceCurrency })
-        : await requestPayout(ctx, { merchantId, method, amount, destination });
-    return { success: true, payout: requestedReply(made) };
+    if (method === 'ach' || !hasRail(ctx, method)) checkMinimum(method, amount, 'amount');
+    refuseUnbuilt(method, { ...ctx, hasLightning: false });
+    const request = { merchantId, amount, destination };
+    if (method === 'ach') return madeReply(await requestAchPayout(ctx, { ...request, sourceCurrency }));
+    if (method === 'usdt') return madeReply(await requestTokenPayout(ctx, request));
+    return madeReply(await requestPayout(ctx, { ...request, method }));
   },
 
   async checkPayout({ ctx, caller }, body) {
@@ -87,5 +91,19 @@ export async function checkLightning(
 ): Promise<void> {
   checkPayoutForm(body, ctx.ports.destinations);
   checkMinimum(body.method, body.amount, 'amount');
-  refuseUnbuilt(body.method, { hasBank: ctx.hasBank, hasLightning: await canPayLightning(ctx) });
+  refuseUnbuilt(body.method, { ...ctx, hasLightning: await canPayLightning(ctx) });
 }
+
+/** Whether a node is there for a method that needs one: without, the minimum comes before the refusal, as there is no order to keep. */
+function hasRail({ currencies }: Context, method: PayoutMethod): boolean {
+  return method !== 'usdt' || currencies.includes(PAYOUT_UNITS.usdt.code);
+}
+
+/** What the chain says of a token's payee: asked before anything is held. The form of the fields comes first. */
+export const PAYOUT_ASKS: Asks = {
+  async requestPayout({ ctx }, body) {
+    if (body.method !== 'usdt' || !hasRail(ctx, body.method)) return;
+    checkPayoutForm(body, ctx.ports.destinations);
+    await refuseUnpayable(ctx, body.destination);
+  },
+};

@@ -17,6 +17,7 @@ import { prepareSeals } from './wiring/credential-key.ts';
 import { openEventTail } from './wiring/event-tail.ts';
 import { openIntentKey } from './wiring/intent-key.ts';
 import { openStatusNotifier } from './wiring/status-notifier.ts';
+import { tokenPayeesOf } from './wiring/token-payees.ts';
 import { openWebhookSealing } from './wiring/webhook-key.ts';
 import { wireBooks } from './wiring/wire.ts';
 
@@ -37,7 +38,8 @@ async function start({ config, database }: Opened): Promise<Running> {
     intentKey: await openIntentKey(dataFolder),
     webhookSealing: await openWebhookSealing(config),
   });
-  const { ctx } = wired;
+  const tokenPayees = tokenPayeesOf(config);
+  const ctx = { ...wired.ctx, ports: { ...wired.ctx.ports, tokenPayees } };
   await prepareSeals(config, ctx);
   const outage = createOutageLog(ctx.db, log);
   const authenticator = createAuthenticator(ctx);
@@ -81,6 +83,7 @@ async function start({ config, database }: Opened): Promise<Running> {
       await Promise.all([closeNotifier(), eventTail.close()]);
       await leave();
       await authenticator.close();
+      await tokenPayees.close();
       await wired.close();
       await database.close();
     },

@@ -13,6 +13,7 @@ import { serveSigner } from '../signer/server.ts';
 import { openSignatureJournal } from '../signer/signature-journal.ts';
 import { createSigning } from '../signer/signing.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
+import { usdtContract } from './config/nodes.ts';
 import { tryLock } from './process/identity.ts';
 import { type Running, runProcess } from './process/life.ts';
 import { type Opened, onOpened } from './process/setup.ts';
@@ -118,6 +119,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     db,
     intentKeys,
     limits: signerLimits ?? {},
+    usdtContract: usdtContract(config)?.toLowerCase() ?? null,
     now: () => Date.now(),
     ...(reached === undefined ? {} : { reached }),
   };

@@ -1,6 +1,7 @@
 // Whether a payout destination is valid, as far as its text shows: checksums, network, form.
 import { bech32 } from '@scure/base';
-import { chainNetwork, type Network, type UtxoCode } from '../core/currency.ts';
+import { evmScript } from '../core/currencies/evm.ts';
+import { type CurrencyCode, chainNetwork, isUtxo, type Network } from '../core/currency.ts';
 import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
 import { type Destinations, isInvoice } from '../core/payouts/payout-validation.ts';
 import { addressProblem as evmAddressProblem } from './evm/address.ts';
@@ -9,7 +10,8 @@ import { decodeAddress } from './utxo/address.ts';
 
 /** @param network whose addresses and invoices are accepted */
 export function createDestinations(network: Network): Destinations {
-  function addressProblem(currency: UtxoCode, address: string): string | null {
+  function addressProblem(currency: CurrencyCode, address: string): string | null {
+    if (!isUtxo(currency)) return evmAddressProblem(address);
     const decoded = decodeAddress(currency, network, address);
     return 'problem' in decoded ? decoded.problem : null;
   }
@@ -21,6 +23,7 @@ export function createDestinations(network: Network): Destinations {
     },
     addressProblem,
     outputScript(currency, address) {
+      if (!isUtxo(currency)) return Buffer.from(evmScript(address), 'hex');
       const decoded = decodeAddress(currency, network, address);
       if ('problem' in decoded) throw new Error(decoded.problem);
       return decoded.script;

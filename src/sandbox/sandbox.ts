@@ -85,6 +85,11 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
         if (node !== undefined && outputs.every(({ script }) => node.received(script.toString('hex')).length === 0))
           node.fund(outputs, blocks);
       },
+      giveEvmCapital(outputs, blocks) {
+        const missing = outputs.filter(({ currency, address }) => evm.received(currency, address).length === 0);
+        for (const { currency, address, minor } of missing) evm.pay(currency, [{ to: address, minor }], null);
+        if (missing.length > 0) evm.mine(blocks);
+      },
       close: async () => {
         clearInterval(timer);
         await closeServer(server);

@@ -77,6 +77,11 @@ export type Sandbox = {
   readonly secret: string;
   /** Pays these outputs from the faucet and mines so many blocks; does nothing when one of their scripts was paid before. */
   giveCapital(currency: UtxoCode, outputs: readonly { readonly script: Buffer; readonly minor: bigint }[], blocks: number): void;
+  /** The same on Ethereum's chain; addresses that were paid before get nothing. */
+  giveEvmCapital(
+    outputs: readonly { readonly currency: 'ETH' | 'USDT'; readonly address: string; readonly minor: bigint }[],
+    blocks: number,
+  ): void;
   /** Stops the blocks, closes the server and the files. */
   close(): Promise<void>;
 };

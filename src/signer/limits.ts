@@ -1,19 +1,19 @@
 // The most that may leave, by the signer's own journal and its own clock: whoever takes over an API process gets no more than this.
-import type { Network, UtxoCode } from '../core/currency.ts';
+import type { CurrencyCode, Network } from '../core/currency.ts';
 import { formatAmount, greatest, minus, plus, sum } from '../core/money.ts';
 import { SigningRefused } from './refused.ts';
 import type { SignatureIndex } from './signature-index.ts';
 
 /** In minor units, network fees included: of one payout, of all in any hour, and of all in any 24 hours. Null = no limit. */
 export type Limit = { readonly payout: bigint | null; readonly hour: bigint | null; readonly day: bigint | null };
-export type SignerLimits = Readonly<Partial<Record<UtxoCode, Limit>>>;
+export type SignerLimits = Readonly<Partial<Record<CurrencyCode, Limit>>>;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 export type Leaving = {
   readonly network: Network;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly batchId: string;
   /** What each payout takes: its amount and its share of the fee. */
   readonly payouts: readonly { readonly id: string; readonly amount: bigint }[];

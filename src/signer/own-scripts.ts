@@ -1,7 +1,9 @@
 // The output scripts of the signer's own keys, derived from an account's public key: what inputs spend, and where change goes.
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { keccak_256 } from '@noble/hashes/sha3.js';
 import { HDKey } from '@scure/bip32';
 import { p2pkh, p2wpkh } from '@scure/btc-signer';
-import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import { type EvmCode, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { VERSIONS } from './accounts.ts';
 
 /** The script of a compressed public key, in the form of the currency's addresses. */
@@ -28,4 +30,15 @@ export function scriptsOf(account: {
     if (publicKey === null) throw new Error('a derived key without a public key');
     return scriptOf(account.currency, publicKey);
   };
+}
+
+/** The address from which payouts of a currency on Ethereum's chain leave: the first of chain 1. 0x and 40 digits, lower case. */
+export function hotAddressOf(account: { readonly currency: EvmCode; readonly network: Network; readonly xpub: string }): string {
+  const key = HDKey.fromExtendedKey(account.xpub, account.network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  const { publicKey } = key.deriveChild(1).deriveChild(0);
+  if (publicKey === null) throw new Error('a derived key without a public key');
+  const point = secp256k1.Point.fromBytes(publicKey).toBytes(false);
+  return `0x${Buffer.from(keccak_256(point.subarray(1)))
+    .toString('hex')
+    .slice(-40)}`;
 }

@@ -1,6 +1,7 @@
 // Reads a request for a signature. Nothing that comes over the socket is believed, not even that it has the right form.
 import { END_OF_INDEXES } from '../core/account-key.ts';
-import { UTXO_CODES, type UtxoCode } from '../core/currency.ts';
+import { GAS } from '../core/currencies/evm.ts';
+import { CURRENCY_CODES, type CurrencyCode, type EvmCode, isUtxo, type UtxoCode } from '../core/currency.ts';
 import { sum } from '../core/money.ts';
 import type { TransactionToSign } from '../core/signer-wire.ts';
 
@@ -20,10 +21,20 @@ export type RequestedOutput = {
   readonly total: bigint | null;
 };
 
+/** Of a transaction on Ethereum's chain, amounts in wei but for `fee`. */
+type RequestedCall = {
+  readonly contract: string | null;
+  readonly gas: number;
+  readonly maxFee: bigint;
+  readonly tip: bigint;
+  readonly fee: bigint;
+};
+
 /** A request in the forms that the rules calculate with; `wire` is the same as it came, without the previous transactions. */
-export type SigningRequest = {
+export type SigningRequest<Code extends CurrencyCode = UtxoCode> = {
   readonly wire: Omit<TransactionToSign, 'previous'>;
-  readonly currency: UtxoCode;
+  readonly currency: Code;
+  readonly evm: RequestedCall | null;
   readonly batchId: string;
   readonly number: number;
   readonly leaseEpoch: bigint;
@@ -36,13 +47,19 @@ export type SigningRequest = {
   readonly paid: bigint;
 };
 
+export type EvmSigningRequest = SigningRequest<EvmCode> & { readonly evm: RequestedCall };
+
+export function isOnEvm(request: SigningRequest<CurrencyCode>): request is EvmSigningRequest {
+  return request.evm !== null;
+}
+
 /** A request of another form; the message names the field and what is accepted. */
 export class RequestMalformed extends Error {}
 
 const MOST_INPUTS = 500;
 const MOST_OUTPUTS = 2_000;
 const TXID = /^[0-9a-f]{64}$/;
-const AMOUNT = /^[1-9]\d{0,18}$/;
+const AMOUNT = /^[1-9]\d{0,29}$/;
 const ID = /^[\x21-\x7e]{1,100}$/;
 const SCRIPT = /^([0-9a-f]{2}){1,100}$/;
 const RAW = /^([0-9a-f]{2}){10,4000000}$/;
@@ -50,14 +67,17 @@ const RAW = /^([0-9a-f]{2}){10,4000000}$/;
 type Fields = Readonly<Record<string, unknown>>;
 
 /** @throws RequestMalformed */
-export function readSigningRequest(message: unknown): SigningRequest {
+export function readSigningRequest(message: unknown): SigningRequest<CurrencyCode> {
   const fields = objectOf(message, 'the request');
-  const currency = UTXO_CODES.find((code) => code === fields.currency);
-  if (currency === undefined) throw new RequestMalformed(`currency must be one of ${UTXO_CODES.join(', ')}`);
+  const currency = CURRENCY_CODES.find((code) => code === fields.currency);
+  if (currency === undefined) throw new RequestMalformed(`currency must be one of ${CURRENCY_CODES.join(', ')}`);
+  const evm = isUtxo(currency) ? null : callOf(fields.evm);
   const inputs = listOf(fields.inputs, 'inputs', MOST_INPUTS).map(inputOf);
   const outputs = listOf(fields.outputs, 'outputs', MOST_OUTPUTS).map(outputOf);
   if (inputs.length === 0 || outputs.length === 0) throw new RequestMalformed('inputs and outputs must not be empty');
   const change = fields.change === null ? null : changeOf(fields.change);
+  if (evm !== null && (inputs.length !== 1 || outputs.length !== 1 || change !== null))
+    throw new RequestMalformed(`a transaction of ${currency} has one input, one output and no change`);
   const batchId = textOf(fields.batchId, 'batchId', ID, 'printable characters, at most 100');
   const number = wholeOf(fields.number, 'number', 1, 100_000);
   const leaseEpoch = textOf(fields.leaseEpoch, 'leaseEpoch', /^\d{1,18}$/, 'a whole number as text');
@@ -75,8 +95,12 @@ export function readSigningRequest(message: unknown): SigningRequest {
         ...(total === null ? {} : { total: total.toString() }),
       })),
       change: change === null ? null : { index: change.index, amount: change.amount.toString() },
+      ...(evm === null
+        ? {}
+        : { evm: { ...evm, maxFee: evm.maxFee.toString(), tip: evm.tip.toString(), fee: evm.fee.toString() } }),
     },
     currency,
+    evm,
     batchId,
     number,
     leaseEpoch: BigInt(leaseEpoch),
@@ -115,6 +139,18 @@ function outputOf(given: unknown): RequestedOutput {
 function changeOf(given: unknown): { readonly index: number; readonly amount: bigint } {
   const fields = objectOf(given, 'change');
   return { index: wholeOf(fields.index, 'index of change', 0, END_OF_INDEXES - 1), amount: amountOf(fields.amount) };
+}
+
+function callOf(given: unknown): RequestedCall {
+  const fields = objectOf(given, 'evm');
+  return {
+    contract:
+      fields.contract === null ? null : textOf(fields.contract, 'contract', /^0x[0-9a-f]{40}$/, 'null, or 0x and 40 digits'),
+    gas: wholeOf(fields.gas, 'gas', GAS.plain, GAS.most),
+    maxFee: amountOf(fields.maxFee),
+    tip: amountOf(fields.tip),
+    fee: amountOf(fields.fee),
+  };
 }
 
 function objectOf(given: unknown, name: string): Fields {

@@ -1,7 +1,7 @@
 // What the signer compares before it signs: the request with its own journal, with its own keys, and with what it has read in the database
 // itself. Each check throws SigningRefused with its rule.
 import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
-import { type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import { type CurrencyCode, isToken, isUtxo, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { minus, plus } from '../core/money.ts';
 import { intentOf } from '../core/payouts/intent.ts';
 import { coversAmounts, feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
@@ -24,7 +24,7 @@ function isStandard(currency: UtxoCode, script: string): boolean {
 }
 
 /** The sequence number of the signature that was made for the same request before; null when there is none. */
-export function repeatedSignature(request: SigningRequest, index: SignatureIndex): number | null {
+export function repeatedSignature(request: SigningRequest<CurrencyCode>, index: SignatureIndex): number | null {
   const before = index.ofBatch(request.batchId).find((one) => one.number === request.number);
   if (before === undefined) return null;
   if (before.content === contentHash(request.wire)) return before.sequence;
@@ -65,7 +65,11 @@ export function checkAmounts(request: SigningRequest, scriptOf: (input: number) 
  * input. An outpoint keeps what was said of it first.
  * @param otherBatches the batches that the outpoints were signed for before, as the database has them
  */
-export function checkConflicts(request: SigningRequest, index: SignatureIndex, otherBatches: SigningFacts['batches']): void {
+export function checkConflicts(
+  request: SigningRequest<CurrencyCode>,
+  index: SignatureIndex,
+  otherBatches: SigningFacts['batches'],
+): void {
   const { batchId, number, outputs, inputs, currency } = request;
   for (const { payoutId } of outputs) {
     const signed = index.batchOfPayout(payoutId);
@@ -120,7 +124,7 @@ export function checkJournal({ attempts }: SigningFacts, index: SignatureIndex):
 export type Trust = { readonly network: Network; readonly intentKeys: readonly string[] };
 
 /** The batch, its lease, and each of its payouts with intent and hold. */
-export function checkFacts(request: SigningRequest, facts: SigningFacts, trust: Trust): void {
+export function checkFacts(request: SigningRequest<CurrencyCode>, facts: SigningFacts, trust: Trust): void {
   const { batchId, currency, leaseEpoch, outputs } = request;
   const batch = facts.batches.get(batchId);
   if (batch === undefined || batch.currency !== currency || !['reserved', 'signed'].includes(batch.state))
@@ -134,14 +138,25 @@ export function checkFacts(request: SigningRequest, facts: SigningFacts, trust: 
   }
 }
 
-function checkPayout(output: RequestedOutput, request: SigningRequest, payout: PayoutFacts | undefined, trust: Trust): void {
+/** The method of payouts that pays on a currency's chain; null: only reimbursements are in it. */
+function methodOf(currency: CurrencyCode): string | null {
+  if (isUtxo(currency)) return 'bitcoin';
+  return isToken(currency) ? 'usdt' : null;
+}
+
+function checkPayout(
+  output: RequestedOutput,
+  request: SigningRequest<CurrencyCode>,
+  payout: PayoutFacts | undefined,
+  trust: Trust,
+): void {
   const id = output.payoutId;
   const wrong = (what: string): SigningRefused => new SigningRefused('payout', `payout ${id} ${what}`);
   if (payout === undefined) throw wrong('is not in the database');
   if (payout.status !== 'processing' || payout.step !== 'batched') throw wrong(`is ${payout.status}, ${payout.step}`);
   if (payout.batchId !== request.batchId) throw wrong('is not of this batch');
   const isReimbursement = payout.method === REIMBURSEMENT;
-  if ((payout.method !== 'bitcoin' && !isReimbursement) || payout.currency !== request.currency)
+  if ((payout.method !== methodOf(request.currency) && !isReimbursement) || payout.currency !== request.currency)
     throw wrong(`is paid by ${payout.method} in ${payout.currency}`);
   if (isReimbursement !== (output.total !== null)) throw wrong(`is paid by ${payout.method}, and the request says otherwise`);
   if (payout.script !== output.script || payout.amount !== (output.total ?? output.amount))
@@ -163,7 +178,7 @@ function checkPayout(output: RequestedOutput, request: SigningRequest, payout: P
  * batch's first signature is signed all the same: one of its transactions may already be on its way. What a reimbursement takes
  * out of suspense is the customer's, and not kept for what its merchant owes.
  */
-export function checkStops({ batchId }: SigningRequest, facts: SigningFacts, index: SignatureIndex): void {
+export function checkStops({ batchId }: Pick<SigningRequest, 'batchId'>, facts: SigningFacts, index: SignatureIndex): void {
   if (index.ofBatch(batchId).length > 0) return;
   if (facts.isStopped) throw new SigningRefused('stopped', 'payouts are stopped');
   for (const { id } of facts.payouts.values())

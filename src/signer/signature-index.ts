@@ -16,6 +16,8 @@ export type KnownSignature = {
   /** Of the payees with their scripts and amounts, in any order. */
   readonly payees: string;
   readonly outpoints: ReadonlySet<string>;
+  /** Wei for each unit of gas; null on other chains. */
+  readonly maxFee: bigint | null;
   readonly atMs: number;
 };
 
@@ -34,6 +36,8 @@ export type SignatureIndex = {
   outpoint(key: string): KnownOutpoint | null;
   /** The highest address of our own that change of a currency went to; -1 when none did. */
   highestChange(currency: string): number;
+  /** The highest nonce that was signed for a sender of Ethereum's chain (as an input's txid); null when none was. */
+  highestNonce(currency: string, sender: string): number | null;
   /** The most that any transaction of the batch lets leave: payees and fee. */
   leavingOf(batchId: string): bigint;
   leaving(): readonly Leaving[];
@@ -45,6 +49,7 @@ export function createSignatureIndex(): SignatureIndex {
   const outpoints = new Map<string, KnownOutpoint>();
   const highest = new Map<string, bigint>();
   const changes = new Map<string, number>();
+  const nonces = new Map<string, number>();
   const all: Leaving[] = [];
   return {
     add(signed) {
@@ -59,6 +64,7 @@ export function createSignatureIndex(): SignatureIndex {
         content: contentHash(request),
         payees: payeesHash(request),
         outpoints: new Set(keys),
+        maxFee: request.evm === undefined ? null : BigInt(request.evm.maxFee),
         atMs,
       };
       batches.set(batchId, [...(batches.get(batchId) ?? []), known]);
@@ -68,6 +74,8 @@ export function createSignatureIndex(): SignatureIndex {
         // a dead batch leaves its outpoints to another one
         outpoints.set(key, { batchId, amount: input.amount, path: keyPath(input) });
       }
+      for (const { txid: sender, vout } of request.evm === undefined ? [] : request.inputs)
+        nonces.set(`${currency} ${sender}`, Math.max(nonces.get(`${currency} ${sender}`) ?? -1, vout));
       if (request.change !== null) changes.set(currency, Math.max(changes.get(currency) ?? -1, request.change.index));
       const before = highest.get(batchId) ?? 0n;
       const now = plus(sum(request.outputs.map((output) => BigInt(output.amount))), BigInt(signed.fee));
@@ -78,6 +86,7 @@ export function createSignatureIndex(): SignatureIndex {
     batchOfPayout: (payoutId) => payouts.get(payoutId) ?? null,
     outpoint: (key) => outpoints.get(key) ?? null,
     highestChange: (currency) => changes.get(currency) ?? -1,
+    highestNonce: (currency, sender) => nonces.get(`${currency} ${sender}`) ?? null,
     leavingOf: (batchId) => highest.get(batchId) ?? 0n,
     leaving: () => all,
   };
@@ -102,7 +111,10 @@ export function contentHash(content: Content): string {
     ...(one.total === undefined ? [] : [one.total]),
   ]);
   const change = content.change === null ? null : [content.change.index, content.change.amount];
-  return hashOf([content.currency, content.batchId, content.number, inputs, outputs, change]);
+  const { evm } = content;
+  // what its payout is charged is not in the bytes
+  const call = evm === undefined ? [] : [[evm.contract, evm.gas, evm.maxFee, evm.tip]];
+  return hashOf([content.currency, content.batchId, content.number, inputs, outputs, change, ...call]);
 }
 
 /** What a batch's transactions have in common: of a reimbursement, whose amount depends on the fee, what it takes with its fee. */

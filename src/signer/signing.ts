@@ -1,14 +1,26 @@
 // Signs transactions, one after the other: reads what it must check, applies the rules, signs, and has the signature on disk before it answers.
 import type { HDKey } from '@scure/bip32';
+import { evmAddressOf } from '../core/currencies/evm.ts';
+import { type CurrencyCode, chainNetwork, evmRow } from '../core/currency.ts';
+import { transferCall } from '../core/evm/transaction.ts';
 import { plus } from '../core/money.ts';
 import type { SignedTransaction, SignerReplies } from '../core/signer-wire.ts';
 import { readSigningFacts } from '../store/payouts/signing-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
+import { checkEvmFee, checkEvmForm, checkNonce, checkReplacement } from './evm-rules.ts';
+import { signEvm } from './evm-transaction.ts';
 import type { Keyring } from './keyring.ts';
 import { checkLimits, type SignerLimits } from './limits.ts';
-import { scriptsOf } from './own-scripts.ts';
+import { hotAddressOf, scriptsOf } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
-import { readSigningRequest, type SigningRequest } from './request.ts';
+import {
+  type EvmSigningRequest,
+  isOnEvm,
+  type RequestedInput,
+  type RequestedOutput,
+  readSigningRequest,
+  type SigningRequest,
+} from './request.ts';
 import {
   checkAmounts,
   checkChange,
@@ -20,7 +32,7 @@ import {
   checkStops,
   repeatedSignature,
 } from './rules.ts';
-import { type Leaving, outpointKey } from './signature-index.ts';
+import { type Leaving, outpointKey, type SignatureIndex } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
 import { type InputSigner, type Signed, type TransactionParts, transactionSigner } from './transaction.ts';
 
@@ -35,6 +47,8 @@ export type SigningOptions = {
   readonly limits: SignerLimits;
   /** What left over Lightning: the limits are of all of it together. Absent: nothing can. */
   readonly leftOverLightning?: () => Promise<readonly Leaving[]>;
+  /** The contract of USDT by the signer's own settings, lower case; null where it has none. */
+  readonly usdtContract: string | null;
   /** The system's clock. */
   readonly now: () => number;
   /** Called when a signature is on disk and nobody was answered: tests stop the process there (main/sandbox/failpoints). */
@@ -64,13 +78,14 @@ export function createSigning(options: SigningOptions): Signing {
     return mine;
   }
 
-  async function sign(request: SigningRequest): Promise<SignedTransaction> {
+  async function sign(request: SigningRequest<CurrencyCode>): Promise<SignedTransaction> {
     const journal = await options.journal();
     const repeated = repeatedSignature(request, journal.index);
     if (repeated !== null) return journal.read(repeated);
-    const { parts, fee } = await checked(options, request, journal);
-    const signTransaction = await transactionSigner(request.currency);
-    const signed = await keyring.spend(request.currency, (account) => signTransaction(parts, inputSigner(account, request)));
+    const { make, fee } = isOnEvm(request)
+      ? await checkedEvm(options, request, journal)
+      : await checked(options, request as SigningRequest, journal);
+    const signed = await keyring.spend(request.currency, (account) => make(inputSigner(account, request)));
     if (signed === null) throw new SigningRefused('keys', 'there is no seed');
     const entry = await journal.append(entryOf(request, signed, fee, options.now()));
     await options.reached?.('journalled');
@@ -87,12 +102,14 @@ export function createSigning(options: SigningOptions): Signing {
   };
 }
 
-/** Applies every rule that needs no signature; returns what is signed, with its fee. */
+type Checked = { readonly make: (keys: InputSigner) => Signed; readonly fee: bigint };
+
+/** Applies every rule that needs no signature; returns what makes the signature, with the fee. */
 async function checked(
   { keyring, db, limits, now, intentKeys, leftOverLightning }: SigningOptions,
   request: SigningRequest,
   { index }: SignatureJournal,
-): Promise<{ readonly parts: TransactionParts; readonly fee: bigint }> {
+): Promise<Checked> {
   const { currency, batchId, inputs, outputs, change } = request;
   const account = (await keyring.accounts())?.find((one) => one.currency === currency);
   if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
@@ -100,12 +117,7 @@ async function checked(
   const scripts = scriptsOf({ ...account, currency });
   const inputScripts = inputs.map((input) => scripts(input.chain, input.index));
   checkAmounts(request, (at) => inputScripts[at] as Uint8Array);
-  const knownBatches = inputs.map((input) => index.outpoint(outpointKey(currency, input))?.batchId ?? batchId);
-  const facts = await readSigningFacts(db, {
-    batchId,
-    otherBatches: [...new Set(knownBatches)].filter((one) => one !== batchId),
-    payoutIds: outputs.map(({ payoutId }) => payoutId),
-  });
+  const facts = await factsFor(db, request, index);
   checkFacts(request, facts, { network: keyring.network, intentKeys: await intentKeys() });
   checkJournal(facts, index);
   checkConflicts(request, index, facts.batches);
@@ -116,7 +128,8 @@ async function checked(
   const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
   const known = { leavingOf: index.leavingOf, leaving: () => left };
   checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, known);
-  const parts = {
+  const signTransaction = await transactionSigner(currency);
+  const parts: TransactionParts = {
     inputs: inputs.map(({ txid, vout, amount }, at) => ({ txid, vout, amount, script: inputScripts[at] as Uint8Array })),
     outputs: [
       ...outputs.map(({ script, amount }) => ({ script: Uint8Array.from(Buffer.from(script, 'hex')), amount })),
@@ -124,11 +137,57 @@ async function checked(
       ...(change === null ? [] : [{ script: scripts(1, change.index), amount: change.amount }]),
     ],
   };
-  return { parts, fee };
+  return { make: (keys) => signTransaction(parts, keys), fee };
+}
+
+/** The same for Ethereum's chain. */
+async function checkedEvm(
+  { keyring, db, limits, now, intentKeys, usdtContract }: SigningOptions,
+  request: EvmSigningRequest,
+  { index }: SignatureJournal,
+): Promise<Checked> {
+  const { currency, batchId, evm } = request;
+  const account = (await keyring.accounts())?.find((one) => one.currency === currency);
+  if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
+  checkEvmForm(request, { xpub: account.xpub, hot: hotAddressOf({ ...account, currency }), usdtContract });
+  const facts = await factsFor(db, request, index);
+  checkFacts(request, facts, { network: keyring.network, intentKeys: await intentKeys() });
+  checkJournal(facts, index);
+  checkConflicts(request, index, facts.batches);
+  checkReplacement(request, index);
+  checkNonce(request, index);
+  checkStops(request, facts, index);
+  const fee = checkEvmFee(request, facts);
+  const [{ payoutId, amount, script }] = request.outputs as readonly [RequestedOutput];
+  const payouts = [{ id: payoutId, amount: plus(amount, fee) }];
+  checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, index);
+  const payee = evmAddressOf(script);
+  const { contract, gas, maxFee, tip } = evm;
+  const call = {
+    chainId: evmRow(currency).evm.chainId[chainNetwork(keyring.network)],
+    nonce: (request.inputs[0] as RequestedInput).vout,
+    tip,
+    maxFee,
+    gas,
+    ...(contract === null
+      ? { to: payee, value: amount, input: '0x' }
+      : { to: contract, value: 0n, input: transferCall(payee, amount) }),
+  };
+  return { make: (keys) => signEvm(call, keys), fee };
+}
+
+/** Reads what a request is compared with. */
+function factsFor(db: Database, { currency, batchId, inputs, outputs }: SigningRequest<CurrencyCode>, index: SignatureIndex) {
+  const knownBatches = inputs.map((input) => index.outpoint(outpointKey(currency, input))?.batchId ?? batchId);
+  return readSigningFacts(db, {
+    batchId,
+    otherBatches: [...new Set(knownBatches)].filter((one) => one !== batchId),
+    payoutIds: outputs.map(({ payoutId }) => payoutId),
+  });
 }
 
 /** Derives each input's key when it is needed, and wipes it at once. */
-function inputSigner(account: HDKey, request: SigningRequest): InputSigner {
+function inputSigner(account: HDKey, request: Pick<SigningRequest, 'inputs'>): InputSigner {
   function withKey<T>(at: number, work: (key: HDKey) => T): T {
     const { chain, index } = request.inputs[at] as SigningRequest['inputs'][number];
     const parent = account.deriveChild(chain);
@@ -155,7 +214,7 @@ function inputSigner(account: HDKey, request: SigningRequest): InputSigner {
 }
 
 function entryOf(
-  request: SigningRequest,
+  request: Pick<SigningRequest, 'wire'>,
   { txid, raw, vbytes }: Signed,
   fee: bigint,
   nowMs: number,

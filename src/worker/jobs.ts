@@ -1,6 +1,6 @@
 // The table of the worker's jobs: what runs, and how often. Each is safe to run in any number of workers at once.
 import { LIGHTNING } from '../core/currencies/lightning.ts';
-import { type CurrencyCode, isUtxo } from '../core/currency.ts';
+import type { CurrencyCode } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-payments.ts';
@@ -82,7 +82,7 @@ export function workerJobs(
     judging(ctx, report),
     ...(payouts === undefined
       ? []
-      : [paying(report, (onTrouble) => payoutJob(ctx, [...watchers.keys()].filter(isUtxo), { ...payouts, onTrouble }))]),
+      : [paying(report, (onTrouble) => payoutJob(ctx, [...watchers.keys()], { ...payouts, onTrouble }))]),
     ...(payouts?.ach
       ? [paying(report, (onTrouble) => achJob(ctx, { ...(payouts.ach as Ach), owner: payouts.owner, onTrouble }))]
       : []),

@@ -79,6 +79,7 @@ export async function openTestSigner(options: { readonly network?: Network; read
       journal: async () => opened,
       intentKeys: async () => (await trustedIntentKeys(signerFolder)) ?? [],
       limits,
+      usdtContract: null,
       now: () => clock.nowMs,
     });
   }

@@ -81,7 +81,7 @@ describe('the worker at the socket', () => {
     const [output] = good.outputs;
     const wrong: [object, RegExp][] = [
       [{ currency: 'XYZ' }, /currency must be one of BTC/],
-      [{ currency: 'ETH' }, /currency must be one of BTC/],
+      [{ currency: 'ETH' }, /evm must be an object/],
       [{ batchId: '' }, /batchId must be/],
       [{ batchId: 5 }, /batchId must be/],
       [{ number: 0 }, /number must be a whole number from 1/],

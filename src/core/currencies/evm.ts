@@ -53,3 +53,27 @@ export const EVM_SCRIPT = { bytes: 23, head: '65766d', tail: '' } as const;
 export function evmScript(address: string): string {
   return EVM_SCRIPT.head + address.slice(-40).toLowerCase();
 }
+
+/** The address of such a form, 0x and 40 digits, lower case. @param script hex */
+export function evmAddressOf(script: string): string {
+  return `0x${script.slice(EVM_SCRIPT.head.length)}`;
+}
+
+/** The sender and nonce of a transaction in the place of an input: whatever else has both replaces it. */
+export function evmInput(from: string, nonce: number): { readonly txid: string; readonly vout: number } {
+  return { txid: from.slice(2).toLowerCase().padStart(64, '0'), vout: nonce };
+}
+
+/** What a transaction of ours may use and pay, in gas and in wei for each unit of gas. */
+export const GAS = {
+  /** A plain transfer of ether uses exactly this. */
+  plain: 21_000,
+  /** A token's transfer to an address that has none yet; what is held for it. */
+  token: 100_000,
+  /** The most that the signer lets a transaction use. */
+  most: 200_000,
+  /** The most that the signer lets a unit cost: 2,000 gwei. */
+  mostFee: 2_000_000_000_000n,
+  /** The least that is offered: a tenth of a gwei. */
+  leastFee: 100_000_000n,
+} as const;

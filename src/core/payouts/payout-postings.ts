@@ -17,7 +17,7 @@ export type PostedPayout = {
 };
 
 const available = ({ merchantId, currency }: PostedPayout) => `merchant:${merchantId}:available:${currency}`;
-const held = ({ merchantId, currency, reimburses }: PostedPayout) =>
+export const held = ({ merchantId, currency, reimburses }: PostedPayout) =>
   reimburses === null ? `merchant:${merchantId}:held:${currency}` : `refund_payable:${reimburses}:${currency}`;
 /** What leaves with a fee, and so what its hold pays. */
 const leaving = ({ amount, reimburses }: PostedPayout, fee: bigint): bigint => (reimburses === null ? plus(amount, fee) : amount);
@@ -28,7 +28,7 @@ const assets = ({ currency, paymentHash }: PostedPayout) =>
 const outbound = (payout: PostedPayout) => `${assets(payout)}:outbound`;
 const networkFee = ({ currency }: PostedPayout) => `expense:network_fee:${currency}`;
 
-function entry(payout: PostedPayout, step: string, kind: string, postings: readonly Posting[]): Entry {
+export function entry(payout: PostedPayout, step: string, kind: string, postings: readonly Posting[]): Entry {
   return {
     key: `po:${payout.id}:${step}`,
     kind,
@@ -38,7 +38,7 @@ function entry(payout: PostedPayout, step: string, kind: string, postings: reado
 }
 
 /** Credits `amount` to available; what the merchant owes in this currency is repaid first. */
-function creditRepayingReceivable(payout: PostedPayout, amount: bigint, owed: bigint): readonly Posting[] {
+export function creditRepayingReceivable(payout: PostedPayout, amount: bigint, owed: bigint): readonly Posting[] {
   const repaid = least(owed, amount);
   return [
     { account: receivable(payout), amount: negated(repaid) },

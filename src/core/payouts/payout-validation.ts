@@ -1,6 +1,6 @@
 // Whether the fields of a payout fit each other: the amount the unit of its method, the destination the method and the network, the minimum.
 import { readBankAccount } from '../ach/bank-account.ts';
-import type { UtxoCode } from '../currency.ts';
+import type { CurrencyCode } from '../currency.ts';
 import type { Invoice } from '../lightning/payer.ts';
 import { amountForm, parseAmount } from '../money.ts';
 import { Refusal } from '../refusal.ts';
@@ -10,10 +10,10 @@ import { PAYOUT_UNITS, type PayoutMethod } from './payout-units.ts';
 export type Destinations = {
   /** Why nothing can be sent there, as one sentence without a full stop; null when checksum, network and form are right. */
   problem(method: Exclude<PayoutMethod, 'ach'>, destination: string): string | null;
-  /** The same for an address of a currency of Bitcoin's family. */
-  addressProblem(currency: UtxoCode, address: string): string | null;
-  /** The output script of such an address; throws for a text of which `addressProblem` names one. */
-  outputScript(currency: UtxoCode, address: string): Uint8Array;
+  /** The same for an address of a currency. */
+  addressProblem(currency: CurrencyCode, address: string): string | null;
+  /** The output script of such an address (on Ethereum's chain its form among scripts); throws for a text of which `addressProblem` names one. */
+  outputScript(currency: CurrencyCode, address: string): Uint8Array;
   /** A BOLT11 invoice of the network; null for any other text, and for one that cannot be paid. */
   invoice(text: string): Invoice | null;
   /** The URL that a Lightning address (LUD-16) or an LNURL (LUD-01) names; null for any other text. */
@@ -52,19 +52,22 @@ export function checkMinimum(method: PayoutMethod, amount: string, param: string
 }
 
 /** What this server can pay out by. */
-export type Rails = { readonly hasBank: boolean; readonly hasLightning: boolean };
+export type Rails = { readonly hasBank: boolean; readonly hasLightning: boolean; readonly currencies: readonly CurrencyCode[] };
 
-/** The methods without a rail; ach has one where a bank is configured, lightning where a node is. Refused: lightning_unavailable, currency_unavailable. */
-export function refuseUnbuilt(method: PayoutMethod, { hasBank, hasLightning }: Rails): asserts method is BuiltMethod {
-  if (method === 'bitcoin' || (method === 'ach' && hasBank) || (method === 'lightning' && hasLightning)) return;
+/**
+ * The methods without a rail; ach has one where a bank is configured, lightning and usdt where a node is.
+ * Refused: lightning_unavailable, currency_unavailable.
+ */
+export function refuseUnbuilt(method: PayoutMethod, { hasBank, hasLightning, currencies }: Rails): void {
+  const hasToken = currencies.includes(PAYOUT_UNITS.usdt.code);
   const message = {
-    ach: 'Payouts by ach are not available: this server has no bank.',
-    lightning: 'Payouts by lightning are not available: this server has no Lightning node.',
-    usdt: 'Payouts by usdt are not available on this server yet.',
-  }[method as 'ach' | 'lightning' | 'usdt'];
-  throw new Refusal(method === 'lightning' ? 'lightning_unavailable' : 'currency_unavailable', { message });
+    bitcoin: null,
+    ach: hasBank ? null : 'Payouts by ach are not available: this server has no bank.',
+    lightning: hasLightning ? null : 'Payouts by lightning are not available: this server has no Lightning node.',
+    usdt: hasToken ? null : 'Payouts by usdt are not available: this server has no Ethereum node.',
+  }[method];
+  if (message !== null) throw new Refusal(method === 'lightning' ? 'lightning_unavailable' : 'currency_unavailable', { message });
 }
-export type BuiltMethod = Extract<PayoutMethod, 'bitcoin' | 'ach' | 'lightning'>;
 
 /** An invoice can be paid once: it is no place for payouts that repeat. */
 export function isInvoice(destination: string): boolean {

@@ -1,7 +1,7 @@
 // Automatic payouts (behaviour §5): what a merchant's settings ask for, requested in its name by the API, which alone can sign a request. At
 // most one is open per merchant and method; three failures in a row pause them.
-import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
-import { type BuiltMethod, payoutAmount } from '../../core/payouts/payout-validation.ts';
+import { PAYOUT_UNITS, type PayoutMethod } from '../../core/payouts/payout-units.ts';
+import { payoutAmount } from '../../core/payouts/payout-validation.ts';
 import { Refusal, type RefusalCode } from '../../core/refusal.ts';
 import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import {
@@ -18,6 +18,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import { requestAchPayout } from '../ach/request.ts';
 import { type Context, within } from '../context.ts';
 import { invoiceOfDestination, requestLightningPayout } from '../lightning/payout-request.ts';
+import { requestTokenPayout } from './evm-request.ts';
 import { requestPayout } from './life.ts';
 import { opened, signSettings } from './settings.ts';
 
@@ -128,19 +129,19 @@ async function requestFor(ctx: Context, merchantId: bigint, row: Usable, asked: 
   const currency = PAYOUT_UNITS[method].code;
   const available = (await lockBalances(ctx.db, merchantId, [currency])).get(currency)?.available ?? 0n;
   if (available < threshold) return false;
-  await requestPayout(ctx, { merchantId, method, amount: 'all', destination, automatic: { leave } });
+  const request = { merchantId, amount: 'all', destination, automatic: { leave } };
+  await (method === 'usdt' ? requestTokenPayout(ctx, request) : requestPayout(ctx, { ...request, method }));
   return true;
 }
 
 type Usable = PayoutSettingsRow & {
-  readonly method: BuiltMethod;
+  readonly method: PayoutMethod;
   readonly destination: string;
   readonly threshold: string;
 };
 
 function isUsable(row: PayoutSettingsRow & Signed, nowMs: number): row is Usable & Signed {
-  const isBuilt = row.method === 'bitcoin' || row.method === 'ach' || row.method === 'lightning';
-  const isWhole = isBuilt && row.destination !== null && row.threshold !== null;
+  const isWhole = row.method !== null && row.destination !== null && row.threshold !== null;
   return isWhole && row.enabled && row.pausedAtMs === null && row.usableAtMs !== null && row.usableAtMs <= nowMs;
 }
 

@@ -37,9 +37,10 @@ import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { guardsOf } from '../merchants/settings.ts';
+import { allOf, notCovered } from './covered.ts';
 import { reconsiderLocked, whyHeld } from './holds.ts';
 
-const { code: CURRENCY, decimals: DECIMALS, minimumMinor: MINIMUM, minimum: MINIMUM_TEXT } = PAYOUT_UNITS.bitcoin;
+const { code: CURRENCY, decimals: DECIMALS } = PAYOUT_UNITS.bitcoin;
 
 export type PayoutRequest = {
   readonly merchantId: bigint;
@@ -72,9 +73,9 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     const sent = request.amount === 'all' ? null : payoutAmount(request.method, request.amount, 'amount');
     const available = (await lockBalances(sql, merchantId, [CURRENCY])).get(CURRENCY)?.available ?? 0n;
     const feeMax = internalTo === null ? await highestFee(sql, facts, sent ?? available) : 0n;
-    const amount = sent ?? allOf(available, feeMax, request.automatic?.leave ?? 0n);
+    const amount = sent ?? allOf(PAYOUT_UNITS.bitcoin, available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));
-    if (left < 0n) throw notCovered(available, feeMax);
+    if (left < 0n) throw notCovered(PAYOUT_UNITS.bitcoin, available, feeMax);
 
     const usdMinor = facts.rate === null ? null : usdForCryptoUp(amount, CURRENCY, facts.rate);
     const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
@@ -142,7 +143,7 @@ export async function refuseOurAddress(sql: Sql, script: Uint8Array, merchantId:
   refuseOwnScript(await readScriptOwner(sql, script), merchantId);
 }
 
-function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
+export function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
   if (owner.isOurOwn || owner.merchantId === merchantId) throw refused('destination is an address of your own on this server.');
   if (owner.merchantId !== null)
@@ -163,23 +164,11 @@ export function refuseUnlisted(allowed: ReadonlySet<string> | null, destination:
     throw new Refusal('destination_not_allowed', { param: 'destination' });
 }
 
-/** Bech32 and cash addresses are the same in capitals (BIP173); no other address is without small letters. */
+/** Bech32 and cash addresses are the same in capitals (BIP173), Ethereum's in any case; no other address is without small letters. */
 function isSameDestination(one: string, other: string): boolean {
-  const inSmallLetters = (text: string): string => (text === text.toUpperCase() ? text.toLowerCase() : text);
+  const isAnyCase = (text: string): boolean => text === text.toUpperCase() || /^0x[0-9a-f]{40}$/i.test(text);
+  const inSmallLetters = (text: string): string => (isAnyCase(text) ? text.toLowerCase() : text);
   return inSmallLetters(one) === inSmallLetters(other);
-}
-
-/** The largest amount that leaves its fee, and `leave`, in the balance. */
-function allOf(available: bigint, feeMax: bigint, leave: bigint): bigint {
-  // an empty balance has no largest amount
-  if (available === 0n)
-    throw new Refusal('insufficient_balance', { param: 'amount', message: 'The available balance is empty.' });
-  const amount = minus(minus(available, leave), feeMax);
-  if (amount >= MINIMUM) return amount;
-  throw new Refusal('payout_below_minimum', {
-    param: 'amount',
-    message: `What is available, less the highest network fee of ${formatMinor(feeMax, DECIMALS)} ${CURRENCY}, is below the minimum of ${MINIMUM_TEXT} ${CURRENCY}.`,
-  });
 }
 
 /** The most that paying an amount may cost with the outputs that can be spent now. */
@@ -204,15 +193,6 @@ export async function inputsOf(
   const count = inputsFor(amount, first);
   if (count <= first.length || first.length < LARGEST) return count;
   return inputsFor(amount, await largestOutputs(sql, currency, mostInputs(currency)));
-}
-
-function notCovered(available: bigint, feeMax: bigint): Refusal {
-  const most = minus(available, feeMax);
-  const covered = most >= MINIMUM ? `; at most ${formatMinor(most, DECIMALS)} ${CURRENCY} can be paid out` : '';
-  return new Refusal('insufficient_balance', {
-    param: 'amount',
-    message: `The available balance must cover the amount and a network fee of up to ${formatMinor(feeMax, DECIMALS)} ${CURRENCY}${covered}.`,
-  });
 }
 
 /**

@@ -34,7 +34,12 @@ export async function holdForOperator(
  * @param refusal the signer's message; null when it was not asked, because payouts are stopped or a merchant owes something
  * @returns whether the batch was given up under this epoch
  */
-export function giveUpUnsignedBatch(ctx: Context, batch: Batch, epoch: bigint, refusal: string | null): Promise<boolean> {
+export function giveUpUnsignedBatch(
+  ctx: Context,
+  batch: Pick<Batch, 'id' | 'payouts'>,
+  epoch: bigint,
+  refusal: string | null,
+): Promise<boolean> {
   return ctx.db.transaction(async (sql) => {
     if (!(await giveUpBatch(sql, batch.id, epoch))) return false;
     const [first, ...others] = batch.payouts;

@@ -1,6 +1,6 @@
 // Outputs of our own at addresses of chain 1 of the signer's accounts: change, and the service's capital, which is booked here.
 import { finalDepth } from '../../core/confirmations.ts';
-import type { UtxoCode } from '../../core/currency.ts';
+import { type CurrencyCode, ETHER, type EvmCode } from '../../core/currency.ts';
 import { capitalEntry } from '../../core/payouts/payout-postings.ts';
 import type { DerivedAddress } from '../../core/ports.ts';
 import { spendingKey } from '../../store/chain/xpubs.ts';
@@ -8,6 +8,7 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
 import { insertOwnAddress, lockUnbooked, markBooked, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Context } from '../context.ts';
+import { HOT_INDEX } from './evm-batches.ts';
 
 /**
  * Gives out the next addresses; the watchers look for them from the moment this returns.
@@ -15,7 +16,7 @@ import type { Context } from '../context.ts';
  */
 export async function newOwnAddresses(
   ctx: Context,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   count: number,
 ): Promise<readonly DerivedAddress[] | null> {
   const key = await spendingKey(ctx.db, currency);
@@ -31,7 +32,7 @@ export async function newOwnAddresses(
 }
 
 /** Books what lies at our own addresses at final depth and is no change of ours: capital of the service. */
-export async function bookCapital(ctx: Context, currency: UtxoCode): Promise<void> {
+export async function bookCapital(ctx: Context, currency: CurrencyCode): Promise<void> {
   await ctx.db.transaction(async (sql) => {
     const outputs = await lockUnbooked(sql, currency, finalDepth(currency).depth);
     const atMs = ctx.ports.clock.now();
@@ -41,4 +42,13 @@ export async function bookCapital(ctx: Context, currency: UtxoCode): Promise<voi
     );
     await markBooked(sql, currency, outputs);
   });
+}
+
+/** Records the address from which a currency of Ethereum's chain leaves, and that ether may come to it; false while the signer has no key. */
+export async function ensureHotAddress(ctx: Context, currency: EvmCode): Promise<boolean> {
+  const key = await spendingKey(ctx.db, currency);
+  if (key === null) return false;
+  const address = ctx.ports.addresses.ownOf(currency, key.xpub).derive(HOT_INDEX);
+  for (const code of new Set<EvmCode>([currency, ETHER])) await insertOwnAddress(ctx.db, key.id, code, address);
+  return true;
 }

@@ -2,6 +2,7 @@
 // confirms one, it becomes final, or it becomes certain that none can be mined. Only evidence on the chain ends a payout; nothing here calls
 // anything outside.
 import { finalDepth } from '../../core/confirmations.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { greatest, least, minus, plus, sum } from '../../core/money.ts';
 import { shares } from '../../core/payouts/outgoing-fees.ts';
@@ -66,6 +67,7 @@ export async function addAttempt(
     fee,
     vbytes: signed.vbytes,
     feeRate: at.feeRate,
+    maxFee: null,
     change: request.change === null ? null : { vout: request.outputs.length, amount: BigInt(request.change.amount) },
     epoch: at.epoch,
     sequence: signed.sequence,
@@ -83,9 +85,9 @@ export async function addAttempt(
   await post(ctx, sql, entries);
 }
 
-type Posted = { readonly payout: BatchPayout; readonly entry: Entry };
+export type Posted = { readonly payout: BatchPayout; readonly entry: Entry };
 
-async function post(ctx: Context, sql: Sql, entries: readonly Posted[]): Promise<void> {
+export async function post(ctx: Context, sql: Sql, entries: readonly Posted[]): Promise<void> {
   const atMs = ctx.ports.clock.now();
   await postEntries(
     sql,
@@ -101,7 +103,10 @@ function highestShares(byAttempt: ReadonlyMap<bigint, ReadonlyMap<string, bigint
 }
 
 /** What the merchants of these payouts owe in their currencies, locked; paying some of it back lowers it for the next. */
-async function lockOwed(sql: Sql, payouts: readonly BatchPayout[]): Promise<(payout: BatchPayout, entering: bigint) => bigint> {
+export async function lockOwed(
+  sql: Sql,
+  payouts: readonly BatchPayout[],
+): Promise<(payout: BatchPayout, entering: bigint) => bigint> {
   const owed = new Map<string, bigint>();
   const keyOf = (payout: BatchPayout): string => `${payout.merchantId} ${payout.currency}`;
   // what a reimbursement has taken is no longer the merchant's
@@ -123,7 +128,7 @@ async function lockOwed(sql: Sql, payouts: readonly BatchPayout[]): Promise<(pay
  * Up to which height the chain decides about a batch: to its tip, or, where it pays more than the contested limit, to the highest block that
  * two of our nodes hold (what no price was known for is above every limit).
  */
-async function decidedHeight(ctx: Context, sql: Sql, batch: Batch, tip: number): Promise<number> {
+export async function decidedHeight(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>, tip: number): Promise<number> {
   const worth = batch.payouts.reduce<bigint | null>(
     (all, { usdMinor }) => (all === null || usdMinor === null ? null : plus(all, usdMinor)),
     0n,
@@ -180,7 +185,7 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
 }
 
 /** Outputs of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */
-async function stopOnForeignSpend(ctx: Context, sql: Sql, batch: Batch): Promise<void> {
+export async function stopOnForeignSpend(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Promise<void> {
   const foreign = batch.inputs.filter((input) => input.spentBy !== null);
   if (foreign.length === 0 || batch.state === 'dead') return;
   await tripBreaker(sql, {
@@ -232,7 +237,7 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
   return 'final';
 }
 
-const reimbursedBy = (payouts: readonly BatchPayout[]): readonly string[] =>
+export const reimbursedBy = (payouts: readonly BatchPayout[]): readonly string[] =>
   payouts.flatMap(({ reimburses }) => (reimburses === null ? [] : [reimburses]));
 
 /** A reorganisation may put another transaction of the batch in the place of one that completed a reimbursement: its customer got what that pays. */

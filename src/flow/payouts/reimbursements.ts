@@ -1,14 +1,13 @@
 // Reimbursements: payments of a transaction go back to its customer. The judge of the transaction takes them from where they lie, in the database
 // transaction that writes the reimbursement with what the signer will ask for; from then on it is paid as payouts are.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import { type CurrencyCode, type PaymentMethod, UTXO_CODES, type UtxoCode, utxoRow } from '../../core/currency.ts';
+import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import type { CaseTransaction, Refund } from '../../core/judge/case.ts';
 import { reimburse } from '../../core/judge/refunds.ts';
 import { formatAmount, greatest, least, minus, plus } from '../../core/money.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { intentBytes } from '../../core/payouts/intent.ts';
-import { reservedFee, usualFee } from '../../core/payouts/outgoing-fees.ts';
 import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
@@ -21,7 +20,9 @@ import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { decide } from '../transactions/decide.ts';
-import { inputsOf, refuseUnlisted } from './life.ts';
+import { unpayable } from './evm-request.ts';
+import { refuseUnlisted } from './life.ts';
+import { reservedNetworkFee, usualNetworkFee } from './network-fees.ts';
 
 export type ReimbursementRequest = {
   /** Whose decision it is; null = the operator's. */
@@ -48,7 +49,7 @@ export async function reimburseTransaction(
   const owner = await ctx.batches.check(transactionId);
   if (owner === null || (request.merchantId !== null && owner.merchantId !== request.merchantId))
     throw new Refusal('transaction_not_found', { param: 'transaction_id' });
-  const currency = utxoCodeOf(request.currency ?? owner.currency);
+  const currency = chainCodeOf(request.currency ?? owner.currency);
   const script = await scriptOf(ctx, currency, destination);
   const guards = await getPayoutGuards(ctx, owner);
   refuseUnlisted(guards.allowed, destination);
@@ -56,23 +57,26 @@ export async function reimburseTransaction(
   const hasKey = (await spendingKey(ctx.db, currency)) !== null;
 
   const id = sortableId('refund_', ctx.ports.clock.now(), ctx.ports.rng.bytes(10));
-  const { dustMinor } = utxoRow(currency);
+  const usual = feeRate === null ? null : await usualNetworkFee(ctx, ctx.db, currency, feeRate);
+  // what the customer gets must be something
+  const dustMinor = greatest(1n, CURRENCIES[currency].dustMinor);
   let taken: Refund | null = null;
   const after = await decide(ctx, transactionId, {
     merchantId: owner.merchantId,
     refusal: 'not_resolvable',
     decision(it) {
       // what the transaction says comes before what the chain costs
-      const lowest = feeRate === null ? 0n : plus(dustMinor, usualFee(currency, feeRate));
+      const lowest = usual === null ? 0n : plus(dustMinor, usual);
       taken = reimburse(it, { id, currency, part: request.part ?? 'whole', least: lowest });
       const unavailable = (message: string) => new Refusal('currency_unavailable', { message });
-      if (feeRate === null) throw unavailable(`No node of ${currency} has reported yet what a transaction costs.`);
+      if (feeRate === null || usual === null)
+        throw unavailable(`No node of ${currency} has reported yet what a transaction costs, or there is no price of it.`);
       if (!hasKey) throw unavailable(`The signer has no key in use for ${currency}: nothing can be sent back.`);
     },
     async written(sql, transaction) {
       const refund = taken as unknown as Refund;
-      const inputs = await inputsOf(sql, currency, refund.total);
-      const feeMax = least(minus(refund.total, dustMinor), reservedFee(currency, feeRate as bigint, inputs));
+      const reserved = await reservedNetworkFee(ctx, sql, currency, { feeRate: feeRate as bigint, amount: refund.total });
+      const feeMax = least(minus(refund.total, dustMinor), reserved ?? (usual as bigint));
       const createdAtMs = ctx.ports.clock.now();
       const rate = (await latestRates(sql, [currency], createdAtMs)).get(currency)?.usd;
       const usdMinor = rate === undefined ? null : usdForCryptoUp(refund.total, currency, rate);
@@ -100,20 +104,18 @@ export async function reimburseTransaction(
   return { transactionId: after.id, status: after.status };
 }
 
-function utxoCodeOf(currency: PaymentMethod): UtxoCode {
-  if (currency === LIGHTNING.code)
-    throw new Refusal('lightning_unavailable', {
-      message: 'What came over Lightning cannot be sent back by this version: it has no payouts over Lightning.',
-    });
-  const found = UTXO_CODES.find((code) => code === currency);
-  if (found !== undefined) return found;
-  throw new Refusal('not_resolvable', { message: `${currency} cannot be sent back by this version.` });
+function chainCodeOf(currency: PaymentMethod): CurrencyCode {
+  if (currency !== LIGHTNING.code) return currency;
+  throw new Refusal('lightning_unavailable', {
+    message: 'What came over Lightning cannot be sent back by this version: it has no payouts over Lightning.',
+  });
 }
 
 /** The output script of an address that is not ours. */
-async function scriptOf(ctx: Context, currency: UtxoCode, destination: string): Promise<Uint8Array> {
+async function scriptOf(ctx: Context, currency: CurrencyCode, destination: string): Promise<Uint8Array> {
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
-  const problem = ctx.ports.destinations.addressProblem(currency, destination);
+  const problem =
+    ctx.ports.destinations.addressProblem(currency, destination) ?? unpayable(ctx.usdtContract, currency, destination);
   if (problem !== null) throw refused(`destination does not fit ${currency}: ${problem}.`);
   const script = ctx.ports.destinations.outputScript(currency, destination);
   const owner = await readScriptOwner(ctx.db, script);
@@ -126,7 +128,7 @@ type Taken = {
   readonly refund: Refund;
   readonly transactionId: string;
   readonly merchantId: CaseTransaction['merchantId'];
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly feeMax: bigint;
   readonly script: Uint8Array;
   readonly createdAtMs: number;
@@ -155,7 +157,7 @@ function signed(
 
 /** The latest reimbursement of a transaction. Amounts in minor units of `currency`; `amount` and `fee` are what was taken. */
 export type RefundShown = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly status: 'pending' | 'completed' | 'failed';
   /** What the customer gets; until a transaction is signed, by the network fee of now. */
   readonly amount: bigint;
@@ -169,7 +171,8 @@ export async function readRefund(ctx: Context, transactionId: string): Promise<R
   const found = await latestRefund(ctx.db, transactionId);
   if (found === null) return null;
   const { currency, destination, txid, total } = found;
-  const expected = found.feeRate === null || found.status === 'failed' ? 0n : usualFee(currency, found.feeRate);
+  const isOpen = found.feeRate !== null && found.status !== 'failed';
+  const expected = isOpen ? ((await usualNetworkFee(ctx, ctx.db, currency, found.feeRate as bigint)) ?? 0n) : 0n;
   const fee = greatest(0n, least(found.fee ?? found.share ?? expected, found.feeMax));
   // its end shows when the transaction knows of it
   const isOver = found.isNoted && (found.status === 'completed' || found.status === 'failed');

@@ -1,6 +1,6 @@
 // After a database was restored from a copy, it may not know of transactions that the signer has signed since. Each is written back as what it
 // was, a batch with its inputs and entries, before anything new is formed: otherwise what has left would be paid a second time.
-import { UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, type EvmCode } from '../../core/currency.ts';
 import { formatAmount, minus, plus } from '../../core/money.ts';
 import { holdAgainEntry } from '../../core/payouts/payout-postings.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
@@ -15,6 +15,7 @@ import { lockPayouts, type PayoutRow, paidFrom } from '../../store/payouts/payou
 import { recordMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { addEvmAttempt } from './evm-progress.ts';
 import { CANCELLED } from './life.ts';
 import { addAttempt } from './progress.ts';
 
@@ -26,7 +27,7 @@ export type Restored = 'known' | 'written_back' | 'unknown_payout';
  */
 export function restoreSignature(ctx: Context, signed: SignedTransaction): Promise<Restored> {
   const { request } = signed;
-  const currency = UTXO_CODES.find((code) => code === request.currency);
+  const currency = CURRENCY_CODES.find((code) => code === request.currency);
   if (currency === undefined) throw new Error(`the signer has signed a transaction of ${request.currency}`);
   return ctx.db.transaction(async (sql): Promise<Restored> => {
     if (await isStored(sql, currency, signed.txid)) return 'known';
@@ -45,15 +46,17 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
       return 'unknown_payout';
     }
     const batch = known ?? (await writeBatch(ctx, sql, { currency, signed, payouts, key: key as StoredKey }));
-    await addAttempt(ctx, sql, batch, signed, { epoch: batch.leaseEpoch, feeRate: rateOf(signed) });
+    if (request.evm !== undefined) await addEvmAttempt(ctx, sql, batch as unknown as Batch<EvmCode>, signed);
+    else await addAttempt(ctx, sql, batch, signed, { epoch: batch.leaseEpoch, feeRate: rateOf(signed) });
     return 'written_back';
   });
 }
 
-const rateOf = ({ fee, vbytes }: SignedTransaction): bigint => (BigInt(fee) * 1000n) / BigInt(vbytes);
+const rateOf = ({ fee, vbytes, request: { evm } }: SignedTransaction): bigint =>
+  evm === undefined ? (BigInt(fee) * 1000n) / BigInt(vbytes) : BigInt(evm.maxFee);
 
 type Lost = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly signed: SignedTransaction;
   readonly payouts: readonly PayoutRow[];
   readonly key: StoredKey | undefined;
@@ -80,7 +83,12 @@ const isOf = ({ payouts, attempts }: Batch, { outputs, number }: SignedTransacti
   outputs.every(({ payoutId }) => payouts.some(({ id }) => id === payoutId)) &&
   !attempts.some((attempt) => attempt.number === number);
 
-async function recordSignature(ctx: Context, sql: Sql, currency: UtxoCode, of: { readonly txid: string; readonly why: string }) {
+async function recordSignature(
+  ctx: Context,
+  sql: Sql,
+  currency: CurrencyCode,
+  of: { readonly txid: string; readonly why: string },
+) {
   const finding = `the signer has signed ${of.txid} ${of.why}`;
   const atMs = ctx.ports.clock.now();
   await recordMovements(sql, [{ currency, txid: of.txid, blockHash: null, finding }], atMs);
@@ -103,6 +111,7 @@ async function writeBatch(ctx: Context, sql: Sql, { currency, signed, payouts, k
     id: request.batchId,
     currency,
     feeRate: rateOf(signed),
+    ...(request.evm === undefined ? {} : { gas: { tip: BigInt(request.evm.tip), limit: request.evm.gas } }),
     accountId: key.id,
     change:
       request.change === null ? null : { index: request.change.index, script: ownScript(ctx, key, 1, request.change.index) },
@@ -128,7 +137,7 @@ type Places = { readonly payouts: readonly PayoutRow[]; readonly inputs: SignedT
  * Other batches of the copy that have these payouts or outputs: one without a signature was given up since, or the signer would not have signed;
  * one with a signature was dead by then, and its outputs free again.
  */
-async function freePlaces(sql: Sql, currency: UtxoCode, { payouts, inputs }: Places): Promise<void> {
+async function freePlaces(sql: Sql, currency: CurrencyCode, { payouts, inputs }: Places): Promise<void> {
   const ids = new Set([
     ...payouts.map(({ batchId }) => batchId).filter((id) => id !== null),
     ...(await batchesOfOutputs(sql, currency, inputs)),

@@ -18,6 +18,7 @@ import {
 import type { Context } from '../context.ts';
 import { canPayLightning } from '../lightning/payout-request.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
+import { unpayable } from './evm-request.ts';
 import { refuseOurAddress, refuseUnlisted } from './life.ts';
 
 export type PayoutSettings = {
@@ -83,8 +84,10 @@ export async function setPayoutSettings(
     const version = await nextSettingsVersion(sql, merchantId);
     const next = checked(ctx, { ...changed(before, change, nowMs), version }, hasLightning);
     if (next.destination !== null && next.enabled) {
-      if (next.method === 'bitcoin')
-        await refuseOurAddress(sql, ctx.ports.destinations.outputScript(PAYOUT_UNITS.bitcoin.code, next.destination), merchantId);
+      if (next.method === 'bitcoin' || next.method === 'usdt') {
+        const { code } = PAYOUT_UNITS[next.method];
+        await refuseOurAddress(sql, ctx.ports.destinations.outputScript(code, next.destination), merchantId);
+      }
       refuseUnlisted((await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId })).allowed, next.destination);
     }
     if (next.method !== null && next.threshold !== null) checkMinimum(next.method, next.threshold, 'threshold');
@@ -134,13 +137,21 @@ function checked(ctx: Context, next: PayoutSettingsRow, hasLightning: boolean): 
   payoutAmount(method, leave, 'leave');
   if (destination !== null) {
     checkDestination(method, destination, ctx.ports.destinations);
+    refuseNobodys(ctx, method, destination);
     if (isInvoice(destination)) {
       const message = 'destination must be one that can be paid again and again: an invoice can be paid once.';
       throw new Refusal('invalid_destination', { param: 'destination', message });
     }
   }
-  refuseUnbuilt(method, { hasBank: ctx.hasBank, hasLightning });
+  refuseUnbuilt(method, { ...ctx, hasLightning });
   return next;
+}
+
+/** @throws Refusal invalid_destination */
+function refuseNobodys(ctx: Context, method: string, destination: string): void {
+  const problem = method === 'usdt' ? unpayable(ctx.usdtContract, PAYOUT_UNITS.usdt.code, destination) : null;
+  if (problem === null) return;
+  throw new Refusal('invalid_destination', { param: 'destination', message: `destination does not fit usdt: ${problem}.` });
 }
 
 const aboutSettings = (merchantId: bigint): string => `payout settings ${merchantId}`;

@@ -1,7 +1,7 @@
 // `bursar payout recover`: books what has left and what the database has forgotten: a transaction of a chain, or a file that the bank has.
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
-import type { UtxoCode } from '../../core/currency.ts';
+import { isUtxo, type UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { recoverAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
@@ -80,6 +80,8 @@ type Asked = {
 async function recovered(ctx: Context, txid: string, { acceptsLoss, named }: Asked): Promise<Recovered & { currency: UtxoCode }> {
   const { currency, ...found } = await movementOf(ctx, txid);
   if (currency === 'USD') throw new CommandFailed(`${txid} is no transaction`);
+  if (!isUtxo(currency))
+    throw new CommandFailed(`this version cannot book ${txid}: it knows no other way for ${currency} than the signer's journal`);
   const hash = named ?? found.blockHash;
   const height = hash === null ? null : await heightOf(ctx.db, currency, hash);
   if (hash === null || height === null)

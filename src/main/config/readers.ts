@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { isRouting } from '../../core/ach/bank-account.ts';
 import type { AchOrigin } from '../../core/ach/nacha-file.ts';
-import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { parseAmount } from '../../core/money.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
@@ -148,11 +148,11 @@ export const fixedRates: Reader<FixedRates> = (value) => {
 /** `BTC:payout=1,hour=5,day=20;LTC:day=100`, in whole units of the currency; the result is in minor units. */
 export const signerLimits: Reader<SignerLimits> = (value) => {
   const accepted = new Error(
-    `limits such as ${CURRENCY_CODES[0]}:payout=1,hour=5,day=20 in whole units of the currency, separated by semicolons: each of ${UTXO_CODES.join(', ')} at most once, with payout, hour or day`,
+    `limits such as ${CURRENCY_CODES[0]}:payout=1,hour=5,day=20 in whole units of the currency, separated by semicolons: each of ${CURRENCY_CODES.join(', ')} at most once, with payout, hour or day`,
   );
-  const limits: [UtxoCode, Limit][] = value.split(';').map((part) => {
+  const limits: [CurrencyCode, Limit][] = value.split(';').map((part) => {
     const [name = '', list = '', ...rest] = part.trim().split(':');
-    const code = UTXO_CODES.find((one) => one === name.trim().toUpperCase());
+    const code = CURRENCY_CODES.find((one) => one === name.trim().toUpperCase());
     if (code === undefined || rest.length > 0) throw accepted;
     return [code, limitOf(list, CURRENCIES[code].decimals, accepted)];
   });

@@ -2,11 +2,12 @@
 // signer's keys are there and the worker watches the chain, and mined to final depth at once.
 import { setTimeout as delay } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
-import { CURRENCIES, UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
+import { CURRENCIES, ETHER, EVM_CODES, isToken, UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
 import { channelCapitalEntry } from '../../core/lightning/postings.ts';
 import { bankCapitalEntry } from '../../core/payouts/ach-postings.ts';
 import type { Context } from '../../flow/context.ts';
-import { newOwnAddresses } from '../../flow/payouts/own-outputs.ts';
+import { hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { ensureHotAddress, newOwnAddresses } from '../../flow/payouts/own-outputs.ts';
 import type { Sandbox } from '../../sandbox/service-side.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
@@ -29,14 +30,15 @@ export async function giveCapital(
   options: { readonly signal: AbortSignal; readonly report: (error: unknown) => void },
 ): Promise<void> {
   const { signal, report } = options;
-  const missing = new Set(UTXO_CODES);
+  const missing = new Set<UtxoCode | 'EVM'>([...UTXO_CODES, 'EVM']);
   let failures = 0;
   let isFunded = false;
   while ((missing.size > 0 || !isFunded) && !signal.aborted) {
     try {
       if (!isFunded) await fundBankAndChannels(ctx);
       isFunded = true;
-      for (const currency of [...missing]) if (await give(ctx, sandbox, currency)) missing.delete(currency);
+      for (const one of [...missing])
+        if (await (one === 'EVM' ? giveOnEvm(ctx, sandbox) : give(ctx, sandbox, one))) missing.delete(one);
       failures = 0;
     } catch (error) {
       failures += 1;
@@ -67,5 +69,26 @@ async function give(ctx: Context, sandbox: Sandbox, currency: UtxoCode): Promise
     scripts.map((script) => ({ script, minor })),
     finalDepth(currency).depth,
   );
+  return true;
+}
+
+const WEI = 10n ** 18n;
+const MICRO_USDT = 10_000_000n * 10n ** 6n;
+/** Gas of what leaves in USDT is paid by its own address. */
+const WEI_FOR_GAS = 100n * WEI;
+const WEI_ALONE = 900n * WEI;
+
+/** 1,000 ether and 10,000,000 USDT, at the two addresses from which they leave. */
+async function giveOnEvm(ctx: Context, sandbox: Sandbox): Promise<boolean> {
+  const outputs: Parameters<Sandbox['giveEvmCapital']>[0][number][] = [];
+  for (const currency of EVM_CODES) {
+    const isReady = (await readCursor(ctx.db, currency)) !== null && (await ensureHotAddress(ctx, currency));
+    const hot = isReady ? await hotAddress(ctx, ctx.db, currency) : null;
+    if (hot === null) return false;
+    const { address } = hot;
+    outputs.push({ currency: ETHER, address, minor: isToken(currency) ? WEI_FOR_GAS : WEI_ALONE });
+    if (isToken(currency)) outputs.push({ currency, address, minor: MICRO_USDT });
+  }
+  sandbox.giveEvmCapital(outputs, finalDepth(ETHER).depth);
   return true;
 }

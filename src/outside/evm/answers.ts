@@ -23,7 +23,8 @@ export type EvmHeader = {
 export type EvmBlock = EvmHeader & { readonly transactions: readonly EvmTransaction[] };
 
 export type EvmLog = { readonly address: string; readonly topics: readonly string[]; readonly data: string };
-export type EvmReceipt = { readonly succeeded: boolean; readonly logs: readonly EvmLog[] };
+/** `gasPaid` in wei; null where the node does not say. */
+export type EvmReceipt = { readonly succeeded: boolean; readonly logs: readonly EvmLog[]; readonly gasPaid: bigint | null };
 
 /** Asks a node, and reads what it answers. @throws NodeTrouble, RpcRefusal */
 export type Asked = <T>(
@@ -120,14 +121,16 @@ export function readReceipts(value: unknown, block: EvmBlock): readonly EvmRecei
 
 function readReceipt(value: unknown, block: EvmBlock, at: number): EvmReceipt {
   if (value === null) throw new Malformed(`a mined transaction, ${block.transactions[at]?.hash}, has no receipt`);
-  const { transactionHash, blockHash, status, logs } = asFields(value, 'a receipt');
+  const { transactionHash, blockHash, status, logs, gasUsed, effectiveGasPrice } = asFields(value, 'a receipt');
   if (asHash(transactionHash, 'transactionHash') !== block.transactions[at]?.hash)
     throw new Malformed('a receipt is of another transaction');
   if (asHash(blockHash, 'blockHash') !== block.hash) throw new Malformed('a receipt is of another block');
   const succeeded = asNumber(status, 'status', 1) === 1;
   const all = asList(logs, 'logs').map((log) => readLog(log, block.hash));
   if (!succeeded && all.length > 0) throw new Malformed('a failed transaction has logs');
-  return { succeeded, logs: all };
+  const isTold = gasUsed !== undefined && effectiveGasPrice !== undefined;
+  const gasPaid = isTold ? asQuantity(gasUsed, 'gasUsed') * asQuantity(effectiveGasPrice, 'effectiveGasPrice') : null;
+  return { succeeded, logs: all, gasPaid };
 }
 
 function readLog(value: unknown, hash: string): EvmLog {

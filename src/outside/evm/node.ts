@@ -1,6 +1,7 @@
 // Ether, or one token, of an Ethereum node behind ChainPort.
 import { FINAL_AT_LEAST_BEHIND } from '../../core/currencies/evm.ts';
 import { chainNetwork, type EvmCode, evmRow, type Network } from '../../core/currency.ts';
+import type { EvmPort } from '../../core/evm/port.ts';
 import type { AskedToo, BlockFacts, Clock, MempoolEntry, NodeCondition, TransactionFacts, WatchList } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
 import { stuckAfterMs } from '../utxo/node/condition.ts';
@@ -8,6 +9,7 @@ import type { ReadingNode } from '../utxo/node/node.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asNumber, type EvmBlock, type EvmTransaction } from './answers.ts';
 import { blocksWithTransfers } from './logs.ts';
+import { createEvmSending } from './paying.ts';
 import { etherIn, tokensIn, waitingIn } from './payments.ts';
 import { type EvmSource, quantity } from './source.ts';
 
@@ -29,8 +31,10 @@ const REVERTED = 3;
 /** Slots without a block are rare: a tip this many times older than such a wait would be is not followed any more. */
 const LEAST_STUCK_MS = 10 * 60_000;
 
+type EvmNode = ReadingNode & EvmPort;
+
 /** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
-export function createEvmNode({ currency, source, network, clock, contract }: EvmNodeOptions): ReadingNode {
+export function createEvmNode({ currency, source, network, clock, contract }: EvmNodeOptions): EvmNode {
   const { evm, decimals } = evmRow(currency);
   const { rpc } = source;
   const chainId = evm.chainId[chainNetwork(network)];
@@ -192,6 +196,7 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
       return previousHash;
     },
     targetAt: async () => null,
+    ...createEvmSending(source, contract),
     close: () => source.close(),
   };
 }

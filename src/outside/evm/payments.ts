@@ -3,7 +3,8 @@
 //
 // A transaction of an account takes the place of an input: whatever else is mined with the same sender and nonce replaces it. An output is
 // numbered by its place in its own transaction, which stays when a reorganisation puts the transaction into another block.
-import { EVM_SCRIPT, evmScript } from '../../core/currencies/evm.ts';
+import { EVM_SCRIPT, evmInput, evmScript } from '../../core/currencies/evm.ts';
+import type { EvmOutcome } from '../../core/evm/outcome.ts';
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
 import type { EvmBlock, EvmLog, EvmReceipt, EvmTransaction, InternalTransfer } from './answers.ts';
@@ -46,14 +47,16 @@ function lookup(watch: Watch) {
   };
 }
 
-/** The sender and nonce of a transaction in the place of an input. */
-function inputOf({ from, nonce }: EvmTransaction): Outpoint {
-  return { txid: from.slice(2).padStart(WORD, '0'), vout: nonce };
-}
+const inputOf = ({ from, nonce }: EvmTransaction): Outpoint => evmInput(from, nonce);
 
 function factsOf(
   transaction: EvmTransaction,
-  found: { readonly outputs: readonly OutputFacts[]; readonly isSpent: boolean; readonly tokens?: readonly TokenOutput[] },
+  found: {
+    readonly outputs: readonly OutputFacts[];
+    readonly isSpent: boolean;
+    readonly tokens?: readonly TokenOutput[];
+    readonly outcome?: EvmOutcome;
+  },
 ): TransactionFacts {
   const input = inputOf(transaction);
   return {
@@ -62,6 +65,7 @@ function factsOf(
     inputs: [input],
     outputs: found.outputs,
     spends: found.isSpent ? [input] : [],
+    ...(found.outcome === undefined ? {} : { outcome: found.outcome }),
     ...(found.tokens === undefined || found.tokens.length === 0 ? {} : { tokenOutputs: found.tokens }),
   };
 }
@@ -91,8 +95,30 @@ export async function etherIn(
   const all = await receipts();
   return touched.map(({ at, outputs, isSpent }) => {
     const succeeded = all[at]?.succeeded === true;
-    return factsOf(block.transactions[at] as EvmTransaction, { outputs: succeeded ? outputs : [], isSpent });
+    const transaction = block.transactions[at] as EvmTransaction;
+    return factsOf(transaction, {
+      outputs: succeeded ? outputs : [],
+      isSpent,
+      ...(isSpent ? { outcome: outcomeOf(transaction, all[at], null) } : {}),
+    });
   });
+}
+
+/** How a transaction ended that is one of ours. @param contract of the token whose transfer it may be; null for ether */
+function outcomeOf(transaction: EvmTransaction, receipt: EvmReceipt | undefined, contract: string | null): EvmOutcome {
+  const gasPaid = receipt?.gasPaid ?? null;
+  if (receipt === undefined || gasPaid === null) throw new Malformed('a receipt does not say what its gas has cost');
+  if (!receipt.succeeded) return { result: 'failed', gasPaid };
+  const asked = contract === null ? null : tokenOf(transaction, contract);
+  if (asked === null) return { result: 'paid', gasPaid };
+  const moved = receipt.logs.filter(({ address, topics }) => address === contract && topics[0] === TRANSFER);
+  const isAsAsked =
+    moved.length === 1 &&
+    moved.every((log) => {
+      const { to, amount } = readTransfer(log);
+      return to === asked.to && amount === asked.amount && addressIn(log.topics[1] as string) === transaction.from;
+    });
+  return { result: isAsAsked ? 'paid' : 'unclear', gasPaid };
 }
 
 /** The tokens that a block brings; other contracts' events that name an address of ours are only reported. */
@@ -117,7 +143,9 @@ export function tokensIn(
       }
     }
     const isSpent = look.isSpent(transaction);
-    return outputs.length > 0 || tokens.length > 0 || isSpent ? [factsOf(transaction, { outputs, isSpent, tokens })] : [];
+    if (outputs.length === 0 && tokens.length === 0 && !isSpent) return [];
+    const outcome = isSpent ? { outcome: outcomeOf(transaction, receipts[at], contract) } : {};
+    return [factsOf(transaction, { outputs, isSpent, tokens, ...outcome })];
   });
 }
 

@@ -193,12 +193,13 @@ function trouble(rpc: Rpc, refusal: RpcRefusal): NodeTrouble {
   return new NodeTrouble(isLimit(refusal) ? 'busy' : 'bad_answer', `${rpc.name}: ${refusal.message}`, { cause: refusal });
 }
 
-const isLimit = ({ code, message }: RpcRefusal): boolean => code === LIMIT_CODE || code === 429 || LIMIT_TEXT.test(message);
+export const isLimit = ({ code, message }: RpcRefusal): boolean =>
+  code === LIMIT_CODE || code === 429 || LIMIT_TEXT.test(message);
 const isUnknown = ({ code, message }: RpcRefusal): boolean =>
   NO_METHOD.has(code) || (NO_METHOD_TEXT.test(message) && !NO_STATE_TEXT.test(message));
 
 /** What is wrong with the text of an answer is the node's trouble. */
-function readAs<T>(rpc: Rpc, method: string, read: () => T): T {
+export function readAs<T>(rpc: Rpc, method: string, read: () => T): T {
   try {
     return read();
   } catch (error) {

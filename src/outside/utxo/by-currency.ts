@@ -3,7 +3,7 @@ import { type CurrencyCode, evmRow, isUtxo, type Network } from '../../core/curr
 import type { Clock } from '../../core/ports.ts';
 import { createEvmNode } from '../evm/node.ts';
 import { createEvmSource, type EvmSource } from '../evm/source.ts';
-import { createNodeGroup, createReadingGroup } from './node/group.ts';
+import { createEvmGroup, createNodeGroup } from './node/group.ts';
 import { type ChainNode, createUtxoNode } from './node/node.ts';
 
 export type ChainNodesOptions = {
@@ -43,7 +43,7 @@ export function createChainNodes(options: ChainNodesOptions): ChainNodes {
       return createEvmNode({ currency, source, network: options.network, clock, contract });
     });
     const [only] = nodes;
-    chains.set(currency, only !== undefined && nodes.length === 1 ? only : createReadingGroup(nodes, { clock }));
+    chains.set(currency, only !== undefined && nodes.length === 1 ? only : createEvmGroup(nodes, { clock }));
   }
   return {
     chains,

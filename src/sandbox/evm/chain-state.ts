@@ -3,7 +3,7 @@
 
 import type { Trouble } from '../utxo/chain-state.ts';
 import { type Accounts, type Executed, ether, execute, FAKE_TOKEN, paidBy, TOKEN, tokens } from './contracts.ts';
-import { type EvmTransaction, keccak } from './transaction.ts';
+import { type EvmTransaction, keccak, TIP } from './transaction.ts';
 
 export type EvmBlock = {
   readonly number: number;
@@ -24,6 +24,8 @@ export type EvmState = {
   readonly accounts: Map<string, bigint>;
   /** Waiting transactions by hash, in the order in which they came; one for each sender and nonce. */
   readonly pool: Map<string, EvmTransaction>;
+  /** Those that our node says it does not have; the others have them. */
+  readonly denied: Set<string>;
   /** Those that every pool has dropped. */
   readonly evicted: Map<string, EvmTransaction>;
   /** Where each transaction of the best chain is. */
@@ -39,11 +41,17 @@ export type EvmState = {
 };
 
 /** A transaction as the journal stores it: amounts as text. */
-export type StoredTransaction = Omit<EvmTransaction, 'value' | 'maxFee'> & { readonly value: string; readonly maxFee: string };
+export type StoredTransaction = Omit<EvmTransaction, 'value' | 'maxFee' | 'tip'> & {
+  readonly value: string;
+  readonly maxFee: string;
+  /** Absent in journals of earlier versions. */
+  readonly tip?: string;
+};
 export type Effect =
   | readonly ['sender', name: string, address: string, hasTokens: boolean]
   | readonly ['tx', transaction: StoredTransaction]
   | readonly ['evict', hash: string]
+  | readonly ['deny', hash: string]
   | readonly ['block', timestamp: number, hashes: readonly string[]]
   | readonly ['rewind', depth: number]
   | readonly ['trouble', trouble: Trouble]
@@ -54,6 +62,15 @@ export const SENDER_ETHER = 1_000_000n * 10n ** 18n;
 export const SENDER_TOKENS = 1_000_000_000n * 10n ** 6n;
 const GENESIS_SECONDS = 1_438_269_973;
 export const BASE_FEE = 1_000_000_000n;
+export const PLAIN_GAS = 21_000;
+export const CALL_GAS = 65_000;
+
+/** What a transaction uses of its gas, and what it pays for it (EIP-1559). */
+export const gasUsedBy = ({ gas, input }: Pick<EvmTransaction, 'gas' | 'input'>): number =>
+  Math.min(gas, input === '0x' ? PLAIN_GAS : CALL_GAS);
+export const gasPriceOf = ({ maxFee, tip: priority }: Pick<EvmTransaction, 'maxFee' | 'tip'>): bigint =>
+  maxFee < BASE_FEE + priority ? maxFee : BASE_FEE + priority;
+export const feeOf = (transaction: EvmTransaction): bigint => BigInt(gasUsedBy(transaction)) * gasPriceOf(transaction);
 
 export const nonce = (address: string): string => `nonce:${address}`;
 export const tip = (state: EvmState): EvmBlock => state.active[state.active.length - 1] as EvmBlock;
@@ -73,6 +90,7 @@ export function newEvmState(): EvmState {
     active: [genesis],
     accounts: new Map(),
     pool: new Map(),
+    denied: new Set(),
     evicted: new Map(),
     places: new Map(),
     payers: new Map(),
@@ -88,15 +106,23 @@ export function accountsOf({ accounts }: EvmState): Accounts {
   return { get: (key) => accounts.get(key) ?? 0n, set: (key, value) => void accounts.set(key, value) };
 }
 
+/** The accounts after a block of the best chain: what later blocks changed is undone. */
+export function accountsAfter(state: EvmState, number: number): Pick<Accounts, 'get'> {
+  const later = state.active.slice(number + 1);
+  return { get: (key) => later.find(({ undo }) => undo.has(key))?.undo.get(key) ?? state.accounts.get(key) ?? 0n };
+}
+
 export const stored = (transaction: EvmTransaction): StoredTransaction => ({
   ...transaction,
   value: String(transaction.value),
   maxFee: String(transaction.maxFee),
+  tip: String(transaction.tip),
 });
 const restored = (transaction: StoredTransaction): EvmTransaction => ({
   ...transaction,
   value: BigInt(transaction.value),
   maxFee: BigInt(transaction.maxFee),
+  tip: BigInt(transaction.tip ?? TIP),
 });
 
 /** The waiting transaction with this sender and nonce. */
@@ -124,6 +150,9 @@ export function applyEffect(state: EvmState, effect: Effect): void {
       state.pool.delete(effect[1]);
       return;
     }
+    case 'deny':
+      state.denied.add(effect[1]);
+      return;
     case 'block':
       connect(state, effect[1], effect[2]);
       return;
@@ -162,9 +191,9 @@ function connect(state: EvmState, timestamp: number, hashes: readonly string[]):
   };
   const transactions = hashes.map((hash) => state.known.get(hash) as EvmTransaction);
   const executed = transactions.map((transaction) => {
-    const { from, gas } = transaction;
+    const { from } = transaction;
     accounts.set(nonce(from), accounts.get(nonce(from)) + 1n);
-    accounts.set(ether(from), accounts.get(ether(from)) - BigInt(gas) * BASE_FEE);
+    accounts.set(ether(from), accounts.get(ether(from)) - feeOf(transaction));
     return execute(accounts, transaction);
   });
   const number = parent.number + 1;

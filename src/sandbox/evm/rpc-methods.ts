@@ -1,7 +1,19 @@
 // The JSON-RPC methods of the simulated Ethereum node, in the forms of the Execution API specification, and of geth where that has none
 // (traces, the pool).
-import { accountsOf, BASE_FEE, type EvmBlock, type EvmState, nonce, tip } from './chain-state.ts';
-import { CONTRACTS, callOnly, ether, type Frame, type Log } from './contracts.ts';
+import {
+  accountsAfter,
+  accountsOf,
+  BASE_FEE,
+  CALL_GAS,
+  type EvmBlock,
+  type EvmState,
+  gasPriceOf,
+  gasUsedBy,
+  nonce,
+  PLAIN_GAS,
+  tip,
+} from './chain-state.ts';
+import { type Accounts, CONTRACTS, callOnly, ether, type Frame, type Log } from './contracts.ts';
 import type { SimulatedEvm } from './simulated-evm.ts';
 import { CHAIN_ID, type EvmTransaction, TIP } from './transaction.ts';
 
@@ -46,7 +58,7 @@ function blockAt({ active }: EvmState, tag: string): EvmBlock | null {
 }
 
 function transactionJson(transaction: EvmTransaction, block: EvmBlock | null, at: number | null): Json {
-  const { hash, from, to, value, input, maxFee, gas, signature } = transaction;
+  const { hash, from, to, value, input, maxFee, tip: priority, gas, signature } = transaction;
   return {
     type: '0x2',
     chainId: hex(CHAIN_ID),
@@ -58,8 +70,8 @@ function transactionJson(transaction: EvmTransaction, block: EvmBlock | null, at
     input,
     gas: hex(gas),
     maxFeePerGas: hex(maxFee),
-    maxPriorityFeePerGas: hex(TIP),
-    gasPrice: hex(BASE_FEE + TIP),
+    maxPriorityFeePerGas: hex(priority),
+    gasPrice: hex(gasPriceOf(transaction)),
     accessList: [],
     v: hex(signature.yParity),
     yParity: hex(signature.yParity),
@@ -79,7 +91,7 @@ function blockJson(block: EvmBlock, isWhole: boolean): Json {
     timestamp: hex(block.timestamp),
     baseFeePerGas: hex(BASE_FEE),
     gasLimit: hex(45_000_000),
-    gasUsed: hex(block.transactions.reduce((sum, { gas }) => sum + gas, 0)),
+    gasUsed: hex(block.transactions.reduce((sum, one) => sum + gasUsedBy(one), 0)),
     logsBloom: NO_BLOOM,
     stateRoot: ZERO_HASH,
     withdrawals: [],
@@ -96,7 +108,7 @@ function pendingJson(state: EvmState): Json {
     hash: null,
     parentHash: tip(state).hash,
     timestamp: hex(timestamp),
-    transactions: [...state.pool.values()].map((one) => transactionJson(one, null, null)),
+    transactions: shown(state).map((one) => transactionJson(one, null, null)),
   };
 }
 
@@ -118,7 +130,9 @@ const logJson = (block: EvmBlock, { at, index, address, topics, data }: ReturnTy
 });
 
 function receiptJson(block: EvmBlock, at: number): Json {
-  const { hash, from, to, gas } = block.transactions[at] as EvmTransaction;
+  const transaction = block.transactions[at] as EvmTransaction;
+  const { hash, from, to } = transaction;
+  const used = block.transactions.slice(0, at + 1).reduce((sum, one) => sum + gasUsedBy(one), 0);
   return {
     type: '0x2',
     transactionHash: hash,
@@ -129,9 +143,9 @@ function receiptJson(block: EvmBlock, at: number): Json {
     to,
     contractAddress: null,
     status: block.executed[at]?.succeeded ? '0x1' : '0x0',
-    gasUsed: hex(gas),
-    cumulativeGasUsed: hex(gas * (at + 1)),
-    effectiveGasPrice: hex(BASE_FEE + TIP),
+    gasUsed: hex(gasUsedBy(transaction)),
+    cumulativeGasUsed: hex(used),
+    effectiveGasPrice: hex(gasPriceOf(transaction)),
     logs: logsOf(block)
       .filter((log) => log.at === at)
       .map((log) => logJson(block, log)),
@@ -149,7 +163,7 @@ const frameJson = ({ value, calls, ...frame }: Frame): Json => ({
 
 function poolJson(state: EvmState): Json {
   const pending: Record<string, Record<string, Json>> = {};
-  for (const one of state.pool.values()) {
+  for (const one of shown(state)) {
     const ofSender = pending[one.from] ?? {};
     ofSender[String(one.nonce)] = transactionJson(one, null, null);
     pending[one.from] = ofSender;
@@ -182,10 +196,22 @@ function filteredLogs(state: EvmState, filter: Filter): Json {
   );
 }
 
+/** What our node shows of the pool. */
+const shown = ({ pool, denied }: EvmState): readonly EvmTransaction[] =>
+  [...pool.values()].filter(({ hash }) => !denied.has(hash));
+
 function known(state: EvmState, hash: string): EvmBlock {
   const block = state.blocks.get(hash.toLowerCase());
   if (block === undefined) throw new EvmRpcError(SERVER_ERROR, 'unknown block');
   return block;
+}
+
+function accountsAt(state: EvmState, given: unknown): Pick<Accounts, 'get'> {
+  const tag = typeof given === 'string' ? given.toLowerCase() : 'latest';
+  if (tag === 'latest' || tag === 'pending') return accountsOf(state);
+  const block = blockAt(state, tag);
+  if (block === null) throw new EvmRpcError(SERVER_ERROR, 'header not found');
+  return accountsAfter(state, block.number);
 }
 
 function called(state: EvmState, params: readonly unknown[]): Json {
@@ -196,7 +222,8 @@ function called(state: EvmState, params: readonly unknown[]): Json {
     value: BigInt(value),
     input: (input ?? data ?? '0x').toLowerCase(),
   };
-  const result = callOnly(accountsOf(state), call);
+  const at = accountsAt(state, params[1]);
+  const result = callOnly({ get: at.get, set: () => undefined }, call);
   if (result === null) throw new EvmRpcError(REVERTED, 'execution reverted');
   return result;
 }
@@ -232,23 +259,41 @@ const METHODS: Readonly<Record<string, (state: EvmState, params: readonly unknow
     const place = state.places.get(hash);
     if (place !== undefined) return transactionJson(place.block.transactions[place.at] as EvmTransaction, place.block, place.at);
     const waiting = state.pool.get(hash);
-    return waiting === undefined ? null : transactionJson(waiting, null, null);
+    return waiting === undefined || state.denied.has(hash) ? null : transactionJson(waiting, null, null);
   },
   debug_traceBlockByHash(state, params) {
     const block = known(state, text(params, 0));
     return block.executed.map(({ frame }, at) => ({ txHash: block.transactions[at]?.hash, result: frameJson(frame) }));
   },
   eth_getLogs: (state, params) => filteredLogs(state, (params[0] ?? {}) as Filter),
-  txpool_status: ({ pool }) => ({ pending: hex(pool.size), queued: '0x0' }),
+  txpool_status: (state) => ({ pending: hex(shown(state).length), queued: '0x0' }),
   txpool_content: poolJson,
   eth_getCode: (_state, params) => (CONTRACTS.has(text(params, 0)) ? CODE : '0x'),
-  eth_getBalance: (state, params) => hex(accountsOf(state).get(ether(text(params, 0)))),
-  eth_getTransactionCount: (state, params) => hex(accountsOf(state).get(nonce(text(params, 0)))),
+  eth_getBalance: (state, params) => hex(accountsAt(state, params[1]).get(ether(text(params, 0)))),
+  eth_getTransactionCount: (state, params) => hex(accountsAt(state, params[1]).get(nonce(text(params, 0)))),
+  eth_maxPriorityFeePerGas: () => hex(TIP),
+  eth_estimateGas(state, params) {
+    called(state, params);
+    const { data, input } = (params[0] ?? {}) as Record<string, string>;
+    return hex((input ?? data ?? '0x') === '0x' ? PLAIN_GAS : CALL_GAS);
+  },
   eth_call: called,
 };
 
+export const SENDS = 'eth_sendRawTransaction';
+
+function sendRaw(chain: SimulatedEvm, params: readonly unknown[]): Json {
+  const { fault } = chain.state.trouble;
+  if (fault === 'reject') throw new EvmRpcError(SERVER_ERROR, 'transaction underpriced: gas tip cap below the minimum needed');
+  const answer = chain.send(text(params, 0), fault === 'forgets');
+  if ('refused' in answer) throw new EvmRpcError(SERVER_ERROR, answer.refused);
+  return answer.hash;
+}
+
 /** @throws EvmRpcError */
-export function callMethod({ state }: SimulatedEvm, method: string, params: readonly unknown[]): Json {
+export function callMethod(chain: SimulatedEvm, method: string, params: readonly unknown[]): Json {
+  if (method === SENDS) return sendRaw(chain, params);
+  const { state } = chain;
   const run = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (run === undefined) throw new EvmRpcError(-32601, `the method ${method} does not exist/is not available`);
   return run(state, params);

@@ -1,9 +1,9 @@
 // The HTTP side of an Ethereum node's JSON-RPC 2.0 for the simulated chain: Basic authentication, batches, and the faults that /sandbox/node
-// sets. No call sends anything, so the faults that are about sending change nothing.
+// sets.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isAuthorised } from '../utxo/rpc-server.ts';
-import { callMethod, EvmRpcError, type Json } from './rpc-methods.ts';
+import { callMethod, EvmRpcError, type Json, SENDS } from './rpc-methods.ts';
 import type { SimulatedEvm } from './simulated-evm.ts';
 
 const HANG_MS = 60_000;
@@ -24,14 +24,23 @@ function answerOne(chain: SimulatedEvm, request: unknown): Json {
   }
 }
 
-function answerText(chain: SimulatedEvm, text: string): Json {
+function answerText(chain: SimulatedEvm, text: string): { readonly body: Json; readonly sent: boolean } {
   let request: unknown;
   try {
     request = JSON.parse(text);
   } catch {
-    return { jsonrpc: '2.0', id: null, error: { code: -32700, message: 'parse error' } };
+    return { body: { jsonrpc: '2.0', id: null, error: { code: -32700, message: 'parse error' } }, sent: false };
   }
-  return Array.isArray(request) ? request.map((one) => answerOne(chain, one)) : answerOne(chain, request);
+  const sent = [request].flat().some((one) => (one as { method?: unknown } | null)?.method === SENDS);
+  return { body: Array.isArray(request) ? request.map((one) => answerOne(chain, one)) : answerOne(chain, request), sent };
+}
+
+/** Counts one of the calls that a fault lasts for. */
+function countDown(chain: SimulatedEvm): void {
+  const { trouble } = chain.state;
+  if (trouble.left === null) return;
+  const left = trouble.left - 1;
+  chain.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
 }
 
 /** Answers one HTTP request to the node. @param secret the password; the user name does not matter */
@@ -42,7 +51,7 @@ export async function answerEvmRpc(
   body: string,
   response: ServerResponse,
 ): Promise<void> {
-  const { down, fault, left } = chain.state.trouble;
+  const { down, fault } = chain.state.trouble;
   if (down) {
     request.socket.destroy();
     return;
@@ -52,13 +61,13 @@ export async function answerEvmRpc(
     return;
   }
   const answer = answerText(chain, body);
-  if (fault === 'hang') {
-    if (left !== null)
-      chain.setTrouble(
-        left > 1 ? { ...chain.state.trouble, left: left - 1 } : { ...chain.state.trouble, fault: null, left: null },
-      );
-    await delay(HANG_MS, undefined, { ref: false });
+  const concerned = fault === 'hang' || answer.sent;
+  if (fault !== null && concerned) countDown(chain);
+  if (fault === 'lose_answers' && concerned) {
+    request.socket.destroy();
+    return;
   }
+  if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
   if (response.destroyed) return;
-  response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(answer));
+  response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(answer.body));
 }

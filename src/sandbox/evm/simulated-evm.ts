@@ -12,12 +12,15 @@ import {
   type EvmState,
   newEvmState,
   nonce,
+  PLAIN_GAS,
+  rivalOf,
   SENDER_ETHER,
   SENDER_TOKENS,
   stored,
   tip,
 } from './chain-state.ts';
 import { ether, FAKE_TOKEN, FORWARDER, forwardCall, paidBy, type Share, TOKEN, transferCall } from './contracts.ts';
+import { readRaw } from './raw-transaction.ts';
 import { addressOf, type EvmTransaction, secretOf, signTransaction, TIP, type Unsigned } from './transaction.ts';
 
 export type EvmCurrency = 'ETH' | 'USDT';
@@ -46,6 +49,12 @@ export type SimulatedEvm = {
   evict(originals: readonly EvmTransaction[]): void;
   /** Sends evicted transactions again; returns those whose nonce is still free. */
   sendAgain(evicted: readonly EvmTransaction[]): readonly EvmTransaction[];
+  /**
+   * Takes the bytes of a signed transaction from outside into the pool.
+   * @param denied our node says afterwards that it does not have it
+   * @returns its hash, or why it is refused, in geth's words
+   */
+  send(raw: string, denied: boolean): { readonly hash: string } | { readonly refused: string };
   setTrouble(trouble: Trouble): void;
   /** An address of the outside world that nobody got before. */
   nextOutsideAddress(): string;
@@ -54,8 +63,8 @@ export type SimulatedEvm = {
 };
 
 const FIRST_BLOCKS = 100;
-const PLAIN_GAS = 21_000;
-const CALL_GAS = 90_000;
+/** What the sandbox's own senders allow a call. */
+const GAS_LIMIT = 90_000;
 
 /** @param options.folder where its journal is kept; null = only in memory */
 export function openSimulatedEvm(options: {
@@ -121,6 +130,7 @@ function movesOf(
         for (const one of back) perform(draft, ['tx', stored(one)]);
         return back;
       }),
+    send: (raw, denied) => move((draft) => sendRaw(draft, raw, denied)),
     setTrouble: (trouble) => move((draft) => perform(draft, ['trouble', trouble])),
     nextOutsideAddress: () =>
       move((draft) => {
@@ -160,8 +170,8 @@ function pay(draft: Draft, currency: EvmCurrency, shares: readonly Share[], kind
   const secret = secretOf(name);
   perform(draft, ['sender', name, addressOf(secret), kind !== 'token_failed']);
   const call = callFor(currency, shares, kind);
-  const gas = call.input === '0x' ? PLAIN_GAS : CALL_GAS;
-  const made = signTransaction({ ...call, nonce: 0, maxFee: 2n * BASE_FEE + TIP, gas }, secret);
+  const gas = call.input === '0x' ? PLAIN_GAS : GAS_LIMIT;
+  const made = signTransaction({ ...call, nonce: 0, maxFee: 2n * BASE_FEE + TIP, tip: TIP, gas }, secret);
   perform(draft, ['tx', stored(made)]);
   return made;
 }
@@ -169,14 +179,40 @@ function pay(draft: Draft, currency: EvmCurrency, shares: readonly Share[], kind
 /** The same sender and nonce with another call, for at least an eighth more: what nodes ask of a replacement. */
 function resign(draft: Draft, original: EvmTransaction, call: Call): EvmTransaction {
   const secret = secretOf(draft.state.senders.get(original.from) as string);
-  const gas = call.input === '0x' ? PLAIN_GAS : CALL_GAS;
-  const made = signTransaction({ ...call, nonce: original.nonce, maxFee: (original.maxFee * 9n + 7n) / 8n, gas }, secret);
+  const gas = call.input === '0x' ? PLAIN_GAS : GAS_LIMIT;
+  const made = signTransaction(
+    { ...call, nonce: original.nonce, maxFee: (original.maxFee * 9n + 7n) / 8n, tip: (original.tip * 9n + 7n) / 8n, gas },
+    secret,
+  );
   perform(draft, ['tx', stored(made)]);
   return made;
 }
 
+/** What geth's pool asks of a transaction; a replacement pays a tenth more of both fees. */
+function sendRaw(draft: Draft, raw: string, denied: boolean): { readonly hash: string } | { readonly refused: string } {
+  const { state } = draft;
+  const made = readRaw(raw);
+  if (made === null) return { refused: 'rlp: input is no transaction of this chain' };
+  const accounts = accountsOf(state);
+  const isKnown = state.pool.has(made.hash);
+  if (!isKnown && accounts.get(nonce(made.from)) > BigInt(made.nonce))
+    return { refused: `nonce too low: next nonce ${accounts.get(nonce(made.from))}, tx nonce ${made.nonce}` };
+  if (made.gas < PLAIN_GAS) return { refused: 'intrinsic gas too low' };
+  if (accounts.get(ether(made.from)) < made.value + made.maxFee * BigInt(made.gas))
+    return { refused: 'insufficient funds for gas * price + value' };
+  const rival = rivalOf(state, made);
+  const isMore = (one: bigint, other: bigint): boolean => one * 10n >= other * 11n;
+  if (!isKnown && rival !== null && !(isMore(made.maxFee, rival.maxFee) && isMore(made.tip, rival.tip)))
+    return { refused: 'replacement transaction underpriced' };
+  if (!isKnown) perform(draft, ['tx', stored(made)]);
+  if (denied && !state.denied.has(made.hash)) perform(draft, ['deny', made.hash]);
+  return isKnown && !denied ? { refused: 'already known' } : { hash: made.hash };
+}
+
 function spendElsewhere(draft: Draft, originals: readonly EvmTransaction[]): readonly EvmTransaction[] {
-  return originals.map((original) => resign(draft, original, { to: addressOf(secretOf('elsewhere')), value: 1n, input: '0x' }));
+  // what came from outside is not the sandbox's to spend
+  const own = originals.filter(({ from }) => draft.state.senders.has(from));
+  return own.map((original) => resign(draft, original, { to: addressOf(secretOf('elsewhere')), value: 1n, input: '0x' }));
 }
 
 /** What of the pool a block can take, in its order: the next nonce of its sender, and enough ether. */
@@ -186,7 +222,7 @@ function executable(state: EvmState): readonly string[] {
   const hashes: string[] = [];
   for (const { hash, from, nonce: number, value, maxFee, gas } of state.pool.values()) {
     const expected = next.get(from) ?? accounts.get(nonce(from));
-    if (BigInt(number) !== expected || accounts.get(ether(from)) < value + maxFee * BigInt(gas)) continue;
+    if (BigInt(number) !== expected || maxFee < BASE_FEE || accounts.get(ether(from)) < value + maxFee * BigInt(gas)) continue;
     next.set(from, expected + 1n);
     hashes.push(hash);
   }

@@ -54,12 +54,15 @@ export async function listKeys(sql: Sql): Promise<readonly StoredKey[]> {
   return result.rows.map(stored);
 }
 
-/** A key with which transactions of Bitcoin's family are signed. */
-export type SpendingKey = StoredKey & { readonly currency: UtxoCode };
+/** A key with which transactions are signed. */
+export type SpendingKey<Code extends CurrencyCode = UtxoCode> = StoredKey & { readonly currency: Code };
 
 /** The key in use of a currency that this signer can spend with; null while it has confirmed none, or an imported one is in use. */
-export async function spendingKey(sql: Sql, currency: UtxoCode): Promise<SpendingKey | null> {
-  const isIt = (key: StoredKey): key is SpendingKey =>
+export async function spendingKey<Code extends CurrencyCode = UtxoCode>(
+  sql: Sql,
+  currency: Code,
+): Promise<SpendingKey<Code> | null> {
+  const isIt = (key: StoredKey): key is SpendingKey<Code> =>
     key.currency === currency && key.origin === 'signer' && key.retiredAt === null;
   const key = (await listKeys(sql)).find(isIt);
   return key === undefined || key.confirmedAt === null ? null : key;

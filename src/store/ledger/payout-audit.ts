@@ -1,5 +1,6 @@
 // The invariants of payouts, of what is on its way out, and of our own outputs, as SQL queries: see audit.ts.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import { ETHER } from '../../core/currency.ts';
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
 import { OVER_LIGHTNING } from '../lightning/outgoing.ts';
 import type { Question } from './audit.ts';
@@ -10,7 +11,10 @@ import type { Question } from './audit.ts';
  */
 const UNSETTLED = `select b.currency from outgoing_batches b
   where b.due_at = '-infinity'
-     or (b.state = 'signed' and exists (select from outgoing_attempts a where a.batch_id = b.id and a.height is not null))
+     -- on Ethereum's chain it is booked twelve blocks later, and counted as it is until then
+     or (b.state = 'signed' and b.tip is null and exists (select from outgoing_attempts a where a.batch_id = b.id and a.height is not null))
+     -- a reorganisation has taken it back, and it is sent again
+     or (b.state = 'signed' and b.mined_attempt is not null)
      or (b.state = 'mined' and not exists (select from outgoing_attempts a where a.id = b.mined_attempt and a.height is not null))`;
 
 /** Every step from one status to another that the table of transitions allows, as an SQL list. */
@@ -28,12 +32,17 @@ const OUTPUTS = `with unbooked as materialized (
              union all select currency, amount from own_outputs
                         where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
              union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
+                          and batch_id not in (select id from outgoing_batches where state = 'dead' and tip is not null)
+             -- on Ethereum's chain: gas beyond what was charged in ether, booked when its block is final
+             union all select '${ETHER}', case when b.state = 'final' and a.currency = '${ETHER}' then a.fee else 0 end - a.gas_paid
+                         from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
+                        where b.state in ('final', 'dead') and b.tip is not null
              -- an entry of a payout made it, and no output
              union all select currency, -amount from payments where paid_by is not null and currency <> '${LIGHTNING.code}'),
            late_fee as (
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
-              where b.state = 'mined' and p.fee is not null and p.reimburses is null)`;
+              where b.state = 'mined' and b.tip is null and p.fee is not null and p.reimburses is null)`;
 
 /** What an operator should know of payouts, and what stops nothing. */
 export const TOLD_OF_PAYOUTS: readonly Question[] = [
@@ -183,9 +192,11 @@ export const OF_PAYOUTS: readonly Question[] = [
     id: 'OUT-1',
     says: 'what is on its way out is what was signed for payouts that are not confirmed',
     text: `with out as (
-             select p.currency, sum(case when p.reimburses is null then p.amount + f.fee else p.amount end) as amount
+             select p.currency, sum(case when f.is_gas and p.currency <> '${ETHER}' then p.amount - case when p.reimburses is null then 0 else f.fee end
+                                         when p.reimburses is null then p.amount + f.fee else p.amount end) as amount
                from payouts p cross join lateral (
-                 select max(s.fee) as fee from outgoing_shares s where s.payout_id = p.id) f
+                 select max(s.fee) as fee, bool_or(a.max_fee is not null) as is_gas
+                   from outgoing_shares s join outgoing_attempts a on a.id = s.attempt_id where s.payout_id = p.id) f
               where p.status = 'processing' and f.fee is not null group by p.currency)
            select coalesce(l.currency, o.currency) || ': ledger ' || coalesce(l.amount, 0) || ', payouts ' || coalesce(o.amount, 0) as what
              from (select currency, sum(amount) as amount from ledger.account_balance where kind = 'asset_outbound' group by currency) l
@@ -199,7 +210,7 @@ export const OF_PAYOUTS: readonly Question[] = [
              from outgoing_attempts a
              cross join lateral (select sum(amount) as amount from outgoing_inputs where batch_id = a.batch_id) i
              cross join lateral (select sum(case when p.reimburses is null then p.amount else p.amount - s.fee end) as amount from outgoing_shares s join payouts p on p.id = s.payout_id where s.attempt_id = a.id) o
-            where i.amount is distinct from coalesce(o.amount, 0) + coalesce(a.change_amount, 0) + a.fee + a.lost
+            where a.max_fee is null and i.amount is distinct from coalesce(o.amount, 0) + coalesce(a.change_amount, 0) + a.fee + a.lost
            union all
            select 'the fee of ' || a.txid || ' is ' || a.fee || ', its payouts pay ' || sum(s.fee)
              from outgoing_attempts a join outgoing_shares s on s.attempt_id = a.id group by a.id, a.txid, a.fee having sum(s.fee) <> a.fee`,

@@ -1,16 +1,19 @@
 // The signed transactions of batches and what each payout pays of their fees: stored before they are sent, never changed afterwards.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
+import type { EvmOutcome } from '../../core/evm/outcome.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type NewAttempt = {
   readonly batchId: string;
   readonly number: number;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly txid: string;
   readonly raw: Buffer;
   readonly fee: bigint;
   readonly vbytes: number;
   readonly feeRate: bigint;
+  /** On Ethereum's chain: the most that a unit of gas may cost, in wei; null elsewhere. */
+  readonly maxFee: bigint | null;
   readonly change: { readonly vout: number; readonly amount: bigint } | null;
   readonly epoch: bigint;
   /** The signer's own number of it. */
@@ -28,8 +31,8 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
     name: 'insert_attempt',
     text: `with batch as (update outgoing_batches set state = case when state = 'reserved' then 'signed' else state end, fee_rate = $9 where id = $1),
            made as (
-             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at, sequence, lost)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, $15, $16) returning id)
+             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at, sequence, lost, max_fee)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, $15, $16, $17) returning id)
            insert into outgoing_shares (attempt_id, payout_id, vout, fee)
              select made.id, s.payout_id, s.n - 1, s.fee from made, unnest($13::text[], $14::numeric[]) with ordinality as s(payout_id, fee, n)`,
     values: [
@@ -49,8 +52,59 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
       attempt.shares.map((share) => share.fee),
       attempt.sequence,
       attempt.lost,
+      attempt.maxFee,
     ],
   });
+}
+
+export type Attempt = {
+  readonly id: bigint;
+  readonly number: number;
+  readonly txid: string;
+  readonly raw: Buffer;
+  readonly fee: bigint;
+  readonly signedAtMs: number;
+  readonly sentAtMs: number | null;
+  readonly height: number | null;
+  /** On Ethereum's chain: the most gas, the most that a unit of it may cost in wei, and how it ended. */
+  readonly vbytes: number;
+  readonly maxFee: bigint | null;
+  readonly outcome: EvmOutcome | null;
+};
+
+/** The attempts of a batch in the order of their numbers. */
+export async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]> {
+  const { rows } = await sql.query<{
+    id: bigint;
+    number: number;
+    txid: string;
+    raw: Buffer;
+    fee: string;
+    signed_at: Date;
+    sent_at: Date | null;
+    height: number | null;
+    vbytes: number;
+    max_fee: string | null;
+    result: EvmOutcome['result'] | null;
+    gas_paid: string | null;
+  }>({
+    name: 'batch_attempts',
+    text: `select id, number, txid, raw, fee, signed_at, sent_at, height, vbytes, max_fee, result, gas_paid from outgoing_attempts where batch_id = $1 order by number`,
+    values: [batchId],
+  });
+  return rows.map((row) => ({
+    id: row.id,
+    number: row.number,
+    txid: row.txid,
+    raw: row.raw,
+    fee: BigInt(row.fee),
+    signedAtMs: row.signed_at.getTime(),
+    sentAtMs: row.sent_at?.getTime() ?? null,
+    height: row.height,
+    vbytes: row.vbytes,
+    maxFee: row.max_fee === null ? null : BigInt(row.max_fee),
+    outcome: row.result === null ? null : { result: row.result, gasPaid: BigInt(row.gas_paid ?? 0) },
+  }));
 }
 
 /** What each payout of a batch pays of each attempt's fee, by attempt and payout. */
@@ -88,7 +142,7 @@ export async function lastSignature(sql: Sql): Promise<{ readonly sequence: numb
 }
 
 /** Whether a transaction that the signer has signed is stored here. */
-export async function isStored(sql: Sql, currency: UtxoCode, txid: string): Promise<boolean> {
+export async function isStored(sql: Sql, currency: CurrencyCode, txid: string): Promise<boolean> {
   const { rows } = await sql.query({
     name: 'is_attempt_stored',
     text: 'select 1 from outgoing_attempts where currency = $1 and txid = $2',

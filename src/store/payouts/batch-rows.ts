@@ -2,13 +2,19 @@
 import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
 import type { PayoutStatus } from '../../core/payouts/payout-states.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { type Attempt, readAttempts } from './attempts.ts';
+
+export type { Attempt } from './attempts.ts';
 
 export type BatchState = 'reserved' | 'signed' | 'mined' | 'final' | 'dead';
-export type Batch = {
+/** @typeParam Code its currency: of Bitcoin's family where nothing else is said */
+export type Batch<Code extends CurrencyCode = UtxoCode> = {
   readonly id: string;
-  readonly currency: UtxoCode;
+  readonly currency: Code;
   readonly state: BatchState;
   readonly feeRate: bigint;
+  /** On Ethereum's chain: what its first transaction offers the proposer (wei for each unit of gas), and the most gas; null elsewhere. */
+  readonly gas: { readonly tip: bigint; readonly limit: number } | null;
   readonly changeIndex: number | null;
   /** The output script of its change; null where nothing comes back. */
   readonly changeScript: Buffer | null;
@@ -36,16 +42,6 @@ export type BatchInput = {
    * decided for good. Null while it stands.
    */
   readonly goneHeight: number | null;
-};
-export type Attempt = {
-  readonly id: bigint;
-  readonly number: number;
-  readonly txid: string;
-  readonly raw: Buffer;
-  readonly fee: bigint;
-  readonly signedAtMs: number;
-  readonly sentAtMs: number | null;
-  readonly height: number | null;
 };
 export type BatchPayout = {
   readonly id: string;
@@ -78,7 +74,7 @@ export async function leaseBatch(
   sql: Sql,
   lease: {
     readonly owner: string;
-    readonly currency: UtxoCode;
+    readonly currency: CurrencyCode;
     readonly nowMs: number;
     readonly untilMs: number;
     readonly not: readonly string[];
@@ -120,9 +116,11 @@ export async function endLease(sql: Sql, batchId: string, epoch: bigint, dueAtMs
   });
 }
 
-type BatchRow = {
+type BatchRow<Code> = {
   id: string;
-  currency: UtxoCode;
+  currency: Code;
+  tip: string | null;
+  gas_limit: number | null;
   state: BatchState;
   fee_rate: bigint;
   change_index: bigint | null;
@@ -133,11 +131,15 @@ type BatchRow = {
 };
 
 /** A batch with all that belongs to it; its row and its payouts' rows are locked where `lock`. Null when there is none. */
-export async function readBatch(sql: Sql, batchId: string, { lock }: { readonly lock: boolean }): Promise<Batch | null> {
+export async function readBatch<Code extends CurrencyCode = UtxoCode>(
+  sql: Sql,
+  batchId: string,
+  { lock }: { readonly lock: boolean },
+): Promise<Batch<Code> | null> {
   const suffix = lock ? ' for update' : '';
-  const { rows } = await sql.query<BatchRow>({
+  const { rows } = await sql.query<BatchRow<Code>>({
     name: `read_batch${lock ? '_locked' : ''}`,
-    text: `select id, currency, state, fee_rate, change_index, lease_epoch, mined_attempt, created_at,
+    text: `select id, currency, state, fee_rate, tip, gas_limit, change_index, lease_epoch, mined_attempt, created_at,
                   (select a.script from own_addresses a where a.address_index = change_index and a.account_xpub_id =
                      (select i.account_xpub_id from outgoing_inputs i where i.batch_id = outgoing_batches.id limit 1)) as change_script
              from outgoing_batches where id = $1${suffix}`,
@@ -151,6 +153,7 @@ export async function readBatch(sql: Sql, batchId: string, { lock }: { readonly 
     currency: row.currency,
     state: row.state,
     feeRate: row.fee_rate,
+    gas: row.tip === null ? null : { tip: BigInt(row.tip), limit: row.gas_limit ?? 0 },
     changeIndex: row.change_index === null ? null : Number(row.change_index),
     changeScript: row.change_script,
     leaseEpoch: row.lease_epoch,
@@ -237,33 +240,6 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
     spentBy: row.spent_by,
     spentHeight: row.spent_height,
     goneHeight: row.gone_height,
-  }));
-}
-
-async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]> {
-  const { rows } = await sql.query<{
-    id: bigint;
-    number: number;
-    txid: string;
-    raw: Buffer;
-    fee: string;
-    signed_at: Date;
-    sent_at: Date | null;
-    height: number | null;
-  }>({
-    name: 'batch_attempts',
-    text: `select id, number, txid, raw, fee, signed_at, sent_at, height from outgoing_attempts where batch_id = $1 order by number`,
-    values: [batchId],
-  });
-  return rows.map((row) => ({
-    id: row.id,
-    number: row.number,
-    txid: row.txid,
-    raw: row.raw,
-    fee: BigInt(row.fee),
-    signedAtMs: row.signed_at.getTime(),
-    sentAtMs: row.sent_at?.getTime() ?? null,
-    height: row.height,
   }));
 }
 

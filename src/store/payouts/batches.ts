@@ -1,9 +1,9 @@
 // Batches: which payouts one transaction on a chain pays, and which of our outputs it spends. Both are fixed in one database transaction before
 // anything is signed.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { isDue } from './batch-rows.ts';
+import { type Batch, isDue } from './batch-rows.ts';
 import { takesAvailable } from './hold-facts.ts';
 import { wakeDriver } from './outgoing-facts.ts';
 import { insertOwnAddress } from './own-outputs.ts';
@@ -37,7 +37,7 @@ const OWES_NOTHING = (merchant: string): string =>
  * Locks the payouts that the next batch can pay, oldest first. One whose merchant owes something stays where it is: nothing is committed
  * while a receivable is open, but for a reimbursement that takes nothing of the merchant's.
  */
-export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly QueuedPayout[]> {
+export async function lockQueued(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly QueuedPayout[]> {
   type Row = { id: string; merchant_id: bigint; amount: string; fee_max: string; script: Buffer; reimburses: string | null };
   const { rows } = await sql.query<Row>({
     name: 'lock_queued_payouts',
@@ -57,7 +57,7 @@ export async function lockQueued(sql: Sql, currency: UtxoCode, limit: number): P
 }
 
 /** Only one worker at a time chooses outputs of a currency. Held until the database transaction ends. */
-export async function lockOutputs(sql: Sql, currency: UtxoCode): Promise<void> {
+export async function lockOutputs(sql: Sql, currency: CurrencyCode): Promise<void> {
   await sql.query({ name: 'lock_outputs', text: `select pg_advisory_xact_lock(hashtext('spend ' || $1))`, values: [currency] });
 }
 
@@ -70,7 +70,7 @@ export type SpendableWanted = { readonly finalDepth: number; readonly maturity: 
  */
 export async function spendableOutputs(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   wanted: SpendableWanted,
 ): Promise<readonly SpendableOutput[]> {
   const { rows } = await sql.query<{ txid: string; vout: number; amount: string; script: Buffer; chain: 0 | 1; index: bigint }>({
@@ -98,8 +98,10 @@ export async function spendableOutputs(
 
 export type NewBatch = {
   readonly id: string;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly feeRate: bigint;
+  /** On Ethereum's chain, as in {@link Batch}. */
+  readonly gas?: Batch['gas'];
   readonly accountId: bigint;
   /** Null where nothing comes back. */
   readonly change: { readonly index: number; readonly script: Uint8Array } | null;
@@ -113,8 +115,16 @@ export type NewBatch = {
 export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
   await sql.query({
     name: 'insert_batch',
-    text: `insert into outgoing_batches (id, currency, state, fee_rate, change_index, due_at, created_at) values ($1, $2, 'reserved', $3, $4, $5, $5)`,
-    values: [batch.id, batch.currency, batch.feeRate, batch.change?.index ?? null, new Date(batch.atMs)],
+    text: `insert into outgoing_batches (id, currency, state, fee_rate, change_index, due_at, created_at, tip, gas_limit) values ($1, $2, 'reserved', $3, $4, $5, $5, $6, $7)`,
+    values: [
+      batch.id,
+      batch.currency,
+      batch.feeRate,
+      batch.change?.index ?? null,
+      new Date(batch.atMs),
+      batch.gas?.tip ?? null,
+      batch.gas?.limit ?? null,
+    ],
   });
   if (batch.change !== null) await insertOwnAddress(sql, batch.accountId, batch.currency, batch.change);
   await insertInputs(sql, batch);
@@ -150,7 +160,7 @@ async function insertInputs(sql: Sql, batch: NewBatch): Promise<void> {
 }
 
 /** When the last batch of a currency was made; null = never. */
-export async function lastBatchAt(sql: Sql, currency: UtxoCode): Promise<number | null> {
+export async function lastBatchAt(sql: Sql, currency: CurrencyCode): Promise<number | null> {
   const { rows } = await sql.query<{ at: Date | null }>({
     name: 'last_batch_at',
     text: `select max(created_at) as at from outgoing_batches where currency = $1 and state in ('reserved', 'signed', 'mined')`,
@@ -160,7 +170,7 @@ export async function lastBatchAt(sql: Sql, currency: UtxoCode): Promise<number 
 }
 
 export type PayoutWork = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   /** Payouts wait for a batch. */
   readonly queued: boolean;
   /** Outputs lie at our own addresses that no entry knows. */
@@ -210,7 +220,11 @@ export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Pro
 }
 
 /** The batches that spend these outputs. */
-export async function batchesOfOutputs(sql: Sql, currency: UtxoCode, outputs: readonly Outpoint[]): Promise<readonly string[]> {
+export async function batchesOfOutputs(
+  sql: Sql,
+  currency: CurrencyCode,
+  outputs: readonly Outpoint[],
+): Promise<readonly string[]> {
   const { rows } = await sql.query<{ batch_id: string }>({
     name: 'batches_of_outputs',
     text: `select distinct i.batch_id from unnest($2::text[], $3::int[]) as t(txid, vout)
@@ -233,7 +247,7 @@ export async function descendantsDue(sql: Sql, batchId: string): Promise<void> {
 }
 
 /** Gives the outputs of a dead batch back that nothing has spent: none of its transactions can be mined any more. */
-export async function freeInputs(sql: Sql, currency: UtxoCode, batchId: string, outputs: readonly Outpoint[]): Promise<void> {
+export async function freeInputs(sql: Sql, currency: CurrencyCode, batchId: string, outputs: readonly Outpoint[]): Promise<void> {
   await sql.query({
     name: 'free_inputs',
     text: `with freed as (

@@ -1,9 +1,9 @@
 // What our nodes say that a transaction costs: asked by the workers, read where a payout is requested and where one is priced.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** @param feeRate minor units per 1,000 virtual bytes */
-export async function saveFeeRate(sql: Sql, currency: UtxoCode, feeRate: bigint, atMs: number): Promise<void> {
+export async function saveFeeRate(sql: Sql, currency: CurrencyCode, feeRate: bigint, atMs: number): Promise<void> {
   await sql.query({
     name: 'save_fee_rate',
     text: `insert into fee_rates (currency, fee_rate, asked_at) values ($1, $2, $3)
@@ -14,7 +14,7 @@ export async function saveFeeRate(sql: Sql, currency: UtxoCode, feeRate: bigint,
 }
 
 /** The last one that a node reported, however old; null = none ever did. */
-export async function readFeeRate(sql: Sql, currency: UtxoCode): Promise<bigint | null> {
+export async function readFeeRate(sql: Sql, currency: CurrencyCode): Promise<bigint | null> {
   const { rows } = await sql.query<{ fee_rate: bigint }>({
     name: 'read_fee_rate',
     text: 'select fee_rate from fee_rates where currency = $1',

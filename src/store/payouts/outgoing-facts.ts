@@ -3,7 +3,8 @@
 
 import type { BlockRef } from '../../core/block-ref.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
-import type { TransactionFacts } from '../../core/ports.ts';
+import type { EvmOutcome } from '../../core/evm/outcome.ts';
+import type { Outpoint, TransactionFacts } from '../../core/ports.ts';
 import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
@@ -25,7 +26,9 @@ export async function recordOutgoing(
   touched: readonly TransactionFacts[],
   owners: { has(script: string): boolean },
 ): Promise<void> {
-  const spends = touched.flatMap((facts) => facts.spends.map((spend) => ({ ...spend, by: facts.txid })));
+  const spends = touched.flatMap((facts) =>
+    facts.spends.map((spend) => ({ ...spend, by: facts.txid, outcome: facts.outcome ?? null })),
+  );
   const outputs = touched.flatMap((facts) =>
     facts.outputs.filter(({ script }) => !owners.has(script)).map((output) => ({ txid: facts.txid, ...output })),
   );
@@ -39,20 +42,21 @@ export async function recordOutgoing(
   if (changed > 0) await wakeDriver(sql);
 }
 
-type Spend = { readonly txid: string; readonly vout: number; readonly by: string };
+type Spend = Outpoint & { readonly by: string; readonly outcome: EvmOutcome | null };
 
 async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, spends: readonly Spend[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `with found as materialized (
-             select o.txid, o.vout, s.by from unnest($3::text[], $4::int[], $5::text[]) as s(txid, vout, by)
+             select o.txid, o.vout, s.by, s.result, s.gas_paid
+               from unnest($3::text[], $4::int[], $5::text[], $7::text[], $8::numeric[]) as s(txid, vout, by, result, gas_paid)
               cross join lateral (select txid, vout from outgoing_inputs where currency = $1 and txid = s.txid and vout = s.vout and not freed offset 0) o),
            spent as (
              update outgoing_inputs i set spent_by = f.by, spent_height = $2 from found f
-              where i.currency = $1 and i.txid = f.txid and i.vout = f.vout and not i.freed returning f.by, i.batch_id),
+              where i.currency = $1 and i.txid = f.txid and i.vout = f.vout and not i.freed returning f.by, f.result, f.gas_paid, i.batch_id),
            mined as (
-             update outgoing_attempts set height = $2, block_hash = $6
-              where currency = $1 and txid = any (select by from spent) returning 1),
+             update outgoing_attempts t set height = $2, block_hash = $6, result = s.result, gas_paid = s.gas_paid
+               from (select distinct on (by) by, result, gas_paid from spent) s where t.currency = $1 and t.txid = s.by returning 1),
            due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from spent) returning 1)
            select 1 from spent`,
     values: [
@@ -62,6 +66,8 @@ async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, s
       spends.map((spend) => spend.vout),
       spends.map((spend) => spend.by),
       block.hash,
+      spends.map(({ outcome }) => outcome?.result ?? null),
+      spends.map(({ outcome }) => outcome?.gasPaid ?? null),
     ],
   });
   return rowCount ?? 0;
@@ -97,7 +103,7 @@ export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height:
   const { rowCount } = await sql.query({
     name: 'take_back_outgoing',
     text: `with attempts as (
-             update outgoing_attempts set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
+             update outgoing_attempts set height = null, block_hash = null, result = null, gas_paid = null where currency = $1 and height > $2 returning 1),
            outputs as (update own_outputs set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
            inputs as (
              update outgoing_inputs set spent_by = null, spent_height = null where currency = $1 and spent_height > $2 returning batch_id),

@@ -1,5 +1,5 @@
 // Our own addresses (chain 1 of the signer's accounts) and the outputs there: change, and the service's own capital.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 type OwnAddress = { readonly index: number; readonly script: Uint8Array };
@@ -8,7 +8,7 @@ type OwnAddress = { readonly index: number; readonly script: Uint8Array };
 export async function insertOwnAddress(
   sql: Sql,
   accountId: bigint,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   { index, script }: OwnAddress,
 ): Promise<void> {
   await sql.query({
@@ -31,7 +31,7 @@ export async function nextOwnIndex(sql: Sql, accountId: bigint): Promise<number>
 type OwnOutput = { readonly txid: string; readonly vout: number; readonly amount: bigint };
 
 /** Outputs at our own addresses at this depth that no entry knows yet, locked. */
-export async function lockUnbooked(sql: Sql, currency: UtxoCode, depth: number): Promise<readonly OwnOutput[]> {
+export async function lockUnbooked(sql: Sql, currency: CurrencyCode, depth: number): Promise<readonly OwnOutput[]> {
   const { rows } = await sql.query<{ txid: string; vout: number; amount: string }>({
     name: 'lock_unbooked_outputs',
     text: `select txid, vout, amount from own_outputs c
@@ -42,7 +42,7 @@ export async function lockUnbooked(sql: Sql, currency: UtxoCode, depth: number):
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
-export async function markBooked(sql: Sql, currency: UtxoCode, outputs: readonly OwnOutput[]): Promise<void> {
+export async function markBooked(sql: Sql, currency: CurrencyCode, outputs: readonly OwnOutput[]): Promise<void> {
   if (outputs.length === 0) return;
   await sql.query({
     name: 'mark_outputs_booked',
@@ -53,7 +53,7 @@ export async function markBooked(sql: Sql, currency: UtxoCode, outputs: readonly
 }
 
 /** The first scripts of our own, in the order of their indexes. */
-export async function readOwnScripts(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly Buffer[]> {
+export async function readOwnScripts(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly Buffer[]> {
   const { rows } = await sql.query<{ script: Buffer }>({
     name: 'read_own_scripts',
     text: 'select script from own_addresses where currency = $1 order by account_xpub_id, address_index limit $2',
@@ -63,7 +63,7 @@ export async function readOwnScripts(sql: Sql, currency: UtxoCode, limit: number
 }
 
 /** What the ledger holds on a chain that is not on its way out, in minor units, whatever its depth. */
-export async function chainAssets(sql: Sql, currency: UtxoCode): Promise<bigint> {
+export async function chainAssets(sql: Sql, currency: CurrencyCode): Promise<bigint> {
   const { rows } = await sql.query<{ amount: string }>({
     name: 'chain_assets',
     text: 'select amount from ledger.account_balance where code = $1',

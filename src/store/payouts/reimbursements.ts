@@ -1,6 +1,6 @@
 // Reimbursements: rows of payouts that send payments of a transaction back to its customer. The judge of the transaction reads them as facts, and
 // writes what follows for them from the transaction's payments.
-import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Refund, RefundShare } from '../../core/judge/case.ts';
 import type { HeldReason, PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
 import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
@@ -84,7 +84,7 @@ export type NewRefund = {
   readonly refund: Refund;
   readonly transactionId: string;
   readonly merchantId: bigint;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   /** `refund.total`, as a decimal number. */
   readonly amountText: string;
   /** The largest share of a network fee that it may carry. */
@@ -197,7 +197,7 @@ export async function markReimbursing(sql: Sql, transactionIds: readonly string[
 /** What is shown of the latest reimbursement of a transaction. Minor units; `share` of the transaction on the chain that was signed last. */
 export type RefundView = {
   readonly id: string;
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly status: PayoutStatus;
   readonly isNoted: boolean;
   readonly total: bigint;

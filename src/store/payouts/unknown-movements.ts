@@ -1,13 +1,13 @@
 // Money that has left without this database knowing why, the outputs that it believes unspent, and up to which block all of them were compared
 // with the chain.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { SpendableOutput } from './batches.ts';
 
 export type UnknownMovement = {
   /** USD: a bank file. */
-  readonly currency: UtxoCode | 'USD';
+  readonly currency: CurrencyCode | 'USD';
   /** The file's name in the place of a txid. Null where an output is spent and nobody has found by what. */
   readonly txid: string | null;
   /** The block that held it when it was found; null = none did. */
@@ -55,7 +55,7 @@ export async function closeMovements(sql: Sql, currency: 'USD', still: readonly 
 }
 
 /** Outputs that were missing at the last look and are there again, or whose spender was found since, are no longer open by themselves. */
-export async function closeUnexplained(sql: Sql, currency: UtxoCode, still: readonly string[], atMs: number): Promise<void> {
+export async function closeUnexplained(sql: Sql, currency: CurrencyCode, still: readonly string[], atMs: number): Promise<void> {
   await sql.query({
     name: 'close_unexplained',
     text: `update unknown_movements set resolved_at = $3, resolved_by = 'a later look', resolution = 'the output is there, or what spends it was found'
@@ -67,7 +67,7 @@ export async function closeUnexplained(sql: Sql, currency: UtxoCode, still: read
 /** Ends what is open of a transaction; returns whether something was. */
 export async function resolveMovement(
   sql: Sql,
-  of: { readonly currency: UtxoCode | 'USD'; readonly txid: string },
+  of: { readonly currency: CurrencyCode | 'USD'; readonly txid: string },
   resolution: { readonly by: string; readonly text: string; readonly atMs: number },
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
@@ -82,7 +82,7 @@ export async function resolveMovement(
 export type BelievedOutput = Omit<SpendableOutput, 'amount'>;
 
 /** Our booked outputs that nothing spends as far as this database knows, those of batches without a signature included; the largest ones. */
-export async function believedUnspent(sql: Sql, currency: UtxoCode, limit: number): Promise<readonly BelievedOutput[]> {
+export async function believedUnspent(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly BelievedOutput[]> {
   const { rows } = await sql.query<Omit<BelievedOutput, 'index'> & { index: bigint }>({
     name: 'believed_unspent',
     text: `select txid, vout, script, chain, index from (
@@ -105,7 +105,7 @@ export async function believedUnspent(sql: Sql, currency: UtxoCode, limit: numbe
 /** Those of the outputs that are booked outputs of ours, with the batch that spends them (null = none). */
 export async function forgottenOutputs(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   outpoints: readonly { readonly txid: string; readonly vout: number }[],
 ): Promise<readonly (SpendableOutput & { readonly batchId: string | null })[]> {
   type Row = Omit<SpendableOutput, 'amount' | 'index'> & { amount: string; index: bigint; batchId: string | null };
@@ -128,7 +128,7 @@ export async function forgottenOutputs(
 }
 
 /** One of the outputs that is a payment which is not booked yet; null = none is. */
-export async function unbookedOutput(sql: Sql, currency: UtxoCode, outpoints: readonly Outpoint[]): Promise<Outpoint | null> {
+export async function unbookedOutput(sql: Sql, currency: CurrencyCode, outpoints: readonly Outpoint[]): Promise<Outpoint | null> {
   const { rows } = await sql.query<Outpoint>({
     name: 'unbooked_output',
     text: `select p.txid, p.vout from unnest($2::text[], $3::int[]) as a(txid, vout)
@@ -151,7 +151,7 @@ export type UnsignedPayout = {
 };
 
 /** Payouts of a currency that are open and that no stored signature pays: a transaction that pays one was forgotten, or is a stranger's. */
-export async function unsignedPayouts(sql: Sql, currency: UtxoCode): Promise<readonly UnsignedPayout[]> {
+export async function unsignedPayouts(sql: Sql, currency: CurrencyCode): Promise<readonly UnsignedPayout[]> {
   type Row = { id: string; script: string; amount: string; least: string; reimburses: string | null };
   const { rows } = await sql.query<Row>({
     name: 'unsigned_payouts',
@@ -173,7 +173,7 @@ export type DecidedPayout = UnsignedPayout & {
 };
 
 /** Those that an operator has decided, that nothing was signed for, and that no movement was found for since. */
-export async function decidedPayouts(sql: Sql, currency: UtxoCode): Promise<readonly DecidedPayout[]> {
+export async function decidedPayouts(sql: Sql, currency: CurrencyCode): Promise<readonly DecidedPayout[]> {
   type Row = Omit<DecidedPayout, 'amount' | 'least' | 'booked'> & { amount: string; least: string; booked: string };
   const { rows } = await sql.query<Row>({
     name: 'decided_payouts',
@@ -195,7 +195,7 @@ export function paysPayout(output: { readonly script: string; readonly amountMin
 }
 
 /** Those of the transactions that were signed here. */
-export async function signedHere(sql: Sql, currency: UtxoCode, txids: readonly string[]): Promise<ReadonlySet<string>> {
+export async function signedHere(sql: Sql, currency: CurrencyCode, txids: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql.query<{ txid: string }>({
     name: 'signed_here',
     text: 'select txid from outgoing_attempts where currency = $1 and txid = any ($2)',
@@ -207,7 +207,7 @@ export async function signedHere(sql: Sql, currency: UtxoCode, txids: readonly s
 /** Those of the scripts (hex) that were given out as our own, with their indexes. */
 export async function knownOwnScripts(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   scripts: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const { rows } = await sql.query<{ script: string; index: bigint }>({
@@ -219,7 +219,7 @@ export async function knownOwnScripts(
 }
 
 /** Up to which block everything that our outputs did was known; null = nobody has compared yet. */
-export async function checkedHeight(sql: Sql, currency: UtxoCode): Promise<number | null> {
+export async function checkedHeight(sql: Sql, currency: CurrencyCode): Promise<number | null> {
   const { rows } = await sql.query<{ height: number }>({
     name: 'checked_height',
     text: 'select height from comparisons where currency = $1',
@@ -239,7 +239,7 @@ const isCurrent = (row: string): string =>
   `${row}.checked_at > pg_postmaster_start_time() and ${row}.timeline is not distinct from ${HERE} || ' ' || ${row}.xmin`;
 
 /** @param currency USD: our bank files were compared with folder and bank, the height is 0 */
-export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: number): Promise<void> {
+export async function saveChecked(sql: Sql, currency: CurrencyCode | 'USD', height: number): Promise<void> {
   await sql.query({
     name: 'save_checked',
     text: `insert into comparisons (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${HERE} || ' ' || pg_current_xact_id()::xid)
@@ -249,7 +249,7 @@ export async function saveChecked(sql: Sql, currency: UtxoCode | 'USD', height: 
 }
 
 /** Whether outputs, or bank files, were compared since PostgreSQL was started, or took over. */
-export async function isComparedSince(sql: Sql, currency: UtxoCode | 'USD'): Promise<boolean> {
+export async function isComparedSince(sql: Sql, currency: CurrencyCode | 'USD'): Promise<boolean> {
   const { rows } = await sql.query<{ compared: boolean }>({
     name: 'is_compared_since',
     text: `select exists (select from comparisons c where currency = $1 and ${isCurrent('c')}) as compared`,
@@ -288,7 +288,7 @@ export async function waitsForComparison(
 /** The blocks of the best chain above a height as they were read, lowest first. */
 export async function blocksAbove(
   sql: Sql,
-  currency: UtxoCode,
+  currency: CurrencyCode,
   height: number,
 ): Promise<readonly { readonly height: number; readonly hash: string }[]> {
   const { rows } = await sql.query<{ height: number; hash: string }>({

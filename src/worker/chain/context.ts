@@ -12,9 +12,14 @@ export function portOf(ctx: ChainContext, currency: CurrencyCode): ChainPort {
   return port;
 }
 
-/** The same for a chain on which payouts can be made. */
-export function payingPortOf(ctx: ChainContext, currency: CurrencyCode): PayingPort {
+/** What sends transactions of a currency. */
+export function sendingPortOf(ctx: ChainContext, currency: CurrencyCode): Pick<PayingPort, 'send'> {
   const port = portOf(ctx, currency);
   if (!('send' in port)) throw new Error(`no transaction of ${currency} can be sent`);
   return port as PayingPort;
+}
+
+/** The same for a chain of Bitcoin's family. */
+export function payingPortOf(ctx: ChainContext, currency: CurrencyCode): PayingPort {
+  return sendingPortOf(ctx, currency) as PayingPort;
 }

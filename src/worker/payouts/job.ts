@@ -1,6 +1,6 @@
 // The job that drives payouts: books capital that has become final, then each chain's batches. It is woken by requests and by blocks; while
 // something waits it looks every second.
-import type { UtxoCode } from '../../core/currency.ts';
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
@@ -11,10 +11,12 @@ import { lastSignature } from '../../store/payouts/attempts.ts';
 import { readWork } from '../../store/payouts/batches.ts';
 import { PAYOUT_JOB } from '../../store/payouts/outgoing-facts.ts';
 import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
-import { payingPortOf } from '../chain/context.ts';
+import { sendingPortOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
-import { createPayoutDriver, type DriverOptions, type Signing } from './driver.ts';
+import { createPayoutDriver, type DriverOptions, type PayoutDriver, type Signing } from './driver.ts';
+import { createEvmDriver } from './evm-driver.ts';
+import { createLane, createNonceCheck } from './evm-lane.ts';
 import { createOutputCheck, type OutputCheck } from './output-check.ts';
 
 const WAITING_MS = 1_000;
@@ -31,10 +33,22 @@ export type PayoutJobOptions = {
   readonly onTrouble: (what: string) => void;
 };
 
+/** What pays payouts in a currency, and what compares it with the chain before anything is signed. */
+function railOf(
+  ctx: Context,
+  currency: CurrencyCode,
+  options: PayoutJobOptions,
+): { readonly driver: PayoutDriver; readonly check: OutputCheck } {
+  if (isUtxo(currency)) return { driver: createPayoutDriver(ctx, currency, options), check: createOutputCheck(ctx, currency) };
+  const lane = createLane(ctx, currency);
+  return { driver: createEvmDriver(ctx, lane, options), check: createNonceCheck(ctx, lane) };
+}
+
 /** @param currencies those whose chain pays payouts */
-export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options: PayoutJobOptions): Job {
-  const drivers = new Map(currencies.map((currency) => [currency, createPayoutDriver(ctx, currency, options)]));
-  const checks = new Map(currencies.map((currency) => [currency, createOutputCheck(ctx, currency)]));
+export function payoutJob(ctx: Context, currencies: readonly CurrencyCode[], options: PayoutJobOptions): Job {
+  const rails = currencies.map((currency) => [currency, railOf(ctx, currency, options)] as const);
+  const drivers = new Map(rails.map(([currency, { driver }]) => [currency, driver]));
+  const checks = new Map(rails.map(([currency, { check }]) => [currency, check]));
   let isWaiting = false;
   /** The database whose signatures are complete; null = not compared yet. */
   let complete: number | null = null;
@@ -83,7 +97,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
     const currency = currencies.find((code) => code === request.currency);
     if (currency === undefined) return;
     try {
-      await payingPortOf(ctx, currency).send(Buffer.from(raw, 'hex'));
+      await sendingPortOf(ctx, currency).send(Buffer.from(raw, 'hex'));
     } catch (error) {
       if (troubleOf(error) === null) throw error;
     }
@@ -97,7 +111,7 @@ export function payoutJob(ctx: Context, currencies: readonly UtxoCode[], options
   }
 
   /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
-  async function isKnown(currency: UtxoCode, isWanted: boolean): Promise<boolean> {
+  async function isKnown(currency: CurrencyCode, isWanted: boolean): Promise<boolean> {
     const check = checks.get(currency) as OutputCheck;
     if (!isWanted && check.hasPassed()) return false;
     const trouble = await check.trouble();

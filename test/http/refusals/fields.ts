@@ -267,10 +267,10 @@ export function refusesFields(calls: RefusedCalls): void {
     });
     const wrong = (body: object, code: string) => refused('resolveTransaction', code, body as Record<string, unknown>);
     await wrong(reimburse(calls.transactionId), 'not_resolvable');
-    for (const currency of ['LTC', 'ETH']) {
-      const to = currency === 'LTC' ? { destination: 'rltc1qqurswpc8qurswpc8qurswpc8qurswpc8ntpxlg' } : {};
-      await wrong(reimburse(calls.reviewId, { currency, ...to }), 'not_resolvable');
-    }
+    const places = { LTC: 'rltc1qqurswpc8qurswpc8qurswpc8qurswpc8ntpxlg', ETH: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' };
+    for (const [currency, to] of Object.entries(places))
+      await wrong(reimburse(calls.reviewId, { currency, destination: to }), 'not_resolvable');
+    await wrong(reimburse(calls.reviewId, { currency: 'ETH' }), 'invalid_destination');
     const [{ address }] = await calls.api.sql('select address from transactions where id = $1', [calls.foreignId]);
     for (const to of ['x', 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4', address])
       await wrong(reimburse(calls.reviewId, { destination: to }), 'invalid_destination');

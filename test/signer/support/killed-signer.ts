@@ -23,6 +23,7 @@ const signing = createSigning({
   journal: async () => dying,
   intentKeys: async () => (await trustedIntentKeys(signerFolder)) ?? [],
   limits: {},
+  usdtContract: null,
   now: Date.now,
 });
 console.log(await signing.sign(JSON.parse(request)));

@@ -4,12 +4,14 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { signedBytes } from '../../../src/core/evm/transaction.ts';
 import {
   addressOf,
+  CHAIN_ID,
   type EvmTransaction,
-  rlp,
   secretOf,
   signTransaction,
+  TIP,
   type Unsigned,
 } from '../../../src/sandbox/evm/transaction.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
@@ -86,7 +88,7 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
     { secret, units = 0n }: { readonly secret?: Buffer; readonly units?: bigint } = {},
   ): Promise<EvmTransaction> {
     const from = secret ?? (await sender(units));
-    const made = signTransaction({ value: 0n, input: '0x', nonce: 0, gas: 3_000_000, maxFee: FEE, ...call }, from);
+    const made = signTransaction({ value: 0n, input: '0x', nonce: 0, gas: 3_000_000, maxFee: FEE, tip: TIP, ...call }, from);
     secrets.set(made.hash, from);
     await rpc('eth_sendRawTransaction', rawOf(made));
     return made;
@@ -130,10 +132,9 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
 }
 
 /** The bytes of a signed transaction (EIP-1559). */
-export function rawOf({ nonce, to, value, input, maxFee, gas, signature }: EvmTransaction): string {
+export function rawOf({ signature, ...call }: EvmTransaction): string {
   const { yParity, r, s } = signature;
-  const body = rlp([31_337, nonce, 1_000_000_000n, maxFee, gas, to, value, input, [], yParity, BigInt(r), BigInt(s)]);
-  return `0x02${body.toString('hex')}`;
+  return `0x${signedBytes({ ...call, chainId: CHAIN_ID }, { yParity, r: BigInt(r), s: BigInt(s) }).toString('hex')}`;
 }
 
 async function freePort(): Promise<number> {

@@ -1,5 +1,6 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
+import type { EvmPort } from '../../../core/evm/port.ts';
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
 import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
@@ -33,9 +34,20 @@ type Grouped<N extends ReadingNode> = {
   readonly waiting: Waiting;
 };
 
-/** @param nodes at least one, in the order of preference; all of one currency */
-export function createReadingGroup(nodes: readonly ReadingNode[], options: NodeGroupOptions): ChainNode {
-  return grouped(nodes, options).node;
+/** Several of Ethereum's nodes as one. @param nodes at least one, in the order of preference; all of one currency */
+export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], options: NodeGroupOptions): ChainNode & EvmPort {
+  const { node, use, members, waiting } = grouped(nodes, options);
+  return {
+    ...node,
+    currency: (nodes[0] as EvmPort).currency,
+    finalized: () => use((one) => one.finalized()),
+    send: (raw) => sendToAll(members(), raw, waiting),
+    gasFees: () => use((one) => one.gasFees()),
+    account: (address, height) => use((one) => one.account(address, height)),
+    gasOf: (call) => use((one) => one.gasOf(call)),
+    payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
+    mined: (txid) => use((one) => one.mined(txid)),
+  };
 }
 
 /** The same for nodes that also send transactions. */
@@ -122,7 +134,13 @@ function grouped<N extends ReadingNode>(nodes: readonly N[], options: NodeGroupO
  * Every node gets it; the first that has it is enough, and the others get it besides. Of several refusals the one of the node in use
  * is reported; a node that does not answer hides none.
  */
-async function sendToAll(members: readonly Member<SingleNode>[], raw: Uint8Array, waiting: Waiting): Promise<SendAnswer> {
+type Sender = ReadingNode & Pick<SingleNode, 'send'>;
+
+async function sendToAll<N extends Sender>(
+  members: readonly Member<N>[],
+  raw: Uint8Array,
+  waiting: Waiting,
+): Promise<SendAnswer> {
   const answers = members.map((member) => inTime(member, member.node.send(raw), waiting));
   const taken = answers.map(async (answer) => {
     const said = await answer;

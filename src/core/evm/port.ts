@@ -1,0 +1,33 @@
+// What payouts need of an Ethereum node, beyond what every chain's port has.
+import type { BlockRef } from '../block-ref.ts';
+import type { EvmCode } from '../currency.ts';
+import type { ChainPort, PayingPort } from '../ports.ts';
+
+/** A transaction of an account in a block of the node's best chain, by its receipt. */
+export type MinedTransaction = {
+  readonly height: number;
+  readonly blockHash: string;
+};
+/** Amounts in wei, addresses 0x and 40 digits. */
+export type EvmSending = Pick<PayingPort, 'send'> & {
+  /** Of the newest block, and what is offered to its proposer, for each unit of gas. */
+  gasFees(): Promise<{ readonly base: bigint; readonly tip: bigint }>;
+  /** An account after a block: how many transactions it has sent, its ether, and its units of this port's currency. */
+  account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
+  /** What a call would use now, or why it would fail. */
+  gasOf(call: {
+    readonly from: string;
+    readonly to: string;
+    readonly value: bigint;
+    readonly input: string;
+  }): Promise<{ readonly gas: number } | { readonly refused: string }>;
+  /**
+   * Why the token cannot be sent to an address now; null when nothing is known against it.
+   * @param from our own address; null = it is not asked about
+   */
+  payeeProblem(from: string | null, to: string): Promise<{ readonly what: string; readonly isPayee: boolean } | null>;
+  /** Null when no block of the node's best chain holds it. */
+  mined(txid: string): Promise<MinedTransaction | null>;
+};
+/** Ether or a token, in which payouts can be made. */
+export type EvmPort = ChainPort & EvmSending & { readonly currency: EvmCode; finalized(): Promise<BlockRef | null> };

@@ -1,0 +1,117 @@
+// How each step of a payout on Ethereum's chain is booked. What leaves in the payout's own currency is known when it is signed; what its gas
+// costs is ether, known once a block holds it, and booked when that block is final. A payout in a token is charged for gas in the
+// token: income there, an expense in ether.
+import { type CurrencyCode, ETHER } from '../currency.ts';
+import type { Entry, Posting } from '../judge/case.ts';
+import { minus, negated, plus } from '../money.ts';
+import { creditRepayingReceivable, entry, held, type PostedPayout, releaseEntry } from './payout-postings.ts';
+
+const chain = (currency: CurrencyCode): string => `asset:chain:${currency}`;
+const outbound = (currency: CurrencyCode): string => `asset:chain:${currency}:outbound`;
+const isEther = ({ currency }: PostedPayout): boolean => currency === ETHER;
+
+/**
+ * What leaves of the payout's currency, its gas not included unless that is the same currency.
+ * @param fee what it is charged for gas
+ */
+export function leavingOnEvm(payout: PostedPayout, fee: bigint): bigint {
+  if (isEther(payout)) return payout.reimburses === null ? plus(payout.amount, fee) : payout.amount;
+  return payout.reimburses === null ? payout.amount : minus(payout.amount, fee);
+}
+
+/** Its first transaction was signed. Replacements pay the same. */
+export function evmSignEntry(payout: PostedPayout, fee: bigint): Entry {
+  const out = leavingOnEvm(payout, fee);
+  return entry(payout, 'sign:1', 'payout_signed', [
+    { account: outbound(payout.currency), amount: out },
+    { account: chain(payout.currency), amount: negated(out) },
+  ]);
+}
+
+/**
+ * Confirmed: what left is paid out of the hold, what a token's payout is charged for gas is income, the rest is available again.
+ * @param signed the fee that was signed for it
+ * @param fee what it is charged
+ */
+export function evmCompleteEntries(payout: PostedPayout, signed: bigint, fee: bigint, owed: bigint): readonly Entry[] {
+  const out = leavingOnEvm(payout, signed);
+  const spent = payout.reimburses === null ? plus(payout.amount, fee) : payout.amount;
+  const rest = payout.reimburses === null ? minus(payout.feeMax, fee) : 0n;
+  const gas: readonly Posting[] = isEther(payout)
+    ? []
+    : [{ account: `income:gas:${payout.currency}`, amount: negated(minus(spent, out)) }];
+  const final = entry(payout, 'final', 'payout_paid', [
+    { account: held(payout), amount: spent },
+    { account: outbound(payout.currency), amount: negated(out) },
+    ...gas,
+  ]);
+  if (rest === 0n) return [final];
+  const back = creditRepayingReceivable(payout, rest, owed);
+  return [final, entry(payout, 'rest', 'payout_released', [{ account: held(payout), amount: rest }, ...back])];
+}
+
+/**
+ * Its block is final: what the gas has really cost.
+ * @param fee what was charged in ether and has left with the payout already; 0 for a token
+ */
+export function gasEntry(payout: PostedPayout, gasPaid: bigint, fee: bigint): Entry {
+  const more = minus(gasPaid, isEther(payout) ? fee : 0n);
+  return paidGas(payout, more);
+}
+
+/**
+ * A final block holds a transaction of it that failed: nothing left but gas, which is the service's loss. The hold comes back, and that of a
+ * reimbursement waits for the judge of its transaction.
+ * @param gasPaid null where a transaction that is none of ours took the nonce
+ */
+export function evmGiveBackEntries(
+  payout: PostedPayout,
+  signed: bigint,
+  gasPaid: bigint | null,
+  release: { readonly owed: bigint; readonly isAgain: boolean },
+): readonly Entry[] {
+  const out = leavingOnEvm(payout, signed);
+  return [
+    entry(payout, 'failed', 'payout_failed', [
+      { account: outbound(payout.currency), amount: negated(out) },
+      { account: chain(payout.currency), amount: out },
+    ]),
+    ...(payout.reimburses === null ? [releaseEntry(payout, release.owed, release.isAgain ? 'again:release' : undefined)] : []),
+    ...lostGas(payout, gasPaid),
+  ];
+}
+
+/** The same of one that was completed before a reorganisation: the merchant gets back what it had cost. */
+export function evmReturnEntries(
+  payout: PostedPayout,
+  {
+    signed,
+    fee,
+    gasPaid,
+    owed,
+  }: { readonly signed: bigint; readonly fee: bigint; readonly gasPaid: bigint | null; readonly owed: bigint },
+): readonly Entry[] {
+  const out = leavingOnEvm(payout, signed);
+  const whole = payout.reimburses === null ? plus(payout.amount, fee) : payout.amount;
+  const gas: readonly Posting[] = isEther(payout)
+    ? []
+    : [{ account: `income:gas:${payout.currency}`, amount: minus(whole, out) }];
+  const back =
+    payout.reimburses === null
+      ? creditRepayingReceivable(payout, whole, owed)
+      : [{ account: held(payout), amount: negated(whole) }];
+  return [
+    entry(payout, 'return', 'payout_returned', [{ account: chain(payout.currency), amount: out }, ...gas, ...back]),
+    ...lostGas(payout, gasPaid),
+  ];
+}
+
+function lostGas(payout: PostedPayout, gasPaid: bigint | null): readonly Entry[] {
+  return gasPaid === null ? [] : [paidGas(payout, gasPaid)];
+}
+
+const paidGas = (payout: PostedPayout, wei: bigint): Entry =>
+  entry(payout, 'gas', 'gas_paid', [
+    { account: `expense:network_fee:${ETHER}`, amount: wei },
+    { account: chain(ETHER), amount: negated(wei) },
+  ]);

@@ -1,0 +1,121 @@
+// What payouts need of an Ethereum node: sending a transaction, what gas costs, what an account holds, and why a payee cannot be paid. A
+// refusal is sorted by what it proves: only the chain itself proves that a transaction can never be mined, so nothing here ends a payout.
+import type { EvmSending, MinedTransaction } from '../../core/evm/port.ts';
+import type { SendAnswer } from '../../core/ports.ts';
+import { Malformed } from '../utxo/bytes.ts';
+import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
+import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
+import { asFields, asHash, asNumber, asQuantity } from './answers.ts';
+import { type EvmSource, isLimit, quantity, readAs } from './source.ts';
+
+const KNOWN = /already known|known transaction|alreadyknown|already imported|already in mempool/i;
+const NONCE_USED = /nonce too low|nonce is too low|nonce has already been used|oldnonce/i;
+const IN_CONFLICT = /replacement transaction underpriced|replacement.*underpriced|could not replace|fee too low to replace/i;
+const POLICY =
+  /underpriced|insufficient funds|fee cap|tip cap|max fee per gas|max priority fee|txpool is full|transaction pool|gas price|exceeds block gas limit|too low/i;
+/** Our own mistake: no node will ever take these bytes. */
+const INVALID = /intrinsic gas|invalid sender|invalid signature|rlp|decod|chain id|typed transaction|init ?code|oversized/i;
+/** The code of geth and its relatives for a call that reverts. */
+const REVERTED = 3;
+const SELECTORS = { balanceOf: '70a08231', isBlackListed: 'e47d6060', paused: '5c975abb', basisPointsRate: 'dd644f72' } as const;
+const WORD = /^0x[0-9a-f]{64}$/i;
+/** What is offered to the proposer where the node names nothing: 1.5 gwei. */
+const USUAL_TIP = 1_500_000_000n;
+
+const word = (address: string): string => address.slice(2).toLowerCase().padStart(64, '0');
+
+/** @param contract the token's, lower case; null for ether */
+export function createEvmSending(source: EvmSource, contract: string | null): EvmSending {
+  const { rpc } = source;
+
+  async function called(data: string, from: string | null, at: string): Promise<bigint | null> {
+    const answer = await orRefusal(
+      rpc.call('eth_call', [{ ...(from === null ? {} : { from }), to: contract, data: `0x${data}` }, at]),
+    );
+    if (answer instanceof RpcRefusal) {
+      if (isLimit(answer)) throw busy(rpc, answer);
+      return null;
+    }
+    return typeof answer === 'string' && WORD.test(answer) ? BigInt(answer) : null;
+  }
+  async function quantityOf(method: string, params: readonly unknown[]): Promise<bigint> {
+    const answer = await orRefusal(rpc.call(method, params));
+    if (answer instanceof RpcRefusal) throw busy(rpc, answer);
+    return readAs(rpc, method, () => asQuantity(answer, method));
+  }
+
+  return {
+    async send(raw) {
+      const answer = await orRefusal(rpc.call('eth_sendRawTransaction', [`0x${Buffer.from(raw).toString('hex')}`]));
+      return answer instanceof RpcRefusal ? refusedAs(rpc, answer) : { state: 'accepted' };
+    },
+    async gasFees() {
+      const [block, tip] = await rpc.batch([
+        { method: 'eth_getBlockByNumber', params: ['latest', false] },
+        { method: 'eth_maxPriorityFeePerGas' },
+      ]);
+      if (block instanceof RpcRefusal) throw busy(rpc, block);
+      return readAs(rpc, 'eth_getBlockByNumber', () => ({
+        base: asQuantity(asFields(block, 'the block').baseFeePerGas, 'baseFeePerGas'),
+        tip: tip instanceof RpcRefusal ? USUAL_TIP : asQuantity(tip, 'eth_maxPriorityFeePerGas'),
+      }));
+    },
+    async account(address, height) {
+      const at = quantity(height);
+      const nonce = await quantityOf('eth_getTransactionCount', [address, at]);
+      const ether = await quantityOf('eth_getBalance', [address, at]);
+      const units = contract === null ? ether : await called(SELECTORS.balanceOf + word(address), null, at);
+      if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
+      return { nonce: Number(nonce), ether, units };
+    },
+    async gasOf({ from, to, value, input }) {
+      const call = { from, to, value: `0x${value.toString(16)}`, data: input };
+      const answer = await orRefusal(rpc.call('eth_estimateGas', [call]));
+      if (!(answer instanceof RpcRefusal)) return { gas: readAs(rpc, 'eth_estimateGas', () => asNumber(answer, 'gas')) };
+      if (isLimit(answer)) throw busy(rpc, answer);
+      if (answer.code === REVERTED || /revert|insufficient|exceeds/i.test(answer.message)) return { refused: answer.message };
+      throw busy(rpc, answer);
+    },
+    async payeeProblem(from, to) {
+      if (contract === null) return null;
+      if (((await called(SELECTORS.isBlackListed + word(to), null, 'latest')) ?? 0n) !== 0n)
+        return { what: 'the token has blacklisted this address', isPayee: true };
+      if (((await called(SELECTORS.paused, null, 'latest')) ?? 0n) !== 0n) return { what: 'the token is paused', isPayee: false };
+      if (((await called(SELECTORS.basisPointsRate, null, 'latest')) ?? 0n) !== 0n)
+        return { what: 'the token takes a fee of each transfer', isPayee: false };
+      if (from !== null && ((await called(SELECTORS.isBlackListed + word(from), null, 'latest')) ?? 0n) !== 0n)
+        return { what: `the token has blacklisted our address ${from}`, isPayee: false };
+      return null;
+    },
+    async mined(txid) {
+      const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));
+      if (answer instanceof RpcRefusal) throw busy(rpc, answer);
+      return answer === null ? null : readAs(rpc, 'eth_getTransactionReceipt', () => minedOf(answer, txid));
+    },
+  };
+}
+
+function minedOf(answer: unknown, txid: string): MinedTransaction {
+  const { transactionHash, blockHash, blockNumber } = asFields(answer, 'the receipt');
+  if (asHash(transactionHash, 'transactionHash') !== txid) throw new Malformed('it is the receipt of another transaction');
+  return {
+    blockHash: asHash(blockHash, 'blockHash'),
+    height: asNumber(blockNumber, 'blockNumber'),
+  };
+}
+
+const busy = (rpc: Rpc, refusal: RpcRefusal): NodeTrouble =>
+  new NodeTrouble(isLimit(refusal) ? 'busy' : 'bad_answer', `${rpc.name}: ${refusal.message}`, { cause: refusal });
+
+/** @throws NodeTrouble where the refusal says nothing of the transaction */
+function refusedAs(rpc: Rpc, refusal: RpcRefusal): SendAnswer {
+  const { message } = refusal;
+  const reason = `${rpc.name}: ${message}`;
+  if (KNOWN.test(message)) return { state: 'accepted' };
+  if (NONCE_USED.test(message)) return { state: 'inputs_missing', reason };
+  if (IN_CONFLICT.test(message)) return { state: 'conflict', reason };
+  if (isLimit(refusal)) throw busy(rpc, refusal);
+  if (INVALID.test(message)) return { state: 'invalid', reason };
+  if (POLICY.test(message)) return { state: 'policy', reason };
+  throw new NodeTrouble('bad_answer', reason, { cause: refusal });
+}

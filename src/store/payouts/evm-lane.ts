@@ -1,0 +1,72 @@
+// The nonces of our addresses on Ethereum's chain: which is next, how many the chain has used, and what is on its way out.
+import type { EvmCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/**
+ * The next nonce of a sender: none is ever reserved twice. The lock of the currency's outputs is held.
+ * @param sender as an input's txid
+ * @returns null while none was ever reserved here
+ */
+export async function nextNonce(sql: Sql, currency: EvmCode, sender: string): Promise<number | null> {
+  const { rows } = await sql.query<{ next: number | null }>({
+    name: 'next_nonce',
+    text: 'select (max(vout) + 1)::int as next from outgoing_inputs where currency = $1 and txid = $2',
+    values: [currency, sender],
+  });
+  return rows[0]?.next ?? null;
+}
+
+/** What batches take that no block up to a height holds: how many, their amounts, and the most that their gas may cost in wei. */
+export async function openOutflow(
+  sql: Sql,
+  currency: EvmCode,
+  height: number,
+): Promise<{ readonly count: number; readonly hasUnsigned: boolean; readonly units: bigint; readonly gas: bigint }> {
+  const { rows } = await sql.query<{ count: number; unsigned: boolean | null; units: string; gas: string }>({
+    name: 'open_evm_outflow',
+    text: `select count(*)::int as count, bool_or(b.state = 'reserved') as unsigned, coalesce(sum(i.amount), 0) as units,
+                  coalesce(sum(coalesce((select max(a.vbytes * a.max_fee) from outgoing_attempts a where a.batch_id = b.id), b.gas_limit * b.fee_rate::numeric)), 0) as gas
+             from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id
+            where b.currency = $1 and b.state <> 'dead' and (i.spent_height is null or i.spent_height > $2)`,
+    values: [currency, height],
+  });
+  const row = rows[0];
+  return {
+    count: row?.count ?? 0,
+    hasUnsigned: row?.unsigned === true,
+    units: BigInt(row?.units ?? 0),
+    gas: BigInt(row?.gas ?? 0),
+  };
+}
+
+/** How many nonces of a sender blocks up to a height have used, as far as it is known here; null while none was ever reserved. */
+export async function usedNonces(sql: Sql, currency: EvmCode, sender: string, height: number): Promise<number | null> {
+  const { rows } = await sql.query<{ used: number | null }>({
+    name: 'used_nonces',
+    text: `select coalesce(max(vout) filter (where spent_height <= $3) + 1, min(vout))::int as used
+             from outgoing_inputs where currency = $1 and txid = $2`,
+    values: [currency, sender, height],
+  });
+  return rows[0]?.used ?? null;
+}
+
+/** The block of the best chain at a height, as it was read here; null where none was. */
+export async function readBlockHash(sql: Sql, currency: EvmCode, height: number): Promise<string | null> {
+  const { rows } = await sql.query<{ hash: string }>({
+    name: 'block_hash_at',
+    text: 'select hash from blocks where currency = $1 and height = $2',
+    values: [currency, height],
+  });
+  return rows[0]?.hash ?? null;
+}
+
+/** Batches whose transactions are signed and in no block. */
+export async function openBatches(sql: Sql, currency: EvmCode): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'open_evm_batches',
+    text: `select b.id from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id
+            where b.currency = $1 and b.state = 'signed' and i.spent_by is null order by i.vout`,
+    values: [currency],
+  });
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,253 @@
+// Drives the payouts of ether or a token: asks the node what the next one costs, reserves a nonce for it, has it signed, stores the signature
+// before it is sent, sends the same bytes again until a block has them, replaces them at a higher fee when they wait, and follows the blocks.
+// Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
+import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
+import type { EvmCode } from '../../core/currency.ts';
+import { type GasOffer, gasLimit, replacementOffer } from '../../core/payouts/gas.ts';
+import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
+import type { SignedTransaction } from '../../core/signer-wire.ts';
+import type { Context } from '../../flow/context.ts';
+import {
+  callOf,
+  type EvmFormed,
+  evmSigningRequest,
+  feeOfBatch,
+  formEvmBatch,
+  type HotAddress,
+  hotAddress,
+  queuedOnEvm,
+} from '../../flow/payouts/evm-batches.ts';
+import { evmProgress, storeEvmSigned } from '../../flow/payouts/evm-progress.ts';
+import { giveUpUnsignedBatch, holdForOperator } from '../../flow/payouts/operator-holds.ts';
+import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { markSent } from '../../store/payouts/attempts.ts';
+import {
+  type Attempt,
+  type Batch,
+  endLease,
+  leaseBatch,
+  raiseLease,
+  readBatch,
+  setBatchTrouble,
+} from '../../store/payouts/batch-rows.ts';
+import type { QueuedPayout } from '../../store/payouts/batches.ts';
+import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import type { DriverOptions, Pass, PayoutDriver } from './driver.ts';
+import { findMined, type Lane } from './evm-lane.ts';
+
+const LEASE_MS = 20_000;
+const RESEND_MS = 60_000;
+/** One that no block has taken for so long is replaced, each next one as much later, once blocks ask for more than it offers. */
+const REPLACE_AFTER_MS = 60_000;
+const RETRY_MS = 5_000;
+/** One in a block is looked at so often until it is confirmed, and until it is final. */
+const CONFIRMING_LOOK_MS = 2_000;
+const MINED_LOOK_MS = 15_000;
+/** After the operator's limits or the node have refused, or while a price is missing. */
+const LATER_MS = 30_000;
+
+export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions): PayoutDriver {
+  const { currency, port, contract } = lane;
+  const { clock } = ctx.ports;
+  const reached = options.reached ?? (async () => undefined);
+  let formAgainMs = Number.NEGATIVE_INFINITY;
+
+  async function drive(batchId: string, signsNew: boolean): Promise<void> {
+    const batch = await readBatch<EvmCode>(ctx.db, batchId, { lock: false });
+    if (batch === null) return;
+    const again = await work(batch, signsNew);
+    await endLease(ctx.db, batch.id, batch.leaseEpoch, again === null ? null : clock.now() + again);
+  }
+
+  /** @returns in how many milliseconds it is looked at again; null = it is over */
+  async function work(batch: Batch<EvmCode>, signsNew: boolean): Promise<number | null> {
+    if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
+    const finalized = await reachable(() => port.finalized());
+    if (batch.inputs.some((input) => input.spentBy !== null)) await reached('seen');
+    const how = await evmProgress(ctx, batch.id, finalized?.height ?? 0);
+    if (how === 'confirmed') await reached('completed');
+    if (how === 'final') await reached('final');
+    const now = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
+    if (now === null || now.state === 'final' || now.state === 'dead') return null;
+    if (now.attempts.some((attempt) => attempt.height !== null))
+      return now.state === 'mined' ? MINED_LOOK_MS : CONFIRMING_LOOK_MS;
+    return (await replaceIfSlow(now)) ?? sendNewest(now, how === 'reorged');
+  }
+
+  async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {
+    // whoever has waited for the signer may owe something by now
+    if (await mustNotLeave(ctx.db, batch.id)) return giveUp(batch, null);
+    if (batch.gas === null) throw new Error(`batch ${batch.id} has no gas`);
+    const signed = await sign(batch, 1, { maxFee: batch.feeRate, tip: batch.gas.tip });
+    if (signed === null) return RETRY_MS;
+    const stored = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
+    return stored === null ? null : sendNewest(stored, true);
+  }
+
+  /** Signs and stores; null when nothing was stored: the same request gets the same bytes later. */
+  async function sign(batch: Batch<EvmCode>, number: number, offer: GasOffer): Promise<SignedTransaction | null> {
+    const fee = await feeOfBatch(ctx, batch);
+    if (fee === null) return waits(batch, 'there is no price of what its gas is worth');
+    try {
+      const signed = await options.signing.sign(evmSigningRequest(batch, contract, { number, offer }, fee));
+      await reached('signed');
+      await storeEvmSigned(ctx, signed, batch.leaseEpoch);
+      await reached('stored');
+      await setBatchTrouble(ctx.db, batch.id, null);
+      return signed;
+    } catch (error) {
+      const { fault, message } = error as { fault?: string; message: string };
+      if (fault === undefined) throw error;
+      await waits(batch, message);
+      // its answer was lost, and today's offer is another one: what was signed counts
+      if (fault === 'refused' && refusedRule(message) === 'number') await restore(batch);
+      else if (fault === 'refused' && batch.attempts.length === 0) await giveUp(batch, message);
+      return null;
+    }
+  }
+
+  async function waits(batch: Batch<EvmCode>, why: string): Promise<null> {
+    options.onTrouble(`batch ${batch.id}: ${why}`);
+    await setBatchTrouble(ctx.db, batch.id, why);
+    return null;
+  }
+
+  /** Writes what the signer has signed for a batch back; returns how many it names, null when it does not answer. */
+  async function restore(batch: Batch<EvmCode>): Promise<number | null> {
+    try {
+      const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
+      for (const signed of transactions) await restoreSignature(ctx, signed);
+      return transactions.length;
+    } catch (error) {
+      if ((error as { fault?: string }).fault === undefined) throw error;
+      return null;
+    }
+  }
+
+  /**
+   * Gives a reservation up for which nothing was signed. The lease is raised first: nothing is signed under the old one any more, and what the
+   * signer names then is all. No later nonce is reserved before this one has a signature, so the next payout gets it.
+   * @param refusal null when the signer was not asked
+   */
+  async function giveUp(batch: Batch<EvmCode>, refusal: string | null): Promise<null> {
+    const epoch = await raiseLease(ctx.db, batch.id, batch.leaseEpoch);
+    if (epoch === null) return null;
+    const restored = await restore(batch);
+    if (restored === 0) {
+      if (refusal !== null && refusalKind(refusal) === 'later') formAgainMs = clock.now() + LATER_MS;
+      await giveUpUnsignedBatch(ctx, batch, epoch, refusal);
+    }
+    await endLease(ctx.db, batch.id, epoch, clock.now() + (restored === null ? RETRY_MS : 0));
+    return null;
+  }
+
+  /** A replacement at the same nonce that pays the same; null when none is wanted. The older one is sent again meanwhile. */
+  async function replaceIfSlow(batch: Batch<EvmCode>): Promise<number | null> {
+    const newest = batch.attempts.at(-1) as Attempt;
+    const last = newest.maxFee ?? 0n;
+    if (clock.now() - batch.createdAtMs < REPLACE_AFTER_MS * newest.number || last >= GAS.mostFee) return null;
+    const fees = await reachable(() => port.gasFees());
+    // whoever offers what the next block asks for only has to wait
+    if (fees === null || last >= fees.base + fees.tip) return null;
+    const signed = await sign(batch, newest.number + 1, replacementOffer(last, fees));
+    const stored = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
+    if (stored === null) return null;
+    return Math.min(await sendNewest(stored, signed !== null), signed === null ? RETRY_MS : RESEND_MS);
+  }
+
+  /** Sends the newest bytes, never others; what a node answers decides when they are sent again, and nothing else. */
+  async function sendNewest(batch: Batch<EvmCode>, atOnce: boolean): Promise<number> {
+    const newest = batch.attempts.at(-1);
+    if (newest === undefined) return RETRY_MS;
+    const left = newest.sentAtMs === null || atOnce ? 0 : newest.sentAtMs + RESEND_MS - clock.now();
+    if (left > 0 && left <= RESEND_MS) return left;
+    const answer = await reachable(() => port.send(newest.raw));
+    await reached('sent');
+    if (answer === null) return RETRY_MS;
+    if (!('reason' in answer)) {
+      await markSent(ctx.db, newest.id, clock.now());
+      await reached('marked');
+      await setBatchTrouble(ctx.db, batch.id, null);
+      return RESEND_MS;
+    }
+    // mined already, or somebody else uses this nonce: the blocks say which
+    if (answer.state === 'inputs_missing') await reachable(() => findMined(ctx, lane, batch));
+    await waits(batch, answer.reason);
+    return RETRY_MS;
+  }
+
+  /** Null when the node cannot be used: nothing is known then. */
+  async function reachable<T>(asked: () => Promise<T>): Promise<T | null> {
+    try {
+      return await asked();
+    } catch (error) {
+      if (troubleOf(error) === null) throw error;
+      return null;
+    }
+  }
+
+  /** Reserves a nonce for the oldest payout that can be paid now; whether one was. */
+  async function form(): Promise<boolean> {
+    const nowMs = clock.now();
+    if (nowMs < formAgainMs && formAgainMs <= nowMs + LATER_MS) return false;
+    const queued = await queuedOnEvm(ctx, currency);
+    if (queued.length === 0) return false;
+    await reached('queued');
+    const hot = await hotAddress(ctx, ctx.db, currency);
+    const cursor = await readCursor(ctx.db, currency);
+    if (hot === null || cursor === null) {
+      tell(hot === null ? 'the signer has no key in use for this currency' : 'its chain was not read yet');
+      return false;
+    }
+    for (const payout of queued) {
+      const formed = await reachable(() => formOne(hot, payout, cursor.height));
+      if (formed?.outcome === 'formed') {
+        await reached('reserved');
+        return true;
+      }
+      if (formed === null) tell('its node cannot be asked what they cost');
+      else if (formed.outcome === 'waits') tell(formed.why);
+    }
+    return false;
+  }
+  const tell = (why: string): void => options.onTrouble(`payouts in ${currency} wait: ${why}`);
+
+  async function formOne(hot: HotAddress, payout: QueuedPayout, height: number): Promise<EvmFormed> {
+    const script = payout.script.toString('hex');
+    const [fees, account] = [await port.gasFees(), await port.account(hot.address, height)];
+    const funds = { ...account, height };
+    if (funds.units < payout.amount || funds.ether === 0n)
+      return { outcome: 'waits', why: `our address ${hot.address} has too little ${currency}, or no ether` };
+    const problem = await port.payeeProblem(hot.address, evmAddressOf(script));
+    if (problem !== null && !problem.isPayee) return { outcome: 'waits', why: problem.what };
+    const call = callOf(contract, script, payout.amount);
+    // what its fee leaves of a reimbursement is not known yet: of ether any amount uses the same gas
+    const value = call.value > 0n ? 1n : 0n;
+    const asked = problem === null ? await port.gasOf({ ...call, value, from: hot.address }) : { refused: problem.what };
+    if ('gas' in asked) return formEvmBatch(ctx, hot, payout.id, { funds, fees, gas: gasLimit(asked.gas) });
+    const why = `it cannot be paid now: ${asked.refused}`;
+    await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId: payout.id, why }));
+    return { outcome: 'nothing' };
+  }
+
+  return {
+    askFee: lane.askFee,
+    async pass({ isQueued, signsNew }: Pass) {
+      const seen: string[] = [];
+      for (;;) {
+        const nowMs = clock.now();
+        const lease = { owner: options.owner, currency, nowMs, untilMs: nowMs + LEASE_MS, not: seen };
+        const id = await leaseBatch(ctx.db, lease);
+        if (id !== null) {
+          seen.push(id);
+          await drive(id, signsNew);
+          continue;
+        }
+        // the next nonce is reserved when the one before has its signature
+        if (!isQueued || !signsNew || !(await form())) return;
+      }
+    },
+  };
+}

@@ -1,0 +1,135 @@
+// One address of ours on Ethereum's chain from which a currency leaves, in the order of its nonces: what gas costs now, whether the chain has
+// used more nonces than this database knows, and transactions of ours in blocks that were read before we watched for them.
+import { evmInput } from '../../core/currencies/evm.ts';
+import { type EvmCode, isToken } from '../../core/currency.ts';
+import type { EvmPort } from '../../core/evm/port.ts';
+import { payoutOffer } from '../../core/payouts/gas.ts';
+import type { Context } from '../../flow/context.ts';
+import { hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { ensureHotAddress } from '../../flow/payouts/own-outputs.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
+import { openBatches, readBlockHash, usedNonces } from '../../store/payouts/evm-lane.ts';
+import { saveFeeRate } from '../../store/payouts/fee-rates.ts';
+import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
+import { saveChecked } from '../../store/payouts/unknown-movements.ts';
+import { portOf } from '../chain/context.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import { createOutpointSet } from '../chain/watch-list.ts';
+import type { OutputCheck, Trouble } from './output-check.ts';
+
+export type Lane = {
+  readonly currency: EvmCode;
+  readonly port: EvmPort;
+  /** The token's, lower case; null for ether. */
+  readonly contract: string | null;
+  askFee(): Promise<void>;
+};
+
+const FEE_EVERY_MS = 15_000;
+const AGAIN_MS = 600_000;
+const UNRESOLVED_AGAIN_MS = 15_000;
+
+export function createLane(ctx: Context, currency: EvmCode): Lane {
+  const port = portOf(ctx, currency) as EvmPort;
+  let askedMs = Number.NEGATIVE_INFINITY;
+  let isWatched = false;
+  return {
+    currency,
+    port,
+    contract: isToken(currency) ? (ctx.usdtContract?.toLowerCase() ?? null) : null,
+    async askFee() {
+      // capital that arrives there is seen from now on
+      if (!isWatched) isWatched = await ensureHotAddress(ctx, currency);
+      if (performance.now() - askedMs < FEE_EVERY_MS) return;
+      askedMs = performance.now();
+      const fees = await port.gasFees().catch((error: unknown) => {
+        if (troubleOf(error) === null) throw error;
+        return null;
+      });
+      if (fees !== null) await saveFeeRate(ctx.db, currency, payoutOffer(fees).maxFee, ctx.ports.clock.now());
+    },
+  };
+}
+
+/**
+ * Looks for the transactions of a batch in blocks that were read before we watched for them: a database that was restored may have forgotten
+ * what it waited for. @returns whether one was found
+ */
+export async function findMined(ctx: Context, { currency, port }: Lane, batch: Batch<EvmCode>): Promise<boolean> {
+  for (const { txid } of batch.attempts) {
+    const mined = await port.mined(txid);
+    if (mined === null || (await readBlockHash(ctx.db, currency, mined.height)) !== mined.blockHash) continue;
+    const watch = { hasScript: () => false, fresh: async () => undefined, ...createOutpointSet(batch.inputs) };
+    const { touched } = await port.readBlock(mined.blockHash, watch);
+    return ctx.db.transaction(async (sql) => {
+      // a reorganisation may have removed it meanwhile
+      if ((await readBlockHash(sql, currency, mined.height)) !== mined.blockHash) return false;
+      await recordOutgoing(sql, currency, { height: mined.height, hash: mined.blockHash }, touched, new Set());
+      return true;
+    });
+  }
+  return false;
+}
+
+/** Compares the nonces that the chain has used with those that this database knows to be used (INV-15), before anything is signed. */
+export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
+  const { currency, port } = lane;
+  let passedAtMs: number | null = null;
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let found: Trouble | null = null;
+
+  async function look(): Promise<Trouble | null> {
+    const hot = await hotAddress(ctx, ctx.db, currency);
+    if (hot === null) return null;
+    const cursor = await readCursor(ctx.db, currency);
+    const condition = await port.condition();
+    if (cursor === null || condition.state !== 'ready' || condition.hash !== cursor.hash)
+      return { what: 'our nonces are compared when the chain was read to its end', isFound: false };
+    const { nonce } = await port.account(hot.address, cursor.height);
+    const sender = evmInput(hot.address, 0).txid;
+    const known = (): Promise<number | null> => usedNonces(ctx.db, currency, sender, cursor.height);
+    let used = await known();
+    if (used !== null && nonce > used) {
+      for (const id of await openBatches(ctx.db, currency)) {
+        const batch = await readBatch<EvmCode>(ctx.db, id, { lock: false });
+        if (batch !== null && batch.attempts.length > 0) await findMined(ctx, lane, batch);
+      }
+      used = await known();
+    }
+    if (used === null || nonce === used) {
+      await saveChecked(ctx.db, currency, cursor.height);
+      return null;
+    }
+    if (nonce < used || (await readBlockHash(ctx.db, currency, cursor.height)) !== cursor.hash)
+      return { what: 'our nonces are compared when the chain rests', isFound: false };
+    const what = `our address ${hot.address} has sent ${nonce} transactions, and ${used} of them are known here (INV-15): another copy of this server is running, or a key was stolen`;
+    await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-15'], findings: [what], atMs: ctx.ports.clock.now() });
+    return { what, isFound: true };
+  }
+
+  return {
+    hasPassed: () => passedAtMs !== null,
+    async trouble() {
+      const nowMs = performance.now();
+      if (passedAtMs !== null && nowMs - passedAtMs < AGAIN_MS) return null;
+      if (found?.isFound && nowMs - lookedAtMs < UNRESOLVED_AGAIN_MS) return found;
+      lookedAtMs = nowMs;
+      try {
+        found = await look();
+      } catch (error) {
+        const said = troubleOf(error);
+        if (said === null) throw error;
+        found = { what: `our nonces cannot be compared with the chain: ${said.reason}`, isFound: false };
+      }
+      if (found === null) passedAtMs = nowMs;
+      else if (found.isFound) passedAtMs = null;
+      return found;
+    },
+    forget() {
+      passedAtMs = null;
+      found = null;
+    },
+  };
+}
