@@ -128,6 +128,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     keyring,
     journal: signatures.opened,
     leftOverLightning: async () => (await payments.opened()).leaving(),
+    giveBackFailed: () => paying.giveBackFailed(),
   });
   const paying = createPaying({
     ...common,

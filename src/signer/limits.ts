@@ -55,3 +55,16 @@ export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<
       throw new SigningRefused('limit', `with this ${inWords(all)} would leave in ${name}, and the limit is ${inWords(most)}`);
   }
 }
+
+/**
+ * Checks limits once more after a refusal, when some of what counted turns out not to have left.
+ * @param giveBack looks for that, and says whether there was any
+ */
+export async function withinLimits(check: () => Promise<void>, giveBack: () => Promise<boolean>): Promise<void> {
+  try {
+    await check();
+  } catch (error) {
+    if (!(error instanceof SigningRefused && error.rule === 'limit') || !(await giveBack())) throw error;
+    await check();
+  }
+}

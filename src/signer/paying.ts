@@ -9,8 +9,9 @@ import { intentOf } from '../core/payouts/intent.ts';
 import type { AuthorizedPayment, SignerReplies } from '../core/signer-wire.ts';
 import { type PayerFacts, readPayerFacts } from '../store/lightning/payer-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
+import { createFailedPayments } from './failed-payments.ts';
 import { isIntentSigned } from './intent-trust.ts';
-import { checkLimits, type SignerLimits } from './limits.ts';
+import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
 import type { PaymentJournal } from './payment-journal.ts';
 import { SigningRefused } from './refused.ts';
 import { RequestMalformed } from './request.ts';
@@ -40,6 +41,8 @@ export type Paying = {
   authorize(asked: Asked): Promise<AuthorizedPayment>;
   /** @throws SigningRefused, NoPayer, RequestMalformed, NodeTrouble */
   send(asked: Asked): Promise<SignerReplies['send_payment']>;
+  /** Payments that failed count no more for the limits; says whether there were any. */
+  giveBackFailed(): Promise<boolean>;
   authorized(after: number): Promise<SignerReplies['authorized_payments']>;
   node(): Promise<SignerReplies['paying_node']>;
   track(paymentHash: string): Promise<SignerReplies['track_payment']>;
@@ -66,6 +69,11 @@ export function createPaying(options: PayingOptions): Paying {
     throw new NoPayerTrouble('no Lightning node to pay with: BURSAR_LND_PAY_MACAROON is not set for the signer');
   }
 
+  const failed = createFailedPayments(options);
+  async function giveBackFailed(): Promise<boolean> {
+    return options.payer !== null && failed.giveBack(options.payer, await options.journal());
+  }
+
   async function authorize({ payoutId, leaseEpoch }: { payoutId: string; leaseEpoch: bigint }): Promise<AuthorizedPayment> {
     const node = payer();
     const journal = await options.journal();
@@ -80,7 +88,6 @@ export function createPaying(options: PayingOptions): Paying {
     if (facts.isStopped) throw new SigningRefused('stopped', 'payouts are stopped');
     if (facts.owes) throw new SigningRefused('stopped', `the merchant of payout ${payoutId} owes something`);
     const takes = facts.held;
-    const left = [...(await options.leftOnChains()), ...journal.leaving()];
     const leaving = {
       network: options.network,
       currency: facts.currency as UtxoCode,
@@ -88,7 +95,10 @@ export function createPaying(options: PayingOptions): Paying {
       payouts: [{ id: payoutId, amount: takes }],
       nowMs: options.now(),
     };
-    checkLimits(options.limits, leaving, { leavingOf: () => 0n, leaving: () => left });
+    await withinLimits(async () => {
+      const left = [...(await options.leftOnChains()), ...journal.leaving()];
+      checkLimits(options.limits, leaving, { leavingOf: () => 0n, leaving: () => left });
+    }, giveBackFailed);
     const made = await journal.append({
       payoutId,
       paymentHash: hash,
@@ -117,12 +127,15 @@ export function createPaying(options: PayingOptions): Paying {
     const { identity } = await node.node();
     if (identity !== facts.node) throw wrong(payoutId, `belongs to node ${facts.node}, and this is ${identity}`);
     if (facts.leaseUntilMs === null) throw new SigningRefused('lease', `payout ${payoutId} has no lease`);
-    return node.send({
+    const answered = failed.asking(payoutId, facts.leaseUntilMs);
+    const answer = await node.send({
       paymentRequest: facts.paymentRequest as string,
       amount: hasAmount ? null : facts.amount,
       feeLimit: facts.feeMax,
       notAfterMs: facts.leaseUntilMs,
     });
+    if (answer.state !== 'unanswered') answered();
+    return answer;
   }
 
   return {
@@ -131,6 +144,7 @@ export function createPaying(options: PayingOptions): Paying {
       return inTurn(() => authorize(request));
     },
     send: (asked) => send(readAsked(asked)),
+    giveBackFailed,
     async authorized(after) {
       const payments = (await options.journal()).after(after, PAGE + 1);
       return { payments: payments.slice(0, PAGE), more: payments.length > PAGE };

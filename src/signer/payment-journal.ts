@@ -13,7 +13,12 @@ export type PaymentJournal = {
   append(payment: Omit<AuthorizedPayment, 'sequence'>): Promise<AuthorizedPayment>;
   /** Those after a sequence number, oldest first. */
   after(sequence: number, limit: number): readonly AuthorizedPayment[];
+  /** What counts for the limits. */
   leaving(): readonly Leaving[];
+  /** Those that count and were authorized after a time, oldest first. */
+  counted(sinceMs: number): readonly AuthorizedPayment[];
+  /** It failed for good: it counts no more, until this file is opened again. */
+  giveBack(payoutId: string): void;
   close(): Promise<void>;
 };
 
@@ -25,12 +30,12 @@ const WHAT =
 export async function openPaymentJournal(folder: string, network: Network): Promise<PaymentJournal> {
   const all: AuthorizedPayment[] = [];
   const byPayout = new Map<string, AuthorizedPayment>();
-  const leaving: Leaving[] = [];
+  const leaving = new Map<string, Leaving>();
   const currency = payoutCurrency('lightning').code;
   function add(payment: AuthorizedPayment): void {
     all.push(payment);
     byPayout.set(payment.payoutId, payment);
-    leaving.push({ currency, atMs: payment.authorizedAtMs, amount: BigInt(payment.takes) });
+    leaving.set(payment.payoutId, { currency, atMs: payment.authorizedAtMs, amount: BigInt(payment.takes) });
   }
   const file = await openChainedFile(join(folder, PAYMENTS), {
     network,
@@ -51,7 +56,9 @@ export async function openPaymentJournal(folder: string, network: Network): Prom
       return payment;
     },
     after: (sequence, limit) => all.slice(Math.max(0, sequence), Math.max(0, sequence) + limit),
-    leaving: () => leaving,
+    leaving: () => [...leaving.values()],
+    counted: (sinceMs) => all.filter((one) => one.authorizedAtMs > sinceMs && leaving.has(one.payoutId)),
+    giveBack: (payoutId) => void leaving.delete(payoutId),
     close: file.close,
   };
 }

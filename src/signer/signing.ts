@@ -10,7 +10,7 @@ import type { Database } from '../store/postgres/connect.ts';
 import { checkEvmFee, checkEvmForm, checkNonce, checkReplacement } from './evm-rules.ts';
 import { signEvm } from './evm-transaction.ts';
 import type { Keyring } from './keyring.ts';
-import { checkLimits, type SignerLimits } from './limits.ts';
+import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
 import { hotAddressOf, scriptsOf } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
 import {
@@ -47,6 +47,8 @@ export type SigningOptions = {
   readonly limits: SignerLimits;
   /** What left over Lightning: the limits are of all of it together. Absent: nothing can. */
   readonly leftOverLightning?: () => Promise<readonly Leaving[]>;
+  /** Looks for what was counted there and did not leave; whether there was any. */
+  readonly giveBackFailed?: () => Promise<boolean>;
   /** The contract of USDT by the signer's own settings, lower case; null where it has none. */
   readonly usdtContract: string | null;
   /** The system's clock. */
@@ -106,7 +108,7 @@ type Checked = { readonly make: (keys: InputSigner) => Signed; readonly fee: big
 
 /** Applies every rule that needs no signature; returns what makes the signature, with the fee. */
 async function checked(
-  { keyring, db, limits, now, intentKeys, leftOverLightning }: SigningOptions,
+  { keyring, db, limits, now, intentKeys, leftOverLightning, giveBackFailed }: SigningOptions,
   request: SigningRequest,
   { index }: SignatureJournal,
 ): Promise<Checked> {
@@ -125,9 +127,14 @@ async function checked(
   checkStops(request, facts, index);
   const { fee, each } = checkFee(request, facts);
   const payouts = outputs.map(({ payoutId, amount }, at) => ({ id: payoutId, amount: plus(amount, each[at] ?? 0n) }));
-  const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
-  const known = { leavingOf: index.leavingOf, leaving: () => left };
-  checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, known);
+  await withinLimits(
+    async () => {
+      const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
+      const known = { leavingOf: index.leavingOf, leaving: () => left };
+      checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, known);
+    },
+    async () => (await giveBackFailed?.()) ?? false,
+  );
   const signTransaction = await transactionSigner(currency);
   const parts: TransactionParts = {
     inputs: inputs.map(({ txid, vout, amount }, at) => ({ txid, vout, amount, script: inputScripts[at] as Uint8Array })),

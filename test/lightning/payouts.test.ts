@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { createLndRest } from '../../src/outside/lightning/lnd-rest.ts';
-import { HAS_LND, type LightningEngine, lndEngine, simulatedEngine } from '../support/lightning-engines.ts';
+import { HAS_LND, type LightningEngine, lndEngine, type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
 
@@ -132,5 +132,56 @@ describe.each(ENGINES)('%s', (name, open) => {
     await expect(sending.next()).rejects.toThrow('permission denied');
     receives!.close();
     pays!.close();
+  });
+});
+
+describe('the limits of what may leave', () => {
+  const HOUR = { BTC: { payout: null, hour: 1_000_000n, day: null } };
+  let engine: SimulatedEngine;
+  let at: LightningPayouts;
+  const skewMs = 0;
+  const clock = { now: () => Date.now() + skewMs };
+  beforeAll(async () => {
+    engine = await simulatedEngine(clock.now);
+    const port = createLnd(async () => engine.target(), { chain: 'regtest' });
+    const payer = createLndPayer(async () => engine.payTarget());
+    at = await openLightningPayouts(port, payer, clock, { limits: HOUR });
+    await at.work();
+    await at.look();
+    const { transactionId, address } = await at.create(1_500_00n);
+    expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
+    await eventually('it is credited', async () => {
+      await at.work();
+      return (await at.available()) > 0n;
+    });
+  }, 60_000);
+  afterAll(async () => {
+    await at?.close();
+    await engine?.close();
+  });
+  const asked = async (behaviour: 'pay' | 'hold' | 'fail') => {
+    const { request } = engine.node().outgoing.invoice({ amountMsat: 400_000_000n, expirySeconds: 3_600, behaviour });
+    return (await at.request(request, '0.004')).id;
+  };
+  const becomes = (id: string, status: string) =>
+    eventually(`it is ${status}`, async () => {
+      await at.look();
+      return (await at.payout(id)).status === status;
+    });
+
+  test('do not count payments that failed, so that nobody can use them up with these', { timeout: TIMEOUT }, async () => {
+    for (let n = 0; n < 4; n++) await becomes(await asked('fail'), 'failed');
+    await becomes(await asked('pay'), 'completed');
+    expect(at.troubles).toEqual([]);
+  });
+
+  test('count what is on its way', { timeout: TIMEOUT }, async () => {
+    const held = await asked('hold');
+    await at.look();
+    expect(await at.payout(held)).toMatchObject({ status: 'processing' });
+    const next = await asked('pay');
+    await at.look();
+    expect(await at.payout(next)).toMatchObject({ status: 'pending', heldReason: 'approval' });
+    expect(at.troubles.join()).toContain('limit');
   });
 });

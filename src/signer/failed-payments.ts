@@ -1,0 +1,66 @@
+// Payments over Lightning that were authorized and failed: they count for the limits no more, else a merchant whose payments all fail would use up
+// what may leave, and stop everybody's payouts. The proof has two parts: the ledger shows that the hold has ended, after which this process never
+// asks the node to pay it (ledger entries are never changed), and the node calls it failed.
+import type { LightningPayer } from '../core/lightning/payer.ts';
+import { readPayerFacts } from '../store/lightning/payer-facts.ts';
+import type { Database } from '../store/postgres/connect.ts';
+import type { PaymentJournal } from './payment-journal.ts';
+
+export type FailedPayments = {
+  /** The node is asked to pay it, and takes the request up to this time by its clock; the function returned says that it has answered. */
+  asking(payoutId: string, notAfterMs: number): () => void;
+  /** Looks for what failed; whether there was any. What cannot be asked counts as before. */
+  giveBack(node: LightningPayer, journal: PaymentJournal): Promise<boolean>;
+};
+
+const DAY_MS = 86_400_000;
+/** Longer than a lease, and how far the node's clock may be behind ours. */
+const LEASE_MS = 60_000;
+const CLOCKS_DIFFER_MS = 60_000;
+
+export function createFailedPayments({ db, now }: { readonly db: Database; readonly now: () => number }): FailedPayments {
+  const startedMs = now();
+  /** Requests that were not answered, and up to when they may still arrive. */
+  const unanswered = new Map<string, Set<{ readonly untilMs: number }>>();
+  const paid = new Set<string>();
+
+  function mayArrive(payoutId: string, authorizedAtMs: number): boolean {
+    // requests of the process before this one are not known
+    const times = [...(unanswered.get(payoutId) ?? [])].map(({ untilMs }) => untilMs);
+    if (authorizedAtMs <= startedMs) times.push(startedMs + LEASE_MS);
+    return times.some((untilMs) => now() <= untilMs + CLOCKS_DIFFER_MS);
+  }
+
+  async function hasFailed(node: LightningPayer, payoutId: string, paymentHash: string): Promise<boolean> {
+    if ((await readPayerFacts(db, payoutId))?.isHoldEnded !== true) return false;
+    const { payment, isPending } = await node.track(paymentHash);
+    if (payment?.status === 'succeeded') paid.add(payoutId);
+    return payment?.status === 'failed' && !payment.isPartOpen && !isPending;
+  }
+
+  return {
+    asking(payoutId, notAfterMs) {
+      const open = unanswered.get(payoutId) ?? new Set();
+      const request = { untilMs: notAfterMs };
+      unanswered.set(payoutId, open.add(request));
+      return () => {
+        open.delete(request);
+        if (open.size === 0) unanswered.delete(payoutId);
+      };
+    },
+    async giveBack(node, journal) {
+      let has = false;
+      try {
+        for (const { payoutId, paymentHash, authorizedAtMs } of journal.counted(now() - DAY_MS)) {
+          if (paid.has(payoutId) || mayArrive(payoutId, authorizedAtMs)) continue;
+          if (!(await hasFailed(node, payoutId, paymentHash))) continue;
+          journal.giveBack(payoutId);
+          has = true;
+        }
+      } catch (error) {
+        if ((error as Error).name !== 'NodeTrouble') throw error;
+      }
+      return has;
+    },
+  };
+}
