@@ -159,7 +159,10 @@ function chooseAmong(choosing: Choosing, queued: readonly QueuedPayout[], tooDea
  */
 function chooseFor(choosing: Choosing, queued: readonly QueuedPayout[], tooDear: QueuedPayout[]): Chosen | NotChosen {
   let outcome: NotChosen = 'no_liquidity';
+  const most = sum(choosing.outputs.map((output) => output.amount));
   for (const [from, oldest] of queued.entries()) {
+    // nothing is tried for those that all outputs together do not pay
+    if (oldest.amount > most) continue;
     const alone = together(choosing, [oldest]);
     if (typeof alone === 'string') {
       if (alone !== 'fee_too_high') continue;

@@ -10,7 +10,7 @@ import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
 import { batchesOf } from '../../support/batches.ts';
-import { OUTSIDE, tellFee } from '../../support/funded.ts';
+import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
 const RATE = 10_000n;
@@ -140,4 +140,23 @@ test('one that is covered by Lightning channels and not by outputs waits for all
   await look();
   expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
   expect((await batches.row(id)).step).toBe('batched');
+});
+
+test('a thousand that wait for outputs to become final cost next to nothing to look at, and hide nobody', async () => {
+  await outputs(199, 2_000n);
+  await fund(ctx, service.merchantId, 5_000_000_000n);
+  const first = await batches.request('0.5');
+  const columns = `merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, intent_key, intent, created_at`;
+  await service.admin.query(
+    `insert into payouts (id, ${columns}) select 'payout_copy' || n, ${columns} from payouts, generate_series(1, 998) n where id = $1`,
+    [first],
+  );
+  const before = process.cpuUsage();
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('no_liquidity');
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1_000, 'milliseconds of this process; trying each takes 1,500').toBeLessThan(700);
+  service.pass(1);
+  const small = await batches.request('0.001');
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
+  expect((await batches.row(small)).step).toBe('batched');
 });
