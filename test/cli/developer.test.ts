@@ -9,7 +9,7 @@ import { EVENT_TYPES } from '../../src/core/events.ts';
 import { STEPS } from '../../src/main/cli/developer/trigger-steps.ts';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';
 import { isSignedBy, type Received, startReceiver } from '../support/webhook-receiver.ts';
-import { askCli, type Environment, runCli } from './run.ts';
+import { askCli, type Environment, runCli, SHELL } from './run.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -54,7 +54,7 @@ type Line = {
 
 /** `bursar listen --json`, until the test ends it. */
 async function listen(...args: string[]) {
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...here };
+  const env = { ...SHELL, ...here };
   const child: ChildProcess = spawn(process.execPath, [CLI, 'listen', '--json', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { freshDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
-import { runCli } from './run.ts';
+import { runCli, SHELL } from './run.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 const CLI = fileURLToPath(new URL('../../src/main/cli.ts', import.meta.url));
@@ -40,7 +40,7 @@ afterEach(async () => {
 
 /** Runs it with its standard output on this descriptor. */
 function init(output: number, ...options: string[]): Promise<{ code: number | null; err: string }> {
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', ...settings };
+  const env = { ...SHELL, ...settings };
   const child = spawn(process.execPath, [CLI, 'keys', 'init', ...options], { env, stdio: ['ignore', output, 'pipe'] });
   let err = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {

@@ -1,6 +1,7 @@
 // Every step of a bitcoin payout with everything that can happen at it, on one running sandbox with two workers: a process is held at the step,
 // the fault is made, the process goes on or is dead. Whatever it was, the destination gets the amount exactly once, the payout is completed, and
 // the books balance.
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
 import { DRIVER_STEPS } from '../../src/worker/payouts/driver.ts';
+import { SHELL } from '../cli/run.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 
@@ -23,7 +25,7 @@ const { ask, signIn, mine, earn, address, payout, request, received, isGreen } =
 /** Another worker of the same data folder: where one dies the other goes on, and both want the same batch. */
 function startSecond(): ChildProcess {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/main/cli.ts'), 'worker'], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', BURSAR_DATA_DIR: folder },
+    env: { ...SHELL, BURSAR_DATA_DIR: folder },
     stdio: 'ignore',
   });
   child.once('exit', (_code, signal) => {
