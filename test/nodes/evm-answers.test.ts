@@ -2,6 +2,7 @@
 // node is.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createEvmNode } from '../../src/outside/evm/node.ts';
 import { createEvmSource, type EvmSource } from '../../src/outside/evm/source.ts';
 import { createServedEvm, type ServedEvm } from '../../src/sandbox/evm/served-evm.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
@@ -276,6 +277,16 @@ describe('a node', () => {
     honest.mine(1);
     await chain.catchUp();
     expect(await chain.facts(owed)).toMatchObject([{ state: 'mined', lock: 'chainlock' }]);
+  });
+
+  test('says which block is final also to whom its tip was never reported', async () => {
+    honest.mine(70);
+    const source = createEvmSource({ url });
+    const clock = { now: () => Date.now(), steady: () => performance.now() };
+    const node = createEvmNode({ currency: 'ETH', source, network: 'regtest', clock, contract: null });
+    const tip = honest.state.active.length - 1;
+    expect(await node.finalized?.()).toMatchObject({ height: tip - 64 });
+    await node.close();
   });
 
   test('with a pool of few and very large transactions is asked for the block that it would make', async () => {

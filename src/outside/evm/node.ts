@@ -187,8 +187,11 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     subscribe: async () => null,
     async finalized() {
       const said = await source.finalized();
+      if (said === null || said.height <= tipHeight - FINAL_AT_LEAST_BEHIND) return said;
+      // another process may watch this chain: then the tip that was reported here is old
+      tipHeight = (await source.header('latest'))?.height ?? tipHeight;
       const most = tipHeight - FINAL_AT_LEAST_BEHIND;
-      if (said === null || said.height <= most) return said;
+      if (said.height <= most) return said;
       return most < 0 ? null : source.header(quantity(most));
     },
     async proveBlock(hash) {
