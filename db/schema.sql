@@ -804,6 +804,8 @@ create table public.payouts (
   payment_request text,
   payment_hash text collate "C",
   invoice_expires_at timestamp with time zone,
+  approval_key text,
+  approval bytea,
   constraint payouts_pkey PRIMARY KEY (id),
   constraint payouts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES outgoing_batches(id),
   constraint payouts_internal_to_fkey FOREIGN KEY (internal_to) REFERENCES transactions(id),

@@ -3,8 +3,9 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { intentBytes, type PayoutIntent } from '../core/payouts/intent.ts';
+import { approvalBytes, type PayoutIntent, signedForms } from '../core/payouts/intent.ts';
 import { createOnce, replaceFile } from './own-files.ts';
+import { SigningRefused } from './refused.ts';
 
 const FILE = 'trusted-intent-keys.json';
 const KEY = /^[0-9a-f]{64}$/;
@@ -60,15 +61,37 @@ export function isIntentKey(text: string): boolean {
 
 /** Whether this key has signed this intent. */
 export function isIntentSigned(intent: PayoutIntent, key: string, signature: Uint8Array): boolean {
+  return signedForms(intent).some((bytes) => isSigned(bytes, key, signature));
+}
+
+function isApproved({ network, payoutId, approval }: PayoutIntent, keys: readonly string[]): boolean {
+  return (
+    approval != null &&
+    keys.includes(approval.keyId) &&
+    isSigned(approvalBytes(network, payoutId), approval.keyId, approval.signature)
+  );
+}
+
+/** Whether an API that is trusted has signed an intent, and an operator has approved it where it needs that. */
+export function isTrusted(keys: readonly string[], intent: PayoutIntent, key: string, signature: Uint8Array): boolean {
+  if (!keys.includes(key) || !isIntentSigned(intent, key, signature)) return false;
+  return intent.needsApproval !== true || isApproved(intent, keys);
+}
+
+/** Throws SigningRefused with the rule `intent` for what is not trusted. */
+export function checkIntent(keys: readonly string[], intent: PayoutIntent, key: string, signature: Uint8Array): void {
+  const refused = (what: string) => new SigningRefused('intent', `payout ${intent.payoutId} ${what}`);
+  if (!keys.includes(key)) throw refused('is of an API that is not trusted (bursar keys trust-intent)');
+  if (!isIntentSigned(intent, key, signature)) throw refused('is not what its API has signed');
+  if (!isTrusted(keys, intent, key, signature))
+    throw refused('needs an approval that an API that is trusted has signed (bursar payout approve)');
+}
+
+function isSigned(bytes: Uint8Array, key: string, signature: Uint8Array): boolean {
   if (!isIntentKey(key) || signature.length !== 64) return false;
   try {
     const x = Buffer.from(key, 'hex').toString('base64url');
-    return verify(
-      null,
-      intentBytes(intent),
-      createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }),
-      signature,
-    );
+    return verify(null, bytes, createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }), signature);
   } catch {
     return false;
   }

@@ -10,7 +10,7 @@ import type { AuthorizedPayment, SignerReplies } from '../core/signer-wire.ts';
 import { type PayerFacts, readPayerFacts } from '../store/lightning/payer-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
 import { createFailedPayments } from './failed-payments.ts';
-import { isIntentSigned } from './intent-trust.ts';
+import { checkIntent } from './intent-trust.ts';
 import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
 import type { PaymentJournal } from './payment-journal.ts';
 import { SigningRefused } from './refused.ts';
@@ -181,11 +181,8 @@ async function checked(
 ): Promise<{ readonly hash: string; readonly hasAmount: boolean }> {
   const { id, paymentRequest, amount, feeMax, reimburses } = facts;
   if (paymentRequest === null || facts.internalTo !== null) throw wrong(id, 'is not paid over Lightning');
-  if (!(await intentKeys()).includes(facts.intentKey))
-    throw new SigningRefused('intent', `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`);
   const intent = intentOf(facts, { network, destination: paymentRequest });
-  if (!isIntentSigned(intent, facts.intentKey, facts.intent))
-    throw new SigningRefused('intent', `payout ${id} is not what its API has signed`);
+  checkIntent(await intentKeys(), intent, facts.intentKey, facts.intent);
   if (facts.held !== (reimburses === null ? plus(amount, feeMax) : amount))
     throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
   if (facts.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);

@@ -7,7 +7,7 @@ import { intentOf } from '../core/payouts/intent.ts';
 import { coversAmounts, feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
 import { REIMBURSEMENT } from '../core/payouts/payout-units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
-import { isIntentSigned } from './intent-trust.ts';
+import { checkIntent } from './intent-trust.ts';
 import { readPrevious } from './previous-outputs.ts';
 import { SigningRefused } from './refused.ts';
 import type { RequestedOutput, SigningRequest } from './request.ts';
@@ -164,10 +164,7 @@ function checkPayout(
   if (payout.internalTo !== null) throw wrong('is paid within the books');
   const { amount, feeMax } = payout;
   const intent = intentOf(payout, { network: trust.network, destination: output.script });
-  if (!trust.intentKeys.includes(payout.intentKey))
-    throw new SigningRefused('intent', `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`);
-  if (!isIntentSigned(intent, payout.intentKey, payout.intent))
-    throw new SigningRefused('intent', `payout ${id} is not what its API has signed`);
+  checkIntent(trust.intentKeys, intent, payout.intentKey, payout.intent);
   if (payout.held !== (isReimbursement ? amount : plus(amount, feeMax)))
     throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
   if (payout.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);

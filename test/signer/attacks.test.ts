@@ -2,7 +2,7 @@
 // signer's limits.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { intentBytes } from '../../src/core/payouts/intent.ts';
+import { approvalBytes, intentBytes } from '../../src/core/payouts/intent.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { newId, openTestSigner, payeeScript, requestFor, type TestSigner, type Wanted, WHOLE } from './setup.ts';
@@ -78,6 +78,37 @@ describe("whoever has the database owner's password", () => {
     await expect(signing.sign(requestFor([{ ...payout, script }], [at.input(WHOLE)]))).rejects.toMatchObject(rule('intent'));
     await expect(signing.sign(requestFor([payout], [at.input(WHOLE)]))).rejects.toMatchObject(rule('payout'));
     await nothingWasSigned();
+  });
+
+  it('lets a payout go that needs an approval: nothing is signed without one that an API has signed for this payout', async () => {
+    const signing = await at.start();
+    const wanted = await forged(await at.batch());
+    const other = await at.payout({ batchId: await at.batch() });
+    await at.insertPayout(wanted, at.intents.sign(intentBytes({ ...at.intentOf(wanted), needsApproval: true })));
+    const request = requestFor([wanted], [at.input(2n * WHOLE)]);
+    await expect(signing.sign(request)).rejects.toMatchObject(rule('intent'));
+    await at.owner.query(`update payouts set needs_approval = true, approved_at = now(), approved_by = 'ann' where id = $1`, [
+      wanted.id,
+    ]);
+    const approve = ({ keyId, signature }: { readonly keyId: string; readonly signature: Uint8Array }) =>
+      at.owner.query('update payouts set approval_key = $2, approval = $3 where id = $1', [
+        wanted.id,
+        keyId,
+        Buffer.from(signature),
+      ]);
+    await expect(signing.sign(request)).rejects.toMatchObject(rule('intent'));
+    const own = await openIntentKey(`${at.folder}/thief`);
+    const { network } = at.intentOf(wanted);
+    for (const signature of [own.sign(approvalBytes(network, wanted.id)), at.intents.sign(approvalBytes(network, other.id))]) {
+      await approve(signature);
+      await expect(signing.sign(request)).rejects.toMatchObject({
+        ...rule('intent'),
+        message: expect.stringContaining('approval'),
+      });
+    }
+    await nothingWasSigned();
+    await approve(at.intents.sign(approvalBytes(network, wanted.id)));
+    expect((await (await at.start()).sign(request)).txid).toMatch(/^[0-9a-f]{64}$/);
   });
 
   it("pays a merchant's payout a second time, under its id and under another: nothing more is signed", async () => {

@@ -7,7 +7,7 @@ import { readNachaFile } from '../../src/core/ach/nacha-reader.ts';
 import { referencesIn } from '../../src/core/ach/own-file.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
-import { isIntentSigned } from '../../src/signer/intent-trust.ts';
+import { isTrusted } from '../../src/signer/intent-trust.ts';
 import { achJob } from '../../src/worker/payouts/ach-driver.ts';
 import { INTENT_KEY } from './ports.ts';
 
@@ -99,8 +99,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     bank,
     files,
     origin: SANDBOX_BANK,
-    intents: async () =>
-      state.isSignerAway ? null : (intent, key, signature) => key === keyId && isIntentSigned(intent, key, signature),
+    intents: async () => (state.isSignerAway ? null : (intent, key, signature) => isTrusted([keyId], intent, key, signature)),
     owner: 'test',
     onTrouble: (what) => void troubles.push(what),
   });

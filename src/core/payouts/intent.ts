@@ -18,12 +18,21 @@ export type PayoutIntent = {
   readonly reimburses: string | null;
   /** The transaction here that an entry pays; absent or null for one that leaves. */
   readonly internalTo?: string | null;
+  /** It was above its merchant's limit: it needs `approval` to leave. Absent: it was not. */
+  readonly needsApproval?: boolean;
+  /** The operator's, which the intent does not cover: it comes later. */
+  readonly approval?: Approval | null;
 };
 
+/** An operator's word that a payout may leave: a signature of {@link approvalBytes} by the key of an API. */
+export type Approval = { readonly keyId: string; readonly signature: Uint8Array };
+
 /** What a row says of a payout, with the key that is said to have signed it, and the signature. */
-export type SignedPayout = Omit<PayoutIntent, 'network' | 'payoutId' | 'internalTo'> & {
+export type SignedPayout = Omit<PayoutIntent, 'network' | 'payoutId' | 'internalTo' | 'needsApproval' | 'approval'> & {
   readonly id: string;
   readonly internalTo: string | null;
+  readonly needsApproval: boolean;
+  readonly approval: Approval | null;
   /** As it is stored: a bank account may be sealed. */
   readonly destination: string;
   /** The output script (hex); null for a method without one. */
@@ -34,7 +43,7 @@ export type SignedPayout = Omit<PayoutIntent, 'network' | 'payoutId' | 'internal
   readonly intent: Uint8Array;
 };
 
-/** Whether an API that is trusted has signed this. */
+/** Whether an API that is trusted has signed this, and, where it needs that, an operator has approved it. */
 export type IntentTrust = (intent: PayoutIntent, keyId: string, signature: Uint8Array) => boolean;
 /** Asks whose intents count now; null while nobody says it. */
 export type AskTrust = () => Promise<IntentTrust | null>;
@@ -69,6 +78,22 @@ export function intentBytes(intent: PayoutIntent): Uint8Array {
     intent.createdAtMs.toString(),
     ...(intent.reimburses === null ? [] : [intent.reimburses]),
     ...(intent.internalTo == null ? [] : ['internal', intent.internalTo]),
+    ...(intent.needsApproval === true ? ['needs approval'] : []),
   ];
   return new TextEncoder().encode(JSON.stringify(fields));
+}
+
+/**
+ * What may have been signed for an intent, the likeliest first: that a payout needs an approval was not always signed with it, and a row that says
+ * so on its own only waits.
+ */
+export function signedForms(intent: PayoutIntent): readonly Uint8Array[] {
+  return intent.needsApproval === true
+    ? [intentBytes(intent), intentBytes({ ...intent, needsApproval: false })]
+    : [intentBytes(intent)];
+}
+
+/** What an approval signs (Ed25519): the network and the payout, whose amount and destination its intent covers. */
+export function approvalBytes(network: string, payoutId: string): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(['bursar approval 1', network, payoutId]));
 }

@@ -17,7 +17,7 @@ import { movePayout, paidFrom } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from './operator-holds.ts';
-import { isAsSigned, readIntent, whyUnheld } from './signed-payouts.ts';
+import { isAsSigned, readIntent, UNTRUSTED, whyUnheld } from './signed-payouts.ts';
 
 export type InternalBooking = {
   /** Whose payouts count: asked when one waits. */
@@ -63,7 +63,7 @@ export async function whyNotBooked(ctx: Context, sql: Sql, isIntended: IntentTru
   if (!isAsSigned(ctx, facts)) return { why: `payout ${id} is not what its API has signed`, stops: true };
   const intent = readIntent(ctx, facts);
   if (intent === null || !isIntended(intent, facts.intentKey, facts.intent))
-    return { why: `payout ${id} is of an API that is not trusted (bursar keys trust-intent)`, stops: false };
+    return { why: `payout ${id} ${UNTRUSTED}`, stops: false };
   const wrong = facts.paysAnother ? whyUnheld(facts) : `payout ${id} pays no transaction of another merchant`;
   return wrong === null ? null : { why: wrong, stops: true };
 }

@@ -5,7 +5,7 @@ import { sortableId } from '../../core/ids.ts';
 import { formatMinor, minus, plus } from '../../core/money.ts';
 import { achReleaseEntry } from '../../core/payouts/ach-postings.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
-import { intentBytes } from '../../core/payouts/intent.ts';
+import { approvalBytes, intentBytes } from '../../core/payouts/intent.ts';
 import { inputsFor, mostInputs, reservedFee } from '../../core/payouts/outgoing-fees.ts';
 import { holdEntry, releaseEntry } from '../../core/payouts/payout-postings.ts';
 import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
@@ -134,6 +134,7 @@ export function signedIntent(
       createdAtMs: payout.createdAtMs,
       reimburses: null,
       internalTo: payout.internalTo ?? null,
+      needsApproval: payout.needsApproval,
     }),
   );
 }
@@ -249,7 +250,8 @@ export async function approvePayout(ctx: Context, input: { readonly payoutId: st
       const waits = payout.heldReason === null ? '' : ` and waits for ${payout.heldReason}`;
       throw new Refusal('not_resolvable', { message: `The payout is ${payout.status}${waits}: it does not wait for approval.` });
     }
-    await setApproved(sql, payout.id, input.by, ctx.ports.clock.now());
+    const approval = payout.needsApproval ? ctx.ports.intentKey.sign(approvalBytes(ctx.network, payout.id)) : null;
+    await setApproved(sql, payout.id, { by: input.by, approval, atMs: ctx.ports.clock.now() });
     // one that the signer has refused is tried again at once
     if (payout.batchId !== null) await dropOperatorHold(sql, payout.id);
     await reconsiderLocked(ctx, sql, { ...payout, batchId: null, approvedAtMs: ctx.ports.clock.now() });

@@ -89,13 +89,13 @@ export async function reimburseTransaction(
         destination,
         script,
         createdAtMs,
+        // what the operator asks for needs no operator
+        needsApproval: request.merchantId !== null && isAboveLimit(usdMinor, guards.approvalAbove),
       };
       await insertRefund(sql, {
         ...made,
         amountText: formatAmount(refund.total, currency),
         usdMinor,
-        // what the operator asks for needs no operator
-        needsApproval: request.merchantId !== null && isAboveLimit(usdMinor, guards.approvalAbove),
         intent: signed(ctx, made),
       });
     },
@@ -132,13 +132,14 @@ type Taken = {
   readonly feeMax: bigint;
   readonly script: Uint8Array;
   readonly createdAtMs: number;
+  readonly needsApproval: boolean;
 };
 
 function signed(
   ctx: Context,
   { refund, script, transactionId, ...taken }: Taken,
 ): ReturnType<Context['ports']['intentKey']['sign']> {
-  const { merchantId, currency, feeMax, createdAtMs } = taken;
+  const { merchantId, currency, feeMax, createdAtMs, needsApproval } = taken;
   return ctx.ports.intentKey.sign(
     intentBytes({
       network: ctx.network,
@@ -151,6 +152,7 @@ function signed(
       destination: Buffer.from(script).toString('hex'),
       createdAtMs,
       reimburses: transactionId,
+      needsApproval,
     }),
   );
 }

@@ -2,10 +2,14 @@
 // who has the database's password.
 import { createPublicKey, verify } from 'node:crypto';
 import { plus } from '../../core/money.ts';
-import { intentBytes, intentOf, type PayoutIntent, type SignedPayout } from '../../core/payouts/intent.ts';
+import { intentOf, type PayoutIntent, type SignedPayout, signedForms } from '../../core/payouts/intent.ts';
 import { openText } from '../../core/sealed-text.ts';
 import type { HoldFacts } from '../../store/payouts/signed-rows.ts';
 import type { Context } from '../context.ts';
+
+/** What to do about a payout that nobody vouches for. */
+export const UNTRUSTED =
+  'is of an API that is not trusted (bursar keys trust-intent), or needs an approval that one of them has signed (bursar payout approve)';
 
 /** Null for what was sealed with another key, for another payout, or was changed. */
 export function plainDestination(ctx: Context, { id, destination }: SignedPayout): string | null {
@@ -30,7 +34,7 @@ export function isAsSigned(ctx: Context, payout: SignedPayout): boolean {
   try {
     const x = Buffer.from(intentKey, 'hex').toString('base64url');
     const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
-    return verify(null, intentBytes(intent), key, signature);
+    return signedForms(intent).some((bytes) => verify(null, bytes, key, signature));
   } catch {
     return false;
   }

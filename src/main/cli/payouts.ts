@@ -4,12 +4,14 @@ import { type Command, Option } from 'commander';
 import { maskedAccount } from '../../core/ach/bank-account.ts';
 import { LEDGER_CODES } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
+import type { IntentKey } from '../../core/payouts/intent.ts';
 import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/payout-states.ts';
 import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
 import { approvePayout } from '../../flow/payouts/life.ts';
 import { resolvePayout } from '../../flow/payouts/resolve.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/payout-reads.ts';
+import { openIntentKey, readIntentPublicKey } from '../wiring/intent-key.ts';
 import { CommandFailed, calledWrongly, group, leaf, print, table } from './output.ts';
 import { addRecover } from './recover.ts';
 import { withBooks } from './service-access.ts';
@@ -173,11 +175,27 @@ function linesOf(one: PayoutDetails): string[] {
 }
 
 async function approve(payoutId: string, { json }: JsonOption): Promise<void> {
-  const after = await withBooks((ctx) => approvePayout(ctx, { payoutId, by: userInfo().username }));
+  const after = await withBooks(async (ctx, { dataFolder }) => {
+    // whoever moves the money believes the key of an API, and not the database
+    const intentKey = await ownIntentKey(dataFolder);
+    return approvePayout({ ...ctx, ports: { ...ctx.ports, intentKey } }, { payoutId, by: userInfo().username });
+  });
   const waits = after.heldReason === null ? '' : ` and waits for ${after.heldReason}`;
   print(json, { payout_id: payoutId, status: after.status, held_reason: after.heldReason }, [
     `${payoutId} is approved; it is ${after.status}${waits}.`,
   ]);
+}
+
+/** The key of the API of this data folder; without one, an approval that needs it fails. */
+async function ownIntentKey(dataFolder: string): Promise<IntentKey> {
+  if ((await readIntentPublicKey(dataFolder)) !== null) return openIntentKey(dataFolder);
+  return {
+    sign() {
+      throw new CommandFailed(
+        `no API has a key in ${dataFolder}: approve on the server and as the user of one (BURSAR_DATA_DIR)`,
+      );
+    },
+  };
 }
 
 type ResolveOptions = JsonOption & { readonly paid?: boolean; readonly failed?: boolean; readonly evidence: string };

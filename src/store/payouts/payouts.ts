@@ -1,6 +1,7 @@
 // The rows of payouts: made with their first event, locked, and moved on by the table of transitions. What is posted with a step is the
 // caller's, in the same database transaction.
 import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
+import type { Approval } from '../../core/payouts/intent.ts';
 import {
   type HeldReason,
   type PayoutEvent,
@@ -239,12 +240,16 @@ export async function setHeldReason(sql: Sql, id: string, reason: HeldReason): P
   });
 }
 
-/** Records who approved a payout; it is looked at again by itself. */
-export async function setApproved(sql: Sql, id: string, by: string, atMs: number): Promise<void> {
+/** Records who approved a payout, and the signature that shows it to whoever moves the money; it is looked at again by itself. */
+export async function setApproved(
+  sql: Sql,
+  id: string,
+  { by, approval, atMs }: { readonly by: string; readonly approval: Approval | null; readonly atMs: number },
+): Promise<void> {
   await sql.query({
     name: 'approve_payout',
-    text: 'update payouts set approved_at = $3, approved_by = $2 where id = $1',
-    values: [id, by, new Date(atMs)],
+    text: 'update payouts set approved_at = $3, approved_by = $2, approval_key = $4, approval = $5 where id = $1',
+    values: [id, by, new Date(atMs), approval?.keyId ?? null, approval?.signature ?? null],
   });
 }
 

@@ -3,7 +3,7 @@ import type { SignedPayout } from '../../core/payouts/intent.ts';
 
 /** Of `payouts p`. */
 export const SIGNED_COLUMNS = `p.id, p.merchant_id, p.method, p.currency, p.amount, p.fee_max, p.destination, encode(p.script, 'hex') as script, p.created_at,
-                  p.reimburses, p.internal_to, p.payment_request, p.intent_key, p.intent`;
+                  p.reimburses, p.internal_to, p.payment_request, p.intent_key, p.intent, p.needs_approval, p.approval_key, p.approval`;
 
 export type SignedColumns = {
   id: string;
@@ -20,6 +20,9 @@ export type SignedColumns = {
   payment_request: string | null;
   intent_key: string;
   intent: Buffer;
+  needs_approval: boolean;
+  approval_key: string | null;
+  approval: Buffer | null;
 };
 
 export function signedFrom(row: SignedColumns): SignedPayout {
@@ -38,6 +41,8 @@ export function signedFrom(row: SignedColumns): SignedPayout {
     paymentRequest: row.payment_request,
     intentKey: row.intent_key,
     intent: row.intent,
+    needsApproval: row.needs_approval,
+    approval: row.approval_key === null || row.approval === null ? null : { keyId: row.approval_key, signature: row.approval },
   };
 }
 

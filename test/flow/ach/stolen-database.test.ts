@@ -153,6 +153,22 @@ describe('a planted file', () => {
     await asService(`update ach_files set state = 'refused' where name = $1`, [name]);
   });
 
+  test('whose payout nobody has approved, although it needs that, waits', async () => {
+    const merchantId = await shopWith(BTC);
+    await approvalAbove(merchantId, '50');
+    const { id } = await requested(merchantId);
+    await asService(
+      `update payouts set status = 'processing', step = 'queued', held_reason = null, approved_at = now() where id = $1`,
+      [id],
+    );
+    bank.cutOff();
+    await bank.look();
+    expect(bank.executed).toEqual([]);
+    expect(await row(id)).toMatchObject({ status: 'pending', held_reason: 'approval' });
+    expect(bank.troubles.join()).toContain(`payout ${id} is not what an API that is trusted has signed`);
+    await cancelPayout(ctx, { merchantId, payoutId: id });
+  });
+
   test('whose payout has no hold any more is not handed over', async () => {
     const merchantId = await shopWith(BTC);
     await approvalAbove(merchantId, '50');

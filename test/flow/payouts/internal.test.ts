@@ -3,11 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { intentBytes } from '../../../src/core/payouts/intent.ts';
 import { holdEntry, releaseEntry } from '../../../src/core/payouts/payout-postings.ts';
 import type { Context } from '../../../src/flow/context.ts';
+import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { bookInternalPayouts, type InternalBooking } from '../../../src/flow/payouts/internal-payouts.ts';
-import { requestPayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout, requestPayout } from '../../../src/flow/payouts/life.ts';
 import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
-import { isIntentSigned } from '../../../src/signer/intent-trust.ts';
+import { isTrusted } from '../../../src/signer/intent-trust.ts';
 import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
@@ -22,9 +23,7 @@ const troubles: string[] = [];
 let trusted: readonly string[] | null;
 const booking: InternalBooking = {
   intents: async () =>
-    trusted === null
-      ? null
-      : (intent, keyId, signature) => trusted?.includes(keyId) === true && isIntentSigned(intent, keyId, signature),
+    trusted === null ? null : (intent, keyId, signature) => isTrusted(trusted ?? [], intent, keyId, signature),
   onTrouble: (what) => troubles.push(what),
 };
 let service: ServiceOnDatabase;
@@ -245,6 +244,20 @@ describe('whoever has the password of the database', () => {
     await ctx.db.query({ text: `update transactions set script = '\\x00' where id = $1`, values: [to.id] });
     await nothingMoves(made.id, to.id);
     expect(await stopped()).toBe(true);
+  });
+
+  test('cannot approve one that waits for its approval, nor say that it needs none', async () => {
+    const to = await invoice();
+    const scopes = new Set(['payouts'] as const);
+    await setSettings(ctx, { merchantId: service.merchantId, scopes, change: { payoutApprovalAbove: '1.00' } });
+    const made = await pay(to.address, btc(to.due));
+    const goes = `status = 'processing', step = 'queued', held_reason = null, approved_at = now(), approved_by = 'ann'`;
+    await ctx.db.query({ text: `update payouts set ${goes} where id = $1`, values: [made.id] });
+    await nothingMoves(made.id, to.id);
+    expect(await stopped()).toBe(false);
+    await approvePayout(ctx, { payoutId: made.id, by: 'ann' });
+    await booked();
+    expect(await status(to.id)).toBe('succeeded');
   });
 
   test('cannot have one booked whose hold was given back', async () => {
