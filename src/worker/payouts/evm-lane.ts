@@ -28,27 +28,37 @@ export type Lane = {
 };
 
 const FEE_EVERY_MS = 15_000;
+const FEE_SAVED_EVERY_MS = 300_000;
 const AGAIN_MS = 600_000;
 const UNRESOLVED_AGAIN_MS = 15_000;
 
 export function createLane(ctx: Context, currency: EvmCode): Lane {
   const port = portOf(ctx, currency) as EvmPort;
   let askedMs = Number.NEGATIVE_INFINITY;
-  let isWatched = false;
+  /** The database in which our address is recorded. */
+  let watchedIn: number | null = null;
+  let saved: { readonly maxFee: bigint; readonly atMs: number; readonly generation: number } | null = null;
   return {
     currency,
     port,
     contract: isToken(currency) ? (ctx.usdtContract?.toLowerCase() ?? null) : null,
     async askFee() {
       // capital that arrives there is seen from now on
-      if (!isWatched) isWatched = await ensureHotAddress(ctx, currency);
+      const { generation } = ctx.db.identity;
+      if (watchedIn !== generation) watchedIn = (await ensureHotAddress(ctx, currency)) ? generation : null;
       if (performance.now() - askedMs < FEE_EVERY_MS) return;
       askedMs = performance.now();
       const fees = await port.gasFees().catch((error: unknown) => {
         if (troubleOf(error) === null) throw error;
         return null;
       });
-      if (fees !== null) await saveFeeRate(ctx.db, currency, payoutOffer(fees).maxFee, ctx.ports.clock.now());
+      if (fees === null) return;
+      const { maxFee } = payoutOffer(fees);
+      // a database transaction for nothing new is one too many for a service at rest
+      const isSame = saved !== null && saved.maxFee === maxFee && saved.generation === generation;
+      if (isSame && performance.now() - (saved?.atMs ?? 0) < FEE_SAVED_EVERY_MS) return;
+      await saveFeeRate(ctx.db, currency, maxFee, ctx.ports.clock.now());
+      saved = { maxFee, atMs: performance.now(), generation };
     },
   };
 }
