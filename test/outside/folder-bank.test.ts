@@ -1,6 +1,16 @@
 // The bank behind a folder: what is handed over lies there once, whatever died in between, and what the bank puts there is read.
 import { createHash } from 'node:crypto';
-import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -125,6 +135,14 @@ test('one file that cannot be read keeps nobody from reading the others, and may
   expect((await bank.news()).reports).toEqual([
     { id: 'R\u00dcCKGABE', kind: 'unreadable', reason: 'its name is no UTF-8', mayReturn: true },
     { id: 'returns-1.ach', kind: 'nacha', content: 'content' },
+  ]);
+});
+
+test('a link in incoming is not followed, and told: nobody knows what it would have said', async () => {
+  await bank.news();
+  symlinkSync('/etc/hostname', join(folder, 'incoming', 'returns.ach'));
+  expect((await bank.news()).reports).toEqual([
+    { id: 'returns.ach', kind: 'unreadable', reason: 'it is a link, and only files are read', mayReturn: true },
   ]);
 });
 

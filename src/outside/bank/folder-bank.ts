@@ -96,12 +96,11 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     news: () =>
       onDisk(async () => {
         const found = (await readdir(incoming, { withFileTypes: true, encoding: 'buffer' })).filter(
-          (one) => one.isFile() && one.name[0] !== DOT,
+          (one) => (one.isFile() || one.isSymbolicLink()) && one.name[0] !== DOT,
         );
-        const names = found.map(({ name }) => name).sort(Buffer.compare);
         const reports: BankReport[] = [];
-        for (const name of names) {
-          const report = await readable(incoming, name, atRestMs);
+        for (const one of found.sort((a, b) => Buffer.compare(a.name, b.name))) {
+          const report = one.isFile() ? await readable(incoming, one.name, atRestMs) : linkOf(one.name);
           if (report !== null) reports.push(report);
         }
         return { cutOffMs: null, reports };
@@ -119,6 +118,14 @@ const nothing = (error: unknown): undefined => {
 };
 
 const DOT = '.'.charCodeAt(0);
+
+/** It is not followed: it would be acknowledged by moving the link, and what it leads to may change. */
+const linkOf = (name: Buffer): BankReport => ({
+  id: name.toString('latin1'),
+  kind: 'unreadable',
+  reason: 'it is a link, and only files are read',
+  mayReturn: true,
+});
 
 /** One file that cannot be read says nothing of the others; null for one that is gone, or is still being written. */
 async function readable(incoming: string, name: Buffer, atRestMs: number): Promise<BankReport | null> {
