@@ -1,0 +1,78 @@
+// Webhooks over TLS: a host with a certificate for its name gets them, signed, on connections that are kept; where the certificate is for
+// another name, or of nobody who is trusted, the call ends before anything of it is told.
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createOutbound } from '../../src/outside/outbound/outbound.ts';
+import { publicInternet } from '../../src/outside/outbound/policy.ts';
+import { createWebhookSender } from '../../src/outside/webhooks/webhook-sender.ts';
+import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
+import { isSignedBy } from '../support/webhook-receiver.ts';
+import { closing, opened } from './outbound-servers.ts';
+
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+const IDS = ['evt_t1', 'evt_t2', 'evt_t3', 'evt_t4', 'evt_t5', 'evt_t6'];
+/** The name in both certificates. */
+const CERTIFIED = 'localhost';
+const trusted = selfSignedCertificate();
+const untrusted = selfSignedCertificate();
+const usual = getCACertificates('default');
+// as the machine's own list of authorities would have it
+beforeAll(() => setDefaultCACertificates([...usual, trusted.certificate]));
+afterAll(() => setDefaultCACertificates(usual));
+
+type Got = { readonly headers: IncomingMessage['headers']; readonly text: string; readonly servername: string | false };
+
+/** A merchant's server behind this name, and what sends webhooks there. */
+async function shopAt(host: string, { key, certificate }: ReturnType<typeof selfSignedCertificate>) {
+  const got: Got[] = [];
+  let connections = 0;
+  const server = createServer({ key, cert: certificate }, async (request: IncomingMessage, response: ServerResponse) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const { servername = false } = request.socket as TLSSocket & { servername?: string };
+    got.push({ headers: request.headers, text: Buffer.concat(parts).toString(), servername });
+    response.writeHead(200).end('thanks');
+  }).on('secureConnection', () => {
+    connections += 1;
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  // every name leads here, and loopback counts as the internet
+  const policy = { ...publicInternet([port], async () => [{ address: '127.0.0.1', family: 4 }]), allows: () => true };
+  const send = createWebhookSender(opened(createOutbound(policy)));
+  const deliver = (id: string) => {
+    const request = { url: `https://${host}:${port}/hooks`, id, body: `{"id":"${id}"}`, secrets: [SECRET] };
+    return send({ ...request, signal: new AbortController().signal });
+  };
+  return { got, deliver, connections: () => connections };
+}
+
+test('a host with a certificate for its name gets what is signed, on connections that are kept', async () => {
+  const { got, deliver, connections } = await shopAt(CERTIFIED, trusted);
+  for (const id of IDS) {
+    const result = await deliver(id);
+    expect(result).toMatchObject({ kind: 'answered', status: 200 });
+    expect(result.kind === 'answered' && Buffer.from(result.body).toString()).toBe('thanks');
+  }
+  expect(got.map(({ text, servername }) => [text, servername])).toEqual(IDS.map((id) => [`{"id":"${id}"}`, CERTIFIED]));
+  for (const each of got) expect(isSignedBy({ ...each, body: null }, SECRET)).toBe(true);
+  expect(connections()).toBeLessThan(IDS.length);
+});
+
+test.each([
+  ['for another name', 'shop.example', trusted],
+  ['of nobody who is trusted', CERTIFIED, untrusted],
+])('a certificate %s ends the call, and nothing is told', async (_what, host, certificate) => {
+  const { got, deliver } = await shopAt(host, certificate);
+  expect(await deliver('evt_t1')).toMatchObject({ kind: 'failed', failure: 'tls_failed' });
+  expect(got).toEqual([]);
+});
