@@ -23,6 +23,7 @@ import { atRest } from './rest.ts';
 import { scanBlock } from './scan.ts';
 import { startAndRest } from './start.ts';
 import { watchMemory } from './watch-memory.ts';
+import { measureWebhooks } from './webhooks.ts';
 
 const REQUESTS: readonly PartName[] = ['check', 'create', 'account', 'lists', 'auth'];
 const CONNECTIONS = [1, 8, 16, 64];
@@ -222,7 +223,17 @@ async function withoutInstance(): Promise<Figure[]> {
   return figures;
 }
 
-const ON_INSTANCE: readonly PartName[] = ['dust', 'chains', 'memory', 'parallel', ...REQUESTS, 'lives', 'payouts', 'growth'];
+const ON_INSTANCE: readonly PartName[] = [
+  'dust',
+  'chains',
+  'memory',
+  'parallel',
+  ...REQUESTS,
+  'lives',
+  'payouts',
+  'webhooks',
+  'growth',
+];
 
 async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly figures: readonly Figure[] }> {
   const bench = await open();
@@ -245,6 +256,10 @@ async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly f
     if (wanted('payouts')) {
       say('payouts');
       figures.push(await measurePayouts(bench.instance, { requests: options.quick ? 20 : 500, rounds: SIZE.rounds }));
+    }
+    if (wanted('webhooks')) {
+      say('webhooks and streams');
+      figures.push(...(await measureWebhooks(bench.instance, SIZE.webhooks)));
     }
     if (wanted('growth')) figures.push(await growth(bench));
     return { rows, figures };

@@ -46,6 +46,11 @@ const AREAS = [
     code: /^src\/signer\/(signature-journal|intent-trust)\.ts$/,
     tests: ['test/signer/signature-journal', 'test/signer/intent-key'],
   },
+  {
+    code: /^src\/(main\/wiring\/event-tail|http\/event-streams|flow\/events\/event-stream)\.ts$/,
+    tests: ['test/http/event-streams'],
+  },
+  { code: /^src\/worker\/deliveries\/(deliveries|attempt)\.ts$/, tests: ['test/worker/deliveries/deliveries'] },
 ];
 const SWAPS = {
   '<': '<=',

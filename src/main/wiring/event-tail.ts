@@ -27,19 +27,22 @@ const SETTLED_WITHIN_MS = 10_000;
 const KEPT_SECONDS = 600;
 const PROLONG_EVERY_MS = 60_000;
 
+type Missing = { readonly upTo: bigint; readonly writers: ReadonlySet<string>; readonly sinceMs: number; isTold: boolean };
 type Waiter = { readonly upTo: bigint; readonly resolve: () => void };
 
 /** @param onTrouble receives what failed; it is tried again */
 export function openEventTail(db: Database, onTrouble: (error: unknown) => void): EventTail & { close(): Promise<void> } {
   const self = randomBytes(9).toString('base64url');
   const followed = new Map<bigint, number>();
+  /** Whose events notify, or will. */
+  const registered = new Map<bigint, Promise<unknown>>();
   const waiters = new Set<Waiter>();
   let listener: TailListener = { told: () => undefined, restarted: () => undefined };
   let settled: bigint | null = null;
   /** Numbers up to here were drawn. */
   let drawn = 0n;
   /** Who may still commit a number up to `upTo`. */
-  let missing: { readonly upTo: bigint; readonly writers: ReadonlySet<string> } | null = null;
+  let missing: Missing | null = null;
   let isWoken = false;
   let isSuspect = false;
   let endPause: () => void = () => undefined;
@@ -87,6 +90,7 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
         if (isSuspect) await lookAgain();
         const isMissing = settled === null ? await waitForFirst() : await readFrom(settled);
         if (isMissing) {
+          tellOfWait();
           await pause(pauseMs);
           pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
         } else if (!isWoken) return;
@@ -96,6 +100,13 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
         await pause(AFTER_TROUBLE_MS);
       }
     }
+  }
+
+  /** Once for each number that is missing for long. */
+  function tellOfWait(): void {
+    if (missing === null || missing.isTold || performance.now() - missing.sinceMs < SETTLED_WITHIN_MS) return;
+    missing.isTold = true;
+    onTrouble(new Error('a database transaction that writes events does not end: no stream tells what was written since'));
   }
 
   async function lookAgain(): Promise<void> {
@@ -120,7 +131,8 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
     const now = await eventWriters(db);
     const before = missing;
     const writers = before === null ? now : now.filter((one) => before.writers.has(one));
-    missing = { upTo: before?.upTo ?? upTo, writers: new Set(writers) };
+    const fresh = { upTo, sinceMs: performance.now(), isTold: false };
+    missing = { ...(before ?? fresh), writers: new Set(writers) };
     return writers.length > 0;
   }
 
@@ -186,6 +198,7 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
       return;
     }
     followed.delete(merchantId);
+    registered.delete(merchantId);
     inTurn(async () => {
       if (!followed.has(merchantId)) await unregisterStreams(db, self, [merchantId]);
     }).catch(onTrouble);
@@ -210,8 +223,14 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
       prolonging = setInterval(() => void register().then(wake, suspect), PROLONG_EVERY_MS).unref();
     }
     await stopListening;
-    // prolonged by others of this merchant already
-    await inTurn(() => registerStreams(db, self, [merchantId], KEPT_SECONDS));
+    const mine = registered.get(merchantId) ?? inTurn(() => registerStreams(db, self, [merchantId], KEPT_SECONDS));
+    registered.set(merchantId, mine);
+    try {
+      await mine;
+    } catch (error) {
+      if (registered.get(merchantId) === mine) registered.delete(merchantId);
+      throw error;
+    }
   }
 
   return {
@@ -238,6 +257,7 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
     async close() {
       const left = [...followed.keys()];
       followed.clear();
+      registered.clear();
       rest();
       await reading;
       await registering;

@@ -1,0 +1,289 @@
+// What telling merchants costs: deliveries of events to webhooks, from the commit to the receiver, and streams of events.
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { type Instance, PASSWORD } from './instance.ts';
+import { cpuOf, type Measured, measure, median } from './measure.ts';
+import { commandLine, cpuMicros, postgresCpuMicros, residentBytes, treeOf } from './processes.ts';
+import type { Figure } from './report.ts';
+
+const IDLE_PAUSE_MS = 30;
+/** What was delivered and forgotten before is over by then. */
+const SETTLE_MS = 1_000;
+const HANGING = 5;
+const ENDPOINTS = 3;
+const MERCHANTS = 10;
+const MEBIBYTE = 2 ** 20;
+const CREATE = { amount: '25.00', crypto_selected: 'BTC' };
+
+type Size = {
+  readonly idle: number;
+  readonly waiting: number;
+  readonly creates: number;
+  readonly streams: number;
+  readonly rounds: number;
+};
+type Api = { call<T>(path: string, body?: object, token?: string): Promise<T>; readonly token: string };
+
+async function openApi(instance: Instance): Promise<Api> {
+  const token = await instance.token();
+  return {
+    token,
+    async call<T>(path: string, body: object = {}, of = token): Promise<T> {
+      const answer = await fetch(`http://127.0.0.1:${instance.port}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(path.startsWith('/sandbox/') ? body : { access_token: of, ...body }),
+      });
+      if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
+      return (await answer.json()) as T;
+    },
+  };
+}
+
+/** A merchant's server: counts what arrives, or never answers. */
+async function openReceiver(hangs = false) {
+  let count = 0;
+  let wanted = 0;
+  let arrived: () => void = () => undefined;
+  let firstByteMs = 0;
+  const server = createServer((incoming, response) => {
+    firstByteMs = performance.now();
+    incoming.resume();
+    if (hangs) return;
+    incoming.on('end', () => {
+      response.writeHead(204).end();
+      count += 1;
+      if (count >= wanted) arrived();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    firstByteMs: () => firstByteMs,
+    /** Resolves when so many more have arrived. */
+    next(more: number): Promise<void> {
+      wanted = count + more;
+      return new Promise((resolve) => {
+        arrived = resolve;
+      });
+    },
+    close(): void {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** So many events of a transaction. */
+const addEvents = (client: pg.Client, transactionId: string, count: number) =>
+  client.query(
+    `with base as materialized (
+       select t.merchant_id, t.id, (select max(e.sequence) from events e where e.object_id = t.id) as last from transactions t where t.id = $1)
+     insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at)
+       select merchant_id, id, last + n, 'transaction.reorged', 'started', 'started', 'bench', now() from base, generate_series(1, $2::integer) n`,
+    [transactionId, count],
+  );
+
+const percentile = (sorted: readonly number[], share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
+
+function workerOf(instance: Instance): number {
+  const pid = treeOf(instance.groupPid).find((one) => commandLine(one).some((word) => word.endsWith('/worker.ts')));
+  if (pid === undefined) throw new Error('there is no worker');
+  return pid;
+}
+
+type Setting = { readonly instance: Instance; readonly api: Api; readonly client: pg.Client; readonly transactionId: string };
+
+async function fromCommit({ api, client, transactionId }: Setting, { idle: count }: Size): Promise<Figure[]> {
+  const receiver = await openReceiver();
+  const { webhook } = await api.call<{ webhook: { id: string } }>('/create_webhook', { url: receiver.url });
+  const took: number[] = [];
+  for (let n = 0; n < count + 10; n++) {
+    const here = receiver.next(1);
+    await client.query('begin');
+    await addEvents(client, transactionId, 1);
+    const beganMs = performance.now();
+    await client.query('commit');
+    await here;
+    if (n >= 10) took.push(receiver.firstByteMs() - beganMs);
+    await delay(IDLE_PAUSE_MS);
+  }
+  await api.call('/delete_webhook', { webhook_id: webhook.id });
+  receiver.close();
+  took.sort((a, b) => a - b);
+  return [
+    {
+      work: 'webhook: commit of an event to its first byte at the receiver, idle',
+      measured: `p50 ${percentile(took, 0.5).toFixed(1)} ms, p99 ${percentile(took, 0.99).toFixed(1)} ms`,
+      goal: 'p50 ≤ 15, p99 ≤ 60 ms',
+    },
+  ];
+}
+
+/** A fast endpoint alone, then beside endpoints that hang, each with the same number of deliveries waiting. */
+async function sustained({ instance, api, client, transactionId }: Setting, { waiting }: Size): Promise<Figure[]> {
+  const worker = workerOf(instance);
+  const receiver = await openReceiver();
+  const hanging = await openReceiver(true);
+  const { webhook } = await api.call<{ webhook: { id: string } }>('/create_webhook', { url: receiver.url });
+  const spent = () => cpuMicros(worker) + postgresCpuMicros(instance.postmasterPid);
+  async function deliver(count: number): Promise<{ readonly perSecond: number; readonly micros: number }> {
+    const all = receiver.next(count);
+    await addEvents(client, transactionId, count);
+    const [beganMs, before] = [performance.now(), spent()];
+    await all;
+    return { perSecond: (1000 * count) / (performance.now() - beganMs), micros: (spent() - before) / count };
+  }
+  await deliver(Math.ceil(waiting / 20));
+  const alone = await deliver(waiting / 2);
+  const memory = residentBytes(worker);
+  for (let n = 0; n < HANGING; n++) {
+    await client.query(
+      `insert into webhooks (id, merchant_id, url, secret, created_at)
+         select $1, merchant_id, $2, 'whsec_AAAA', now() from transactions where id = $3`,
+      [`wh_bench${n}`, `${hanging.url}${n}`, transactionId],
+    );
+    await client.query(
+      `insert into deliveries (webhook, event_id, due_at)
+         select w.number, e.id, '-infinity' from webhooks w, (select id from events where object_id = $2 order by id limit $3) e where w.id = $1`,
+      [`wh_bench${n}`, transactionId, Math.floor(waiting / 2 / HANGING)],
+    );
+    // it wants no events of its own
+    await client.query(`update webhooks set events = '{payout.failed}' where id = $1`, [`wh_bench${n}`]);
+  }
+  const beside = await deliver(waiting / 2);
+  const grown = residentBytes(worker) - memory;
+  await client.query(`delete from webhooks where id like 'wh_bench%'`);
+  await api.call('/delete_webhook', { webhook_id: webhook.id });
+  for (const one of [receiver, hanging]) one.close();
+  return [
+    {
+      work: `webhooks: ${(waiting / 2).toLocaleString('en')} deliveries to one fast endpoint, one worker`,
+      measured: `${alone.perSecond.toFixed(0)} a second, ${alone.micros.toFixed(0)} µs of CPU each (worker and PostgreSQL)`,
+      goal: '≥ 1,000 a second, ≤ 350 µs',
+    },
+    {
+      work: `webhooks: the same beside as many that wait for ${HANGING} endpoints that hang`,
+      measured: `${beside.perSecond.toFixed(0)} a second, ${((100 * beside.perSecond) / alone.perSecond).toFixed(0)} % of the pace without them; the worker's memory grew by ${(grown / MEBIBYTE).toFixed(0)} MiB`,
+      goal: '≥ 80 %, memory flat',
+    },
+  ];
+}
+
+/** The worker is halted while creates are measured, so that deliveries are written and not made; not for long, or nobody watches the chains. */
+async function dearer({ instance, api }: Setting, { creates, rounds }: Size): Promise<Figure[]> {
+  const worker = workerOf(instance);
+  const server = { port: instance.port, pid: instance.apiPid, postmasterPid: instance.postmasterPid };
+  const bodies = [JSON.stringify({ access_token: api.token, ...CREATE })];
+  const job = { path: '/create_transaction', bodies, connections: 8, requests: creates };
+  async function measured(): Promise<Measured> {
+    await delay(SETTLE_MS);
+    process.kill(worker, 'SIGSTOP');
+    try {
+      return await measure(server, job);
+    } finally {
+      process.kill(worker, 'SIGCONT');
+    }
+  }
+  const without: Measured[] = [];
+  const withThem: Measured[] = [];
+  await measured();
+  for (let round = 0; round < rounds; round++) {
+    without.push(await measured());
+    const made: string[] = [];
+    for (let n = 0; n < ENDPOINTS; n++)
+      made.push((await api.call<{ webhook: { id: string } }>('/create_webhook', { url: `http://127.0.0.1:9/${n}` })).webhook.id);
+    withThem.push(await measured());
+    for (const webhook_id of made) await api.call('/delete_webhook', { webhook_id });
+  }
+  const [own, more] = [cpuOf(median(without, cpuOf)), cpuOf(median(withThem, cpuOf))];
+  return [
+    {
+      work: `create_transaction with ${ENDPOINTS} webhooks against none`,
+      measured: `${more.toFixed(0)} µs against ${own.toFixed(0)} µs of CPU: ${(100 * (more / own - 1)).toFixed(0)} % dearer`,
+      goal: '≤ 10 %',
+    },
+  ];
+}
+
+/** An open stream; `told` is called with each event. */
+async function openStream(port: number, token: string, told: () => void): Promise<() => void> {
+  const body = JSON.stringify({ access_token: token });
+  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  const call = request({ port, host: '127.0.0.1', path: '/stream_events', method: 'POST', headers, agent: false });
+  call.on('error', () => undefined).end(body);
+  const [response] = await once(call, 'response');
+  if (response.statusCode !== 200) throw new Error(`/stream_events answered ${response.statusCode}`);
+  response.setEncoding('utf8').on('data', (text: string) => {
+    if (text.includes('\ndata: ')) told();
+  });
+  response.on('error', () => undefined);
+  return () => call.destroy();
+}
+
+async function streams({ instance, api, client }: Setting, { streams: count }: Size): Promise<Figure[]> {
+  const ids: string[] = [];
+  const tokens: string[] = [];
+  for (let n = 0; n < MERCHANTS; n++) {
+    const user = { username: `stream-${n}`, password: PASSWORD };
+    await api.call('/sandbox/merchant', user);
+    const { access_token } = await api.call<{ access_token: string }>('/auth', user, undefined);
+    tokens.push(access_token);
+    ids.push((await api.call<{ transaction_id: string }>('/create_transaction', CREATE, access_token)).transaction_id);
+  }
+  const before = residentBytes(instance.apiPid);
+  let left = 0;
+  let all: () => void = () => undefined;
+  const told = (): void => {
+    left -= 1;
+    if (left === 0) all();
+  };
+  const close: (() => void)[] = [];
+  for (let n = 0; n < count; n += MERCHANTS)
+    close.push(...(await Promise.all(tokens.map((token) => openStream(instance.port, token, told)))));
+  const opened = residentBytes(instance.apiPid);
+  const took: number[] = [];
+  for (let round = 0; round < 10; round++) {
+    left = close.length;
+    const here = new Promise<void>((resolve) => {
+      all = resolve;
+    });
+    await client.query('begin');
+    for (const id of ids) await addEvents(client, id, 1);
+    const beganMs = performance.now();
+    await client.query('commit');
+    await here;
+    took.push(performance.now() - beganMs);
+  }
+  for (const end of close) end();
+  took.sort((a, b) => a - b);
+  return [
+    {
+      work: `${close.length.toLocaleString('en')} streams of events of ${MERCHANTS} merchants`,
+      measured: `${((opened - before) / MEBIBYTE).toFixed(0)} MiB more in the API; commit to the last of all ${percentile(took, 0.5).toFixed(0)} ms, at most ${took.at(-1)?.toFixed(0)} ms`,
+      goal: '≤ 60 MB, ≤ 250 ms',
+    },
+  ];
+}
+
+export async function measureWebhooks(instance: Instance, size: Size): Promise<Figure[]> {
+  const client = new pg.Client({ connectionString: instance.databaseUrl });
+  await client.connect();
+  try {
+    const api = await openApi(instance);
+    const { transaction_id } = await api.call<{ transaction_id: string }>('/create_transaction', CREATE);
+    const setting = { instance, api, client, transactionId: transaction_id };
+    const figures: Figure[] = [];
+    for (const part of [streams, dearer, fromCommit, sustained]) {
+      const measured = await part(setting, size);
+      figures.push(...measured);
+      for (const { work, measured: figure } of measured) process.stderr.write(`${work}: ${figure}\n`);
+    }
+    return figures;
+  } finally {
+    await client.end();
+  }
+}
