@@ -24,18 +24,20 @@ const usual = getCACertificates('default');
 beforeAll(() => setDefaultCACertificates([...usual, trusted.certificate]));
 afterAll(() => setDefaultCACertificates(usual));
 
-type Got = { readonly headers: IncomingMessage['headers']; readonly text: string; readonly servername: string | false };
+type Got = { readonly headers: IncomingMessage['headers']; readonly text: string; readonly servername: string | undefined };
 
 /** A merchant's server behind this name, and what sends webhooks there. */
 async function shopAt(host: string, { key, certificate }: ReturnType<typeof selfSignedCertificate>) {
   const got: Got[] = [];
   let connections = 0;
-  const server = createServer({ key, cert: certificate }, async (request: IncomingMessage, response: ServerResponse) => {
+  const server = createServer({ key, cert: certificate }, (request: IncomingMessage, response: ServerResponse) => {
     const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const { servername = false } = request.socket as TLSSocket & { servername?: string };
-    got.push({ headers: request.headers, text: Buffer.concat(parts).toString(), servername });
-    response.writeHead(200).end('thanks');
+    const { servername } = request.socket as TLSSocket & { readonly servername?: string };
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      got.push({ headers: request.headers, text: Buffer.concat(parts).toString(), servername });
+      response.writeHead(200).end('thanks');
+    });
   }).on('secureConnection', () => {
     connections += 1;
   });
