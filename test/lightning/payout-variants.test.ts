@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { SendAnswer } from '../../src/core/lightning/payer.ts';
 import { runAudit } from '../../src/flow/audit.ts';
+import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { cancelTransaction, createTransaction } from '../../src/flow/transactions/life.ts';
@@ -258,11 +259,16 @@ test("what is above the signer's limits waits for the operator, and what was pai
   expect(outgoing().listed()).toHaveLength(1);
 });
 
-test('what the node has paid and nobody here has asked for turns the audit red', async () => {
-  outgoing().send(invoice().request, 0n, 10_000n);
+test('what the node has paid and nobody here has asked for turns the audit red, until an operator books it', async () => {
+  const { request, hash: paymentHash } = invoice();
+  outgoing().send(request, 0n, 10_000n);
   const findings = await at.compared();
   expect(findings).toHaveLength(1);
   expect(findings[0]).toMatch(/^LN-5: .*which no payout here has asked for/);
+  expect(await code(bookUnasked(at.ctx, { paymentHash, acceptsLoss: false }))).toBe('not_resolvable');
+  expect(await bookUnasked(at.ctx, { paymentHash, acceptsLoss: true })).toBe(1_002n);
+  expect(await bookUnasked(at.ctx, { paymentHash, acceptsLoss: true })).toBeNull();
+  expect(await at.findings()).toEqual([]);
 });
 
 test('an invoice that expires while its payout waits ends it, and what it held comes back', async () => {

@@ -186,7 +186,6 @@ describe('mine, reorg, double_spend', () => {
     ['rates', { BTC: ['1.00', '1.00'] }, 400, 'invalid_request', 'BTC'],
     ['invoice', { amount: '0' }, 400, 'invalid_amount', 'amount'],
     ['invoice', { behaviour: 'late' }, 400, 'invalid_request', 'behaviour'],
-    ['invoice_resolve', { payment_hash: 'ab', settle: true }, 404, 'not_found', 'payment_hash'],
     ['lnurl', { min: '0.2', max: '0.1' }, 400, 'invalid_request', 'min'],
     ['bank', {}, 400, 'missing_field', 'action'],
     ['bank', { action: 'rob' }, 400, 'invalid_request', 'action'],

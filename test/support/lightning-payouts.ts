@@ -16,6 +16,7 @@ import { comparePayments } from '../../src/worker/lightning/sent-comparison.ts';
 import { type LightningPaying, type LightningStep, lightningPayoutJob } from '../../src/worker/payouts/lightning-driver.ts';
 import { openLightningService } from './lightning-service.ts';
 import { INTENT_KEY } from './ports.ts';
+import type { TestDatabase } from './postgres.ts';
 
 export type LightningPayouts = Awaited<ReturnType<typeof openLightningPayouts>>;
 /** The worker's process has ended at a step. */
@@ -48,24 +49,28 @@ export async function openLightningPayouts(
   const readOnly = connect({ url: service.url, role: 'bursar_signer', maxConnections: 2, applicationName: 'test signer' });
   const journal = await openPaymentJournal(folder, 'regtest');
   const troubles: string[] = [];
-  const signer: Paying = createPaying({
-    network: 'regtest',
-    payer,
-    db: readOnly,
-    journal: async () => journal,
-    intentKeys: async () => [keyId],
-    limits,
-    leftOnChains: async () => [],
-    now: () => clock.now(),
-  });
-  const paying: LightningPaying = {
+  const signerOn = (db: typeof readOnly): Paying =>
+    createPaying({
+      network: 'regtest',
+      payer,
+      db,
+      journal: async () => journal,
+      intentKeys: async () => [keyId],
+      limits,
+      leftOnChains: async () => [],
+      now: () => clock.now(),
+    });
+  const payingBy = (signer: Paying): LightningPaying => ({
     node: () => saying(signer.node()),
     authorize: (of) => saying(signer.authorize(of)),
     send: (of) => saying(signer.send(of)),
     track: (hash) => saying(signer.track(hash)),
-  };
-  const worker = (over: Partial<LightningPaying> = {}, diesAt: LightningStep | null = null) =>
-    lightningPayoutJob(ctx, {
+    authorized: (after) => saying(signer.authorized(after)),
+  });
+  const signer = signerOn(readOnly);
+  const paying = payingBy(signer);
+  const worker = (over: Partial<LightningPaying> = {}, diesAt: LightningStep | null = null, on = ctx) =>
+    lightningPayoutJob(on, {
       paying: { ...paying, ...over },
       intents: async () => (intent, key, signature) => key === keyId && isIntentSigned(intent, key, signature),
       owner: 'test',
@@ -86,6 +91,12 @@ export async function openLightningPayouts(
       } catch (error) {
         if (!(error instanceof WorkerDied)) throw error;
       }
+    },
+    /** The same service on a copy of its database, with the signer's folder and the node as they are. */
+    async onCopy(copy: TestDatabase) {
+      const db = connect({ url: copy.url, role: 'bursar_signer', maxConnections: 2, applicationName: 'test signer' });
+      const on = { ...ctx, db: copy.db };
+      return { ctx: on, look: () => worker(payingBy(signerOn(db)), null, on).run(), close: () => db.close() };
     },
     request: (paymentRequest: string, amount: string, of = merchantId) =>
       requestLightningPayout(ctx, { merchantId: of, amount, destination: paymentRequest, paymentRequest }),

@@ -22,6 +22,19 @@ export function roundingEntry(all: bigint, unbooked: bigint): Entry {
   };
 }
 
+/** What our node has paid, fee included and rounded up, that no payout here has asked for. Satoshis. */
+export function lightningOutflowEntry(paymentHash: string, amount: bigint): Entry {
+  return {
+    key: `unknown:ln:${paymentHash}`,
+    kind: 'unknown_outflow',
+    postings: [
+      { account: `expense:unknown_outflow:${LIGHTNING.balance}`, amount },
+      { account: CHANNELS, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
 /** What our channels held when the sandbox was made: the service's own capital. Satoshis. */
 export function channelCapitalEntry(amount: bigint): Entry {
   return {

@@ -1,5 +1,6 @@
 // What merchants and operators do with a payout: request, cancel, approve, resolve. Each is one database transaction in which the payout,
 // its entries and its event are written together; nothing outside is called while it is open.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { formatMinor, minus, plus } from '../../core/money.ts';
@@ -13,6 +14,7 @@ import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
   LARGEST,
@@ -217,7 +219,7 @@ export async function cancelPayout(
     const { merchantId, source } = booked;
     const currency = paidFrom(booked);
     // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
-    if ((await notComparedSince(sql)).has(source === null ? currency : 'USD')) {
+    if ((await notComparedSince(sql)).has(comparedAs(payout, currency))) {
       const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
       throw new Refusal('payout_not_cancellable', { message, param: 'payout_id', passes: true });
     }
@@ -228,11 +230,18 @@ export async function cancelPayout(
     await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
     const givenBack = source === null ? {} : { givenBack: source.amount };
     const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, atMs, ...givenBack });
+    await setEnded(sql, payout.id, 'failed');
     // what it repaid may let others go on
     await wakeHeldJob(sql);
     return after;
   });
 }
+/** What is compared before a payout may be cancelled: where a forgotten payment of it would be found. */
+function comparedAs({ source, paymentHash }: PayoutRow, currency: string): string {
+  if (source !== null) return 'USD';
+  return paymentHash == null ? currency : LIGHTNING.code;
+}
+
 /** The error of a payout that its merchant has cancelled. */
 export const CANCELLED = 'cancelled';
 

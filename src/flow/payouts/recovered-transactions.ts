@@ -12,14 +12,13 @@ import { isStored } from '../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../store/payouts/batches.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
-import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
+import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import {
   type DecidedPayout,
   decidedPayouts,
   forgottenOutputs,
-  knownOwnScripts,
   paysPayout,
   resolveMovement,
   unsignedPayouts,

@@ -1,10 +1,12 @@
 // `bursar payout recover`: books what has left and what the database has forgotten: a transaction of a chain, or a file that the bank has.
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
-import { isUtxo, type UtxoCode } from '../../core/currency.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import { type CurrencyCode, isUtxo, type UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { recoverAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
+import { bookUnasked } from '../../flow/lightning/unasked-payments.ts';
 import { type Recovered, recoverTransaction } from '../../flow/payouts/recovered-transactions.ts';
 import { heightOf } from '../../store/chain/blocks.ts';
 import { readAchBytes } from '../../store/payouts/ach-entries.ts';
@@ -20,7 +22,7 @@ export function addRecover(payout: Command): void {
   leaf(
     payout,
     'recover <id>',
-    'Books a transaction (its txid) or a bank file (its name) that the database has forgotten (bursar audit, OUT-3).',
+    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know (bursar audit, OUT-3, LN-5).',
   )
     .option('--block <hash>', 'the block that has the transaction, where no look has found it')
     .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
@@ -33,12 +35,22 @@ const by = (): string => `operator ${userInfo().username}`;
 async function recover(id: string, { json, acceptLoss = false, block }: Options): Promise<void> {
   const { payoutIds, lost, fee, currency } = BANK_FILE.test(id)
     ? await recoveredFile(id, acceptLoss)
-    : await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }));
+    : ((await recoveredOverLightning(id, acceptLoss)) ??
+      (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
   print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [
     `${id} is booked for ${payoutIds.join(', ') || 'no payout'}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
     'When bursar audit is green, bursar audit --clear lets payouts go on.',
   ]);
+}
+
+/** Null when the Lightning node has paid nothing of this hash that nobody here has asked for. */
+async function recoveredOverLightning(
+  id: string,
+  acceptsLoss: boolean,
+): Promise<(Recovered & { currency: CurrencyCode }) | null> {
+  const lost = await withBooks((ctx) => bookUnasked(ctx, { paymentHash: id, acceptsLoss }));
+  return lost === null ? null : { payoutIds: [], lost, fee: 0n, currency: LIGHTNING.balance };
 }
 
 async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {

@@ -146,6 +146,41 @@ export async function setSent(sql: Sql, payoutId: string, node: string): Promise
   });
 }
 
+/** The state of a payment; null when there is none. The caller has locked its payout. */
+export async function readPaymentState(sql: Sql, payoutId: string): Promise<string | null> {
+  const { rows } = await sql.query<{ state: string }>({
+    name: 'lightning_payment_state',
+    text: 'select state from lightning_payments where payout_id = $1',
+    values: [payoutId],
+  });
+  return rows[0]?.state ?? null;
+}
+
+/** It was sent before this copy of the database was made current again: a request of then may still arrive for a while. */
+export async function setSentAgain(
+  sql: Sql,
+  payoutId: string,
+  of: { readonly node: string; readonly unansweredUntilMs: number; readonly dueAtMs: number },
+): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_sent_again',
+    text: `update lightning_payments set state = 'sent', node = $2, unanswered_until = $3, due_at = $4, lease_epoch = lease_epoch + 1, lease_until = null
+            where payout_id = $1`,
+    values: [payoutId, of.node, new Date(of.unansweredUntilMs), new Date(of.dueAtMs)],
+  });
+}
+
+/** Those of the payouts of which this database does not know that they were sent. */
+export async function notSent(sql: Sql, payoutIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'lightning_not_sent',
+    text: `select t.id from unnest($1::text[]) as t(id)
+            where not exists (select from lightning_payments l where l.payout_id = t.id and l.state in ('sent', 'paid', 'closed'))`,
+    values: [payoutIds],
+  });
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** A request is about to be made, which the node refuses after the lease. False when the lease is another one by now. */
 export async function beginSend(sql: Sql, { payoutId, leaseEpoch }: Leased): Promise<boolean> {
   const { rowCount } = await sql.query({

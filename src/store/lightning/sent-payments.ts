@@ -12,6 +12,31 @@ export async function readPaymentsCompared(sql: Sql, identity: string): Promise<
   return rows[0]?.payments_compared ?? null;
 }
 
+/** Locks what the node has paid for a hash, which no payout here has asked for and nobody has booked; null when there is no such payment. */
+export async function lockUnasked(
+  sql: Sql,
+  paymentHash: string,
+): Promise<{ readonly isUnderWay: boolean; readonly msat: bigint } | null> {
+  const { rows } = await sql.query<{ state: string; msat: string }>({
+    name: 'lock_unasked_payment',
+    text: `select state, (amount_msat + fee_msat)::text as msat from lightning_sent s
+            where payment_hash = $1 and acknowledged_at is null
+              and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash and l.state <> 'failed') for update`,
+    values: [paymentHash],
+  });
+  const [row] = rows;
+  return row === undefined ? null : { isUnderWay: row.state !== 'succeeded', msat: BigInt(row.msat) };
+}
+
+/** It is booked as what it was. */
+export async function setAcknowledged(sql: Sql, paymentHash: string, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'acknowledge_payment',
+    text: 'update lightning_sent set acknowledged_at = $2 where payment_hash = $1 and acknowledged_at is null',
+    values: [paymentHash, new Date(atMs)],
+  });
+}
+
 /**
  * Keeps what a page of the node's list says; what has failed since it was kept goes.
  * @param comparedTo up to this payment everything has ended

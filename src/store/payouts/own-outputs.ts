@@ -71,3 +71,17 @@ export async function chainAssets(sql: Sql, currency: CurrencyCode): Promise<big
   });
   return BigInt(rows[0]?.amount ?? 0);
 }
+
+/** Those of the scripts (hex) that were given out as our own, with their indexes. */
+export async function knownOwnScripts(
+  sql: Sql,
+  currency: CurrencyCode,
+  scripts: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await sql.query<{ script: string; index: bigint }>({
+    name: 'known_own_scripts',
+    text: `select encode(script, 'hex') as script, address_index as index from own_addresses where currency = $1 and script = any ($2)`,
+    values: [currency, scripts.map((script) => Buffer.from(script, 'hex'))],
+  });
+  return new Map(rows.map(({ script, index }) => [script, Number(index)]));
+}

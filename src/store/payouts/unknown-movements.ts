@@ -1,5 +1,6 @@
 // Money that has left without this database knowing why, the outputs that it believes unspent, and up to which block all of them were compared
 // with the chain.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -204,20 +205,6 @@ export async function signedHere(sql: Sql, currency: CurrencyCode, txids: readon
   return new Set(rows.map((row) => row.txid));
 }
 
-/** Those of the scripts (hex) that were given out as our own, with their indexes. */
-export async function knownOwnScripts(
-  sql: Sql,
-  currency: CurrencyCode,
-  scripts: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await sql.query<{ script: string; index: bigint }>({
-    name: 'known_own_scripts',
-    text: `select encode(script, 'hex') as script, address_index as index from own_addresses where currency = $1 and script = any ($2)`,
-    values: [currency, scripts.map((script) => Buffer.from(script, 'hex'))],
-  });
-  return new Map(rows.map(({ script, index }) => [script, Number(index)]));
-}
-
 /** Up to which block everything that our outputs did was known; null = nobody has compared yet. */
 export async function checkedHeight(sql: Sql, currency: CurrencyCode): Promise<number | null> {
   const { rows } = await sql.query<{ height: number }>({
@@ -238,8 +225,11 @@ const HERE = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ' ' || (sel
 const isCurrent = (row: string): string =>
   `${row}.checked_at > pg_postmaster_start_time() and ${row}.timeline is not distinct from ${HERE} || ' ' || ${row}.xmin`;
 
+/** A chain's outputs, the bank's files (USD), the signer's payments over Lightning. */
+type Compared = CurrencyCode | 'USD' | typeof LIGHTNING.code;
+
 /** @param currency USD: our bank files were compared with folder and bank, the height is 0 */
-export async function saveChecked(sql: Sql, currency: CurrencyCode | 'USD', height: number): Promise<void> {
+export async function saveChecked(sql: Sql, currency: Compared, height: number): Promise<void> {
   await sql.query({
     name: 'save_checked',
     text: `insert into comparisons (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${HERE} || ' ' || pg_current_xact_id()::xid)
@@ -249,7 +239,7 @@ export async function saveChecked(sql: Sql, currency: CurrencyCode | 'USD', heig
 }
 
 /** Whether outputs, or bank files, were compared since PostgreSQL was started, or took over. */
-export async function isComparedSince(sql: Sql, currency: CurrencyCode | 'USD'): Promise<boolean> {
+export async function isComparedSince(sql: Sql, currency: Compared): Promise<boolean> {
   const { rows } = await sql.query<{ compared: boolean }>({
     name: 'is_compared_since',
     text: `select exists (select from comparisons c where currency = $1 and ${isCurrent('c')}) as compared`,
@@ -278,7 +268,7 @@ export async function waitsForComparison(
 ): Promise<boolean> {
   const { rows } = await sql.query({
     name: 'waits_for_comparison',
-    text: `select from payouts p join comparisons c on c.currency = p.currency
+    text: `select from payouts p join comparisons c on c.currency = case when p.payment_hash is null then p.currency else '${LIGHTNING.code}' end
             where p.id = $1 and p.merchant_id = $2 and p.status = 'pending' and not (${isCurrent('c')})`,
     values: [of.payoutId, of.merchantId],
   });

@@ -1,7 +1,7 @@
 // The job that pays over Lightning: has each payout's payment authorized, commits it, has the node asked, and follows what the node says. Any
 // number of workers may run it: a payment is worked on under a lease, the node refuses a request that arrives after it, and a crash anywhere
 // leaves a state from which the next one goes on. A time-out is never a failure.
-import type { PayingNode, PaymentFacts, SendAnswer, TrackedPayment } from '../../core/lightning/payer.ts';
+import type { PayingNode, PaymentFacts, SendAnswer } from '../../core/lightning/payer.ts';
 import { plus } from '../../core/money.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
 import { refusalKind } from '../../core/payouts/signing-refusals.ts';
@@ -28,13 +28,13 @@ import {
   setPaymentIndex,
 } from '../../store/lightning/payment-rows.ts';
 import type { Job } from '../loop.ts';
+import { type AuthorizedPayments, isPaidKnown } from './lightning-comparison.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
-export type LightningPaying = {
+export type LightningPaying = AuthorizedPayments & {
   node(): Promise<PayingNode>;
   authorize(payment: Asking): Promise<unknown>;
   send(payment: Asking): Promise<SendAnswer>;
-  track(paymentHash: string): Promise<TrackedPayment>;
 };
 type Asking = { readonly payoutId: string; readonly leaseEpoch: string };
 
@@ -105,7 +105,7 @@ async function nodeOf(ctx: Context, { paying, onTrouble }: LightningDriverOption
   try {
     const node = await paying.node();
     await noteNode(ctx, { identity: node.identity, paymentIndex: BigInt(node.paymentIndex) });
-    return node;
+    return (await isPaidKnown(ctx, paying, node, onTrouble)) ? node : null;
   } catch (error) {
     const { fault, message } = error as { fault?: string; message: string };
     if (fault === undefined) throw error;

@@ -10,12 +10,11 @@ import { ownership } from '../../flow/payouts/batches.ts';
 import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
-import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
+import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import {
   believedUnspent,
   blocksAbove,
   checkedHeight,
-  knownOwnScripts,
   openMovements,
   paysPayout,
   saveChecked,

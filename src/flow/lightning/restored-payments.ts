@@ -1,0 +1,52 @@
+// After a database was restored from a copy it may not know that it had a payment over Lightning sent. The signer's journal knows every one that it
+// let the node make, and the node what has become of it: each is written back before anything new is paid, and before a payout can be cancelled.
+
+import type { TrackedPayment } from '../../core/lightning/payer.ts';
+import { signEntry } from '../../core/payouts/payout-postings.ts';
+import type { AuthorizedPayment } from '../../core/signer-wire.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { readPaymentState, setSentAgain } from '../../store/lightning/payment-rows.ts';
+import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
+import { lockPayout, movePayout, paidFrom } from '../../store/payouts/payouts.ts';
+import type { Context } from '../context.ts';
+
+/** `never_sent`: it was authorized, and the node has paid nothing for it; it may be paid yet. */
+export type RestoredPayment = 'known' | 'written_back' | 'never_sent' | 'unknown_payout';
+
+/** Longer than a request to pay, made before the database was restored, can still arrive. */
+const STILL_ARRIVES_MS = 60_000;
+
+/**
+ * Writes one payment back of which this database does not know that it was sent. One that it does not know at all, or has cancelled, and that
+ * the node has paid or is paying, stops all payouts.
+ */
+export function restorePayment(
+  ctx: Context,
+  { payoutId, paymentHash }: AuthorizedPayment,
+  at: { readonly node: string; readonly tracked: TrackedPayment },
+): Promise<RestoredPayment> {
+  const said = at.tracked.payment?.status ?? 'failed';
+  const isGone = said !== 'failed' || at.tracked.isPending;
+  return ctx.db.transaction(async (sql): Promise<RestoredPayment> => {
+    const atMs = ctx.ports.clock.now();
+    const row = await lockPayout(sql, payoutId, { wait: true });
+    const state = await readPaymentState(sql, payoutId);
+    if (state === 'sent' || state === 'paid' || state === 'closed') return 'known';
+    if (!isGone) return 'never_sent';
+    if (row === null || state === null || row.step === 'ended') {
+      const known = row === null ? 'which this database does not know' : `which is ${row.status} here`;
+      const finding = `the Lightning node has paid ${paymentHash}, or is paying it, for ${payoutId}, ${known}`;
+      await tripBreaker(sql, { name: 'payouts', by: ['LN-5'], findings: [finding], atMs });
+      return 'unknown_payout';
+    }
+    // what this copy still holds back was let go when it was sent
+    const queued = row.step === 'held' ? await movePayout(sql, row, 'hold_ended', { atMs }) : row;
+    const payout = await oneAsBooked(sql, queued);
+    const entry = signEntry({ ...payout, currency: paidFrom(payout) }, 1, payout.feeMax, null);
+    if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, payoutId, atMs }]);
+    await movePayout(sql, queued, 'committed', { atMs });
+    await setSentAgain(sql, payoutId, { node: at.node, unansweredUntilMs: atMs + STILL_ARRIVES_MS, dueAtMs: atMs });
+    return 'written_back';
+  });
+}

@@ -1,0 +1,34 @@
+// What our Lightning node has paid and no payout here has asked for: an operator books it, so that books and node agree again.
+import { LIGHTNING, MSAT } from '../../core/currencies/lightning.ts';
+import { lightningOutflowEntry } from '../../core/lightning/postings.ts';
+import { formatAmount, mulDivUp } from '../../core/money.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { lockUnasked, setAcknowledged } from '../../store/lightning/sent-payments.ts';
+import type { Context } from '../context.ts';
+
+/**
+ * Books one as lost.
+ * @returns satoshis, fee included; null when there is no such payment
+ * @throws Refusal not_resolvable while it is under way, or when the loss is not accepted
+ */
+export function bookUnasked(
+  ctx: Context,
+  { paymentHash, acceptsLoss }: { readonly paymentHash: string; readonly acceptsLoss: boolean },
+): Promise<bigint | null> {
+  return ctx.db.transaction(async (sql) => {
+    const found = await lockUnasked(sql, paymentHash);
+    if (found === null) return null;
+    const refused = (what: string) => new Refusal('not_resolvable', { message: `Payment ${paymentHash} ${what}.` });
+    if (found.isUnderWay) throw refused('is under way: wait until the node has ended it');
+    const lost = mulDivUp(found.msat, 1n, MSAT);
+    if (!acceptsLoss)
+      throw refused(
+        `has taken ${formatAmount(lost, LIGHTNING.code)} ${LIGHTNING.balance} for nobody here (--accept-loss books that as lost)`,
+      );
+    const atMs = ctx.ports.clock.now();
+    await postEntries(sql, [{ entry: lightningOutflowEntry(paymentHash, lost), transactionId: null, atMs }]);
+    await setAcknowledged(sql, paymentHash, atMs);
+    return lost;
+  });
+}

@@ -1,0 +1,45 @@
+// After a start of the database, and when another copy has taken its place: whether it knows of every payment over Lightning that the signer has
+// let our node make. Until then nothing is paid, and nothing that could have been paid is cancelled.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { PayingNode, TrackedPayment } from '../../core/lightning/payer.ts';
+import type { AuthorizedPayment } from '../../core/signer-wire.ts';
+import type { Context } from '../../flow/context.ts';
+import { restorePayment } from '../../flow/lightning/restored-payments.ts';
+import { notSent } from '../../store/lightning/payment-rows.ts';
+import { isComparedSince, saveChecked } from '../../store/payouts/unknown-movements.ts';
+
+/** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
+export type AuthorizedPayments = {
+  authorized(after: number): Promise<{ readonly payments: readonly AuthorizedPayment[]; readonly more: boolean }>;
+  track(paymentHash: string): Promise<TrackedPayment>;
+};
+
+/** Writes back what is missing. @returns whether everything was compared with this database, and not with one that has been replaced since */
+export async function isPaidKnown(
+  ctx: Context,
+  paying: AuthorizedPayments,
+  { identity }: PayingNode,
+  onTrouble: (what: string) => void,
+): Promise<boolean> {
+  if (await isComparedSince(ctx.db, LIGHTNING.code)) return true;
+  const { generation } = ctx.db.identity;
+  for (let after = 0, more = true; more; ) {
+    const page = await paying.authorized(after);
+    const missing = await notSent(
+      ctx.db,
+      page.payments.map(({ payoutId }) => payoutId),
+    );
+    for (const payment of page.payments) {
+      after = payment.sequence;
+      if (!missing.has(payment.payoutId)) continue;
+      const tracked = await paying.track(payment.paymentHash);
+      const how = await restorePayment(ctx, payment, { node: identity, tracked });
+      if (how === 'written_back') onTrouble(`payment ${payment.paymentHash} was not in the database: it is written back`);
+      if (how === 'unknown_payout') onTrouble(`payment ${payment.paymentHash} is of no payout here: payouts are stopped`);
+    }
+    more = page.more && page.payments.length > 0;
+  }
+  if (generation !== ctx.db.identity.generation) return false;
+  await saveChecked(ctx.db, LIGHTNING.code, 0);
+  return true;
+}

@@ -1,0 +1,81 @@
+// A copy of the database that is older than what the node was asked to pay: the signer's journal and the node say what is missing in it.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { setSettings } from '../../src/flow/merchants/settings.ts';
+import { approvePayout, cancelPayout } from '../../src/flow/payouts/life.ts';
+import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
+import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
+import { copyDatabase } from '../support/postgres.ts';
+
+const AMOUNT = '0.00001';
+const clock = { nowMs: Date.now(), now: () => clock.nowMs };
+function pass(ms: number): void {
+  clock.nowMs += ms;
+}
+let engine: SimulatedEngine;
+let at: LightningPayouts;
+beforeAll(async () => {
+  engine = await simulatedEngine(clock.now);
+  const port = createLnd(async () => engine.target(), { chain: 'regtest' });
+  at = await openLightningPayouts(
+    port,
+    createLndPayer(async () => engine.payTarget()),
+    clock,
+  );
+  await at.work();
+  await at.look();
+  const { transactionId, address } = await at.create(500_00n);
+  await engine.pay(address, await at.hashOf(transactionId));
+  await at.work();
+});
+afterAll(async () => {
+  await at.close();
+  await engine.close();
+});
+
+const outgoing = () => engine.node().outgoing;
+const invoice = (behaviour: 'pay' | 'hold') => outgoing().invoice({ amountMsat: 1_000_000n, expirySeconds: 3_600, behaviour });
+const status = async (id: string): Promise<string> => (await at.payout(id)).status;
+const code = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'accepted',
+    (error: { code?: string }) => error.code,
+  );
+
+test('a database that was put back to before a payment was sent gets it back before anything can be cancelled', async () => {
+  const guarded = {
+    payoutApprovalAbove: '0.00',
+    tolerancePercent: undefined,
+    latePayments: undefined,
+    payoutAllowList: undefined,
+  };
+  await setSettings(at.ctx, { merchantId: at.merchantId, scopes: new Set(['payouts', 'payments'] as const), change: guarded });
+  const [sent, unsent] = [invoice('hold'), invoice('hold')];
+  const { id } = await at.request(sent.request, AMOUNT);
+  const other = await at.request(unsent.request, AMOUNT);
+  expect(await status(id)).toBe('pending');
+  const copy = await copyDatabase(at.url);
+  await approvePayout(at.ctx, { payoutId: id, by: 'test' });
+  pass(16_000);
+  await at.look();
+  expect(await status(id)).toBe('processing');
+  const restored = await at.onCopy(copy);
+  const cancel = (payoutId: string) => cancelPayout(restored.ctx, { merchantId: at.merchantId, payoutId });
+  // as after a start: it was compared once, and not since
+  await copy.db.query({ text: `update comparisons set timeline = 'another'` });
+  expect(await code(cancel(id))).toBe('payout_not_cancellable');
+  expect(await code(cancel(other.id))).toBe('payout_not_cancellable');
+  pass(21_000);
+  await restored.look();
+  expect(await code(cancel(id))).toBe('payout_not_cancellable');
+  expect((await cancel(other.id)).error).toBe('cancelled');
+  outgoing().resolve(sent.hash, true);
+  pass(16_000);
+  await restored.look();
+  const seen = await checkPayoutStatus(restored.ctx, { merchantId: at.merchantId, payoutId: id });
+  expect(seen).toMatchObject({ status: 'completed', paymentHash: sent.hash });
+  await restored.close();
+  await copy.drop();
+});
