@@ -1,5 +1,9 @@
 // Calls to addresses that a stranger chose: every way into our own network ends before a connection.
 import { describe, expect, test } from 'vitest';
+import type { Refusal } from '../../src/core/refusal.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { askForInvoice } from '../../src/flow/lightning/lnurl.ts';
+import { createDestinations } from '../../src/outside/destinations.ts';
 import { namesByDns } from '../../src/outside/outbound/names.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { publicInternet } from '../../src/outside/outbound/policy.ts';
@@ -141,6 +145,14 @@ describe('outside the sandbox', () => {
       failure: 'address_not_allowed',
     });
     expect(victim.connections()).toBe(0);
+  });
+
+  test('a Lightning address whose host is in our own network is refused without a word of where that is', async () => {
+    const { outbound, victim } = await attacked(() => ['10.1.2.3']);
+    const ctx = { ports: { outbound, destinations: createDestinations('mainnet') } } as unknown as Context;
+    const error = await askForInvoice(ctx, `shop@db.internal:${victim.port}`, 1n).catch((caught: Refusal) => caught);
+    expect(error).toMatchObject({ code: 'invalid_destination', message: expect.stringContaining('public internet') });
+    expect((error as Refusal).message).not.toContain('10.1.2.3');
   });
 
   test('a name that leads to the internet when it is checked and to loopback when it is called is not reached', async () => {

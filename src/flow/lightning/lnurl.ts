@@ -66,7 +66,8 @@ async function answerOf(ctx: Context, url: string, withinMs: number): Promise<An
   if (said.kind === 'failed') {
     if (said.failure === 'timed_out' || said.failure === 'connection_failed')
       throw new Refusal('lightning_unavailable', { message: `The destination does not answer: ${said.reason}.` });
-    throw dishonest(said.reason);
+    // which addresses the names of our own network have is nobody's business
+    throw dishonest(said.failure === 'address_not_allowed' ? 'its host is not on the public internet' : said.reason);
   }
   if (said.status >= 300 && said.status < 400) throw dishonest('it answers with a redirect, which is not followed');
   if (said.isCut) throw dishonest(`its answer has more than ${MOST_BYTES} bytes`);
