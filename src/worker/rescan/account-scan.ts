@@ -53,8 +53,9 @@ export async function scanAccount(port: ChainPort, options: ScanOptions): Promis
   const used: [number, number] = [-1, -1];
   let toHeight = await readableTo(port, fromHeight);
   let by: AccountUse['by'] | null = null;
-  let look = lookFor(options.scriptOf, GAP, used);
+  const { look, widen } = createLook(options.scriptOf, used);
   let wanted = GAP;
+  widen(wanted);
   let next = fromHeight;
   do {
     const how = await readChain(port, look, { ...options, fromHeight: next }, toHeight);
@@ -65,7 +66,7 @@ export async function scanAccount(port: ChainPort, options: ScanOptions): Promis
     if (needed > wanted) {
       // an index used beyond the searched range may have others near it that were paid earlier
       wanted = needed;
-      look = lookFor(options.scriptOf, wanted, used);
+      widen(wanted);
       next = fromHeight;
     }
     // what was mined while it read is in no mempool, and the last blocks may have been replaced
@@ -88,18 +89,24 @@ async function readableTo(port: ChainPort, fromHeight: number): Promise<number> 
   return condition.height;
 }
 
-/** The scripts of this many indexes of both chains; each one seen raises `used`. */
-function lookFor(scriptOf: ScanOptions['scriptOf'], count: number, used: [number, number]): Looked {
+/** The scripts of the first indexes of both chains, none until it is widened to that many; each one seen raises `used`. */
+function createLook(
+  scriptOf: ScanOptions['scriptOf'],
+  used: [number, number],
+): { readonly look: Looked; readonly widen: (count: number) => void } {
   const set = createByteSet();
   const places = new Map<string, readonly [0 | 1, number]>();
   const scripts: Uint8Array[] = [];
-  for (const chain of [0, 1] as const) {
-    for (let index = 0; index < count; index++) {
-      const script = scriptOf(chain, index);
-      if (script === null) continue;
-      set.add(script, 0, script.length);
-      places.set(Buffer.from(script).toString('hex'), [chain, index]);
-      scripts.push(script);
+  let derived = 0;
+  function widen(count: number): void {
+    for (; derived < count; derived++) {
+      for (const chain of [0, 1] as const) {
+        const script = scriptOf(chain, derived);
+        if (script === null) continue;
+        set.add(script, 0, script.length);
+        places.set(Buffer.from(script).toString('hex'), [chain, derived]);
+        scripts.push(script);
+      }
     }
   }
   const watch: WatchList = {
@@ -112,7 +119,7 @@ function lookFor(scriptOf: ScanOptions['scriptOf'], count: number, used: [number
     hasOutpoint: () => false,
     fresh: async () => undefined,
   };
-  return { scripts, watch };
+  return { look: { scripts, watch }, widen };
 }
 
 async function readChain(port: ChainPort, look: Looked, options: ScanOptions, toHeight: number): Promise<AccountUse['by']> {
