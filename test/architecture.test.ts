@@ -230,6 +230,16 @@ describe('the source', () => {
     expect(naming).toEqual([]);
   });
 
+  test('a currency, an output and a payment are called so, and never a coin', () => {
+    // words of the field, and BIP44's path
+    const allowed = /coin.?selection|coin.?type|selectCoins|\/coin'\//gi;
+    const coin = /(?:^|[^A-Za-z])[Cc]oins?(?![a-z])|[a-z]Coins?(?![a-z])/;
+    expect(coin.test('own coins') && coin.test('ownCoins') && coin.test('own_coin')).toBe(true);
+    expect(coin.test('bitcoind') || coin.test('coinbase') || coin.test('Dogecoin')).toBe(false);
+    const lines = files.flatMap(({ path, text }) => text.split('\n').map((line, n) => `${path}:${n + 1} ${line.trim()}`));
+    expect(lines.filter((line) => coin.test(line.replaceAll(allowed, '')))).toEqual([]);
+  });
+
   test('names are kebab-case nouns of the field, without barrels and classes that are no errors', () => {
     expect(offenders((file) => !/^src(\/[a-z0-9]+(-[a-z0-9]+)*)+\.ts$/.test(file.path))).toEqual([]);
     expect(offenders((file) => /(^|[/-])(service|manager|helper|util|impl|base)s?\.ts$/.test(file.path))).toEqual([]);

@@ -44,10 +44,10 @@ export async function payInvoice(context: ControlContext, body: Body): Promise<u
     throw new ControlRefusal(409, 'currency_unavailable', message, 'currency');
   }
   if (optionalText(body, 'currency') !== null && !isLightning(body))
-    throw impossible('currency: an invoice has no address that other coins could be sent to');
-  if (body.kind !== undefined && body.kind !== null) throw bad('kind', 'is for coins on a chain');
+    throw impossible('currency: an invoice has no address that another currency could be sent to');
+  if (body.kind !== undefined && body.kind !== null) throw bad('kind', 'is for payments on a chain');
   if (body.replace !== undefined && body.replace !== null)
-    throw bad('replace', 'is for coins on a chain: Lightning replaces nothing');
+    throw bad('replace', 'is for payments on a chain: Lightning replaces nothing');
   const parts = optionalWhole(body, 'split', 1, MOST_PARTS) ?? 1;
   const amount = optionalAmount(body, 'amount', LIGHTNING.decimals) ?? asked.amountDue;
   const said = context.lightning.pay(asked.script, mulDivDown(amount, MSAT, 1n), parts);

@@ -161,7 +161,7 @@ export async function startLndPair(): Promise<LndPair> {
   await mine(3);
   await shop.call('POST', '/v1/peers', { addr: { pubkey: customer.identity, host: customer.peer }, perm: true });
   for (const isPrivate of [false, true]) {
-    await until('coins of the node', async () => {
+    await until('money of the node', async () => {
       const { confirmed_balance: sat } = await shop.call<{ confirmed_balance: string }>('GET', '/v1/balance/blockchain');
       return Number(sat) > CHANNEL_SAT;
     });

@@ -188,7 +188,7 @@ export function unknownOutflowEntry(txid: string, currency: CurrencyCode, amount
 }
 
 /**
- * Coins that no entry knew have paid for something that is booked: they were the service's.
+ * Outputs that no entry knew have paid for something that is booked: they were the service's.
  * @param txid the transaction, or the payout that was paid where nobody has named one
  */
 export function unknownInflowEntry(txid: string, currency: CurrencyCode, amount: bigint): Entry {

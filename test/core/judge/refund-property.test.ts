@@ -5,9 +5,9 @@ import { testHistories } from '../../support/seeded-histories.ts';
 
 /** Seeds that fail with a fault that once was there, kept for ever. */
 const ONCE_FAILED: readonly [seed: number, what: string][] = [
-  [304, 'accepted by policy for coins that had gone back'],
+  [304, 'accepted by policy for payments that had gone back'],
   [22, 'the whole left payments in suspense that were in a block'],
-  [37, 'a displaced one took the coins of an open one'],
+  [37, 'a displaced one took the shares of an open one'],
   [45, 'settled while one was open'],
   [473, 'reimbursed by another currency while its own was there'],
 ];
