@@ -8,7 +8,6 @@ import type { SignedTransaction, SignerReplies } from '../core/signer-wire.ts';
 import { readSigningFacts } from '../store/payouts/signing-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
 import { checkEvmFee, checkEvmForm, checkNonce, checkReplacement } from './evm-rules.ts';
-import { signEvm } from './evm-transaction.ts';
 import type { Keyring } from './keyring.ts';
 import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
 import { hotAddressOf, scriptsOf } from './own-scripts.ts';
@@ -34,7 +33,7 @@ import {
 } from './rules.ts';
 import { type Leaving, outpointKey, type SignatureIndex } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
-import { type InputSigner, type Signed, type TransactionParts, transactionSigner } from './transaction.ts';
+import { type InputSigner, type Signed, signEvm, type TransactionParts, transactionSigner } from './transaction.ts';
 
 export type SigningOptions = {
   readonly keyring: Keyring;

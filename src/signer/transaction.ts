@@ -1,8 +1,11 @@
 // Builds and signs a transaction: version 2, lock time 0, every input replaceable (BIP125), SIGHASH_ALL, deterministic signatures (RFC 6979)
 // with low S and low R. P2WPKH and P2PKH by @scure/btc-signer; Bitcoin Cash (FORKID) by @bitauth/libauth's serialisation.
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { keccak_256 } from '@noble/hashes/sha3.js';
 import { Transaction } from '@scure/btc-signer';
 import { sha256, signECDSA } from '@scure/btc-signer/utils.js';
 import { type UtxoCode, utxoRow } from '../core/currency.ts';
+import { type EvmCall, signedBytes, unsignedBytes } from '../core/evm/transaction.ts';
 
 export type TransactionParts = {
   readonly inputs: readonly {
@@ -85,4 +88,20 @@ async function cashSigner(): Promise<(parts: TransactionParts, keys: InputSigner
     const raw = encodeTransactionBCH({ ...unsigned, inputs });
     return { raw: Buffer.from(raw).toString('hex'), txid: hashTransaction(raw), vbytes: raw.length };
   };
+}
+
+const number = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`);
+
+/** A transaction of EIP-1559, with a deterministic signature (RFC 6979, low s) over Keccak-256 of its bytes. */
+export function signEvm(call: EvmCall, keys: Pick<InputSigner, 'withPrivateKey'>): Signed {
+  const digest = keccak_256(unsignedBytes(call));
+  const signature = keys.withPrivateKey(0, (privateKey) =>
+    secp256k1.sign(digest, privateKey, { prehash: false, lowS: true, format: 'recovered' }),
+  );
+  const raw = signedBytes(call, {
+    yParity: signature[0] as number,
+    r: number(signature.subarray(1, 33)),
+    s: number(signature.subarray(33, 65)),
+  });
+  return { raw: raw.toString('hex'), txid: `0x${Buffer.from(keccak_256(raw)).toString('hex')}`, vbytes: call.gas };
 }

@@ -6,7 +6,6 @@ import { ask, calls, folder, refused, sandbox, withSandbox } from './support/con
 import { post, rpc } from './support/table-service.ts';
 
 withSandbox();
-
 type Seen = { confirmations?: number; vout: { n: number; value: number; scriptPubKey: { hex: string } }[] };
 const seen = async (currency: string, txid: unknown): Promise<Seen> =>
   (await rpc(sandbox, currency, 'getrawtransaction', txid, 1)) as Seen;
