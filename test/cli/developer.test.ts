@@ -18,6 +18,7 @@ const place = dataFolderFor();
 const home = dataFolderFor();
 let service: Service;
 let here: Environment;
+const listening: ChildProcess[] = [];
 const start = () =>
   startService({
     dataFolder: place.folder,
@@ -32,6 +33,8 @@ beforeAll(async () => {
   here = { BURSAR_DATA_DIR: place.folder, XDG_CONFIG_HOME: home.folder, URL: url };
 });
 afterAll(async () => {
+  // those of tests that failed
+  for (const child of listening) child.kill('SIGKILL');
   await service.stop();
   place.remove();
   home.remove();
@@ -59,6 +62,7 @@ async function listen(...args: string[]) {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  listening.push(child);
   const lines: Line[] = [];
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (text) => {
