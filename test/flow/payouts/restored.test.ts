@@ -82,7 +82,7 @@ test('a payout that was cancelled in the copy, and whose outputs are spent since
   expect(await batches.row(id)).toMatchObject({ status: 'processing', step: 'batched' });
   expect(await owed()).toBe(1_980_000n + FEE_MAX);
   const [open] = await openBreakers(ctx.db);
-  expect(open?.findings.join()).toContain(`${id} was cancelled after ${signed.txid} had been signed for it`);
+  expect(open?.findings.join()).toContain(`${id} had failed and is paid by ${signed.txid}`);
   expect(await service.findings()).toEqual([]);
   await batches.mined(batch, signed, 6);
   await progress(ctx, batch.id);
