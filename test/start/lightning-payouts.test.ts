@@ -182,14 +182,16 @@ test('all pays what the balance holds with its highest fee', { timeout: TIMEOUT 
 });
 
 test('a held payment stays on its way past every time-out, and ends as the recipient decides', { timeout: TIMEOUT }, async () => {
-  const [settled, given] = [await invoice({ behaviour: 'hold' }), await invoice({ behaviour: 'hold' })];
+  const held = { behaviour: 'hold', expires_in: 31_536_000 };
+  const [settled, given] = [await invoice(held), await invoice(held)];
   const before = Number(await available());
   const ids = [await request(settled), await request(given)] as const;
   await until(async () => (Number(await available()) < before - 0.0002 ? true : null), 'both are held');
   await pass(3_600);
   await pass(86_400);
   for (const id of ids) expect(await payout(id)).toMatchObject({ status: 'processing', error: null, held_reason: null });
-  const resolve = ({ payment_hash }: Invoice, settle: boolean) => ask('/sandbox/invoice_resolve', { payment_hash, settle });
+  const resolve = ({ payment_hash }: Invoice, settle: boolean) =>
+    until(() => ask('/sandbox/invoice_resolve', { payment_hash, settle }), 'it is held');
   await resolve(settled, true);
   await resolve(given, false);
   await becomes(ids[0], 'completed');
