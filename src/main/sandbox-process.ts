@@ -19,7 +19,7 @@ import { StartRefused } from './process/start-refused.ts';
 import { giveCapital } from './sandbox/capital.ts';
 import { prepareDemo } from './sandbox/demo-merchant.ts';
 import { clockFile, sandboxFolder } from './sandbox/sandbox-paths.ts';
-import { settle, untilBankRead, untilRead } from './sandbox/settle.ts';
+import { settle, untilBankRead, untilHandedOver, untilRead } from './sandbox/settle.ts';
 import { prepareSeals } from './wiring/credential-key.ts';
 import { wireBooks } from './wiring/wire.ts';
 
@@ -103,6 +103,7 @@ function serviceSide(config: Opened['config'], ctx: Context): SandboxService {
       return found === null ? null : { trace: found.trace };
     },
     untilBankRead: (timeoutMs) => untilBankRead(ctx, timeoutMs),
+    untilHandedOver: (timeoutMs) => untilHandedOver(ctx, timeoutMs),
     settle: (timeoutMs) => settle(ctx, timeoutMs),
     async refreshRates() {
       // loaded by the first control that needs them: the exchanges' clients are a good part of this process

@@ -50,6 +50,8 @@ export type SandboxService = {
   findBankEntry(payoutId: string): Promise<{ readonly trace: string | null } | null>;
   /** Waits until the service has read what the bank says, and handed over what waits, once after now; returns whether it has. */
   untilBankRead(timeoutMs: number): Promise<boolean>;
+  /** Waits until nothing that may be paid to bank accounts now waits to be handed over, at most this long. */
+  untilHandedOver(timeoutMs: number): Promise<void>;
   /** Asks all rate sources now, so that the next quote uses their answers. */
   refreshRates(): Promise<void>;
 };

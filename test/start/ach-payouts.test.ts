@@ -145,7 +145,8 @@ describe('a payout to a bank account', () => {
 
   test('every file that was handed over passes moov-io/ach', () => {
     // what the bank has reported is in a folder of its own there
-    const files = readdirSync(join(folder, 'bank')).filter((name) => name !== 'reports');
+    // and a worker that was killed while it wrote may have left a part
+    const files = readdirSync(join(folder, 'bank')).filter((name) => name !== 'reports' && !/\.ach\.[0-9a-f]{8}$/.test(name));
     expect(files.length).toBeGreaterThanOrEqual(4);
     for (const name of files) {
       expect(name).toMatch(/^\d{4}-\d\d-\d\d-[A-Z0-9]\.ach$/);

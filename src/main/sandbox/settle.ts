@@ -4,6 +4,7 @@ import type { PaymentMethod } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { areTried, DELIVERIES_JOB } from '../../store/deliveries/deliveries.ts';
 import { isAchLooked } from '../../store/payouts/ach-files.ts';
+import { isAllHandedOver } from '../../store/payouts/ach-hand-overs.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { type AskedReading, areRead, isJudged, isSettled, wakeJobs } from '../../store/transactions/due.ts';
@@ -82,6 +83,16 @@ export function untilBankRead(ctx: Waiting, timeoutMs: number): Promise<boolean>
   // a look of this very millisecond may have begun before what is waited for
   const sinceMs = ctx.ports.clock.now() + 1;
   return until(ctx, () => isAchLooked(ctx.db, sinceMs), { timeoutMs, jobs: [ACH_JOB] });
+}
+
+/**
+ * Waits until what may be paid to bank accounts now has been handed over. A look alone is not enough: after a start the signer may not answer
+ * yet, or the files may not have been compared.
+ * @param timeoutMs real time after which it gives up (a bank that does not answer, a file that waits for a merchant)
+ */
+export async function untilHandedOver(ctx: Waiting, timeoutMs: number): Promise<void> {
+  const untilMs = ctx.ports.clock.now();
+  await until(ctx, () => isAllHandedOver(ctx.db, untilMs), { timeoutMs, jobs: [ACH_JOB], hurryAfterMs: HURRIED_AFTER_MS });
 }
 
 type Patience = {

@@ -29,3 +29,15 @@ export async function troubledAchFiles(sql: Sql): Promise<readonly string[]> {
   });
   return rows.map(({ name, trouble }) => `bank file ${name}: ${trouble}`);
 }
+
+/** Whether nothing that nobody holds waits to be put into a bank file, or handed over with one; so too while a breaker stops all of it. */
+export async function isAllHandedOver(sql: Sql, untilMs: number): Promise<boolean> {
+  const { rows } = await sql.query<{ done: boolean }>({
+    name: 'is_all_handed_over',
+    text: `select exists (select from breakers where cleared_at is null)
+               or not exists (select from payouts where method = 'ach' and step = 'queued' and held_reason is null and created_at <= $1)
+                  and not exists (select from ach_files where state in ('built', 'uploading', 'unknown')) as done`,
+    values: [new Date(untilMs)],
+  });
+  return rows[0]?.done === true;
+}

@@ -45,6 +45,7 @@ export function tableService(): { readonly service: SandboxService; readonly cal
     findBankEntry: async (id) =>
       id === 'payout_filed' ? { trace: '091000010000001' } : id === 'payout_waits' ? { trace: null } : null,
     untilBankRead: async () => calls.canRead,
+    untilHandedOver: async () => undefined,
     untilRead: async (currencies) => {
       calls.read.push(currencies.join(' '));
       return calls.canRead;
