@@ -287,6 +287,7 @@ create table public.deliveries (
   event_id bigint not null,
   due_at timestamp with time zone not null,
   failures smallint default 0 not null,
+  asked integer default 0 not null,
   constraint deliveries_pkey PRIMARY KEY (webhook, event_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000);
 

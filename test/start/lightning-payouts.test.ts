@@ -152,7 +152,8 @@ test('what cannot be paid is refused before anything is held', { timeout: TIMEOU
   expect(await refusedWith({ destination, amount: '0.00011' })).toBe('422 "invoice_amount_mismatch"');
   expect(await refusedWith({ destination: short.payment_request })).toBe('422 "invoice_expired"');
   expect(await refusedWith({ destination: own.wallet_address, amount: own.crypto_amount })).toBe('400 "invalid_destination"');
-  expect(await refusedWith({ destination: `${destination.slice(0, -1)}q` })).toBe('400 "invalid_destination"');
+  const other = destination.endsWith('q') ? 'p' : 'q';
+  expect(await refusedWith({ destination: `${destination.slice(0, -1)}${other}` })).toBe('400 "invalid_destination"');
   expect(await refusedWith({ destination: `${destination.slice(0, -8).toUpperCase()}${destination.slice(-8)}` })).toBe(
     '400 "invalid_destination"',
   );

@@ -30,11 +30,12 @@ const failed: Attempt = {
   error: null,
   answer: Buffer.from('no'),
   failures: 0,
+  asked: 0,
   isDelivered: false,
   againAtMs: AT + 5_000,
   disables: false,
 };
-const waits = (failures = 0) => sql(`insert into deliveries values (7, 70, '-infinity', ${failures})`);
+const waits = (failures = 0, asked = 0) => sql(`insert into deliveries values (7, 70, '-infinity', ${failures}, ${asked})`);
 const left = () => sql('select failures, due_at from deliveries');
 
 test('a failure counts once, also when its result is written twice', async () => {
@@ -45,12 +46,15 @@ test('a failure counts once, also when its result is written twice', async () =>
   expect(await waitingWebhooks(database.db)).toEqual([{ webhook: 7n, dueAtMs: AT + 5_000 }]);
 });
 
-test('an event that was asked for again while its last attempt failed keeps its new attempts', async () => {
-  await waits(0);
+test('an event that was asked for again while an attempt was on its way keeps its new attempts, however that ended', async () => {
+  await waits(0, 1);
   await writeAttempts(database.db, [{ ...failed, failures: 9, againAtMs: null }]);
   expect(await left()).toHaveLength(1);
   expect(await waitingWebhooks(database.db)).toEqual([{ webhook: 7n, dueAtMs: Number.NEGATIVE_INFINITY }]);
-  await writeAttempts(database.db, [{ ...failed, failures: 9, againAtMs: null, status: 204, isDelivered: true }]);
+  const taken = { ...failed, againAtMs: null, status: 204, isDelivered: true };
+  await writeAttempts(database.db, [taken]);
+  expect(await left()).toHaveLength(1);
+  await writeAttempts(database.db, [{ ...taken, asked: 1 }]);
   expect(await left()).toEqual([]);
 });
 

@@ -31,14 +31,14 @@ export type Wanted = {
   /** Events that are being delivered to it already. */
   readonly without: readonly bigint[];
 };
-export type Delivery = { readonly webhook: bigint; readonly failures: number; readonly event: StoredEvent };
+export type Delivery = { readonly webhook: bigint; readonly failures: number; readonly asked: number; readonly event: StoredEvent };
 
 /** The deliveries that are due, of each endpoint at most as many as wanted, the longest waiting first. */
 export async function dueDeliveries(sql: Sql, wanted: readonly Wanted[], nowMs: number): Promise<readonly Delivery[]> {
-  const { rows } = await sql.query<RawEvent & { webhook: bigint; failures: number }>({
+  const { rows } = await sql.query<RawEvent & { webhook: bigint; failures: number; asked: number }>({
     name: 'due_deliveries',
     text: `
-      select d.webhook, d.failures, ${EVENT_COLUMNS}
+      select d.webhook, d.failures, d.asked, ${EVENT_COLUMNS}
         from unnest($1::bigint[], $2::int[], $3::text[]) with ordinality as w (webhook, count, without, n)
        cross join lateral (
           select * from deliveries where webhook = w.webhook and due_at <= $4 and event_id <> all (w.without::bigint[])
@@ -52,7 +52,7 @@ export async function dueDeliveries(sql: Sql, wanted: readonly Wanted[], nowMs: 
       new Date(nowMs),
     ],
   });
-  return rows.map((row) => ({ webhook: row.webhook, failures: row.failures, event: storedEvent(row) }));
+  return rows.map((row) => ({ webhook: row.webhook, failures: row.failures, asked: row.asked, event: storedEvent(row) }));
 }
 
 export type Attempt = {
@@ -65,6 +65,8 @@ export type Attempt = {
   readonly answer: Uint8Array;
   /** How many had failed before. */
   readonly failures: number;
+  /** How often the event had been asked for again when it was sent. */
+  readonly asked: number;
   readonly isDelivered: boolean;
   /** When to try again; null: it is delivered, or was the last attempt. */
   readonly againAtMs: number | null;
@@ -73,25 +75,25 @@ export type Attempt = {
 };
 
 /**
- * Writes what became of attempts, all in one statement: what is over waits no more, the rest has its next time. A failure counts only where
- * no other result was written since: these may be written twice, and somebody may have asked for the event again meanwhile.
+ * Writes what became of attempts, all in one statement: what is over waits no more, the rest has its next time. A result counts only where
+ * nobody has asked for the event again since it was sent, and a failure only where no other was written since: these may be written twice.
  */
 export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Promise<void> {
   await sql.query({
     name: 'write_attempts',
     text: `
       with made as materialized (
-        select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::smallint[], $6::text[], $7::bytea[], $8::timestamptz[], $9::bool[], $10::smallint[], $11::bool[])
-          as a (webhook, event_id, at, took_ms, status, error, answer, again_at, disables, failures, is_delivered)),
+        select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::smallint[], $6::text[], $7::bytea[], $8::timestamptz[], $9::bool[], $10::smallint[], $11::bool[], $12::int[])
+          as a (webhook, event_id, at, took_ms, status, error, answer, again_at, disables, failures, is_delivered, asked)),
       noted as (
         insert into delivery_attempts (webhook, event_id, at, took_ms, status, error, answer)
           select webhook, event_id, at, took_ms, status, error, answer from made),
       over as (
         delete from deliveries d using made a
-         where a.again_at is null and d.webhook = a.webhook and d.event_id = a.event_id and (a.is_delivered or d.failures = a.failures)),
+         where a.again_at is null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and (a.is_delivered or d.failures = a.failures)),
       again as (
         update deliveries d set due_at = a.again_at, failures = d.failures + 1
-          from made a where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id and d.failures = a.failures)
+          from made a where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and d.failures = a.failures)
       update webhooks set enabled = false where enabled and number in (select webhook from made where disables)`,
     values: [
       attempts.map((one) => one.webhook),
@@ -105,6 +107,7 @@ export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Pro
       attempts.map((one) => one.disables),
       attempts.map((one) => one.failures),
       attempts.map((one) => one.isDelivered),
+      attempts.map((one) => one.asked),
     ],
   });
 }
@@ -118,7 +121,7 @@ export async function deliverAgain(sql: Sql, eventId: bigint): Promise<number> {
         insert into deliveries (webhook, event_id, due_at)
           select w.number, e.id, '-infinity' from events e join webhooks w on w.merchant_id = e.merchant_id
            where e.id = $1 and w.enabled and (w.events is null or e.type = any (w.events))
-          on conflict (webhook, event_id) do update set due_at = excluded.due_at, failures = 0
+          on conflict (webhook, event_id) do update set due_at = excluded.due_at, failures = 0, asked = deliveries.asked + 1
           returning 1),
       counted as (select count(*)::int as count from again)
       select count, case when count > 0 then pg_notify('hurry', '${DELIVERIES_JOB}') end from counted`,

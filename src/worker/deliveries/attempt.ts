@@ -18,7 +18,7 @@ export async function attempt(
   { webhook, delivery, signal }: { readonly webhook: Webhook; readonly delivery: Delivery; readonly signal: AbortSignal },
 ): Promise<{ readonly result: OutboundResult; readonly made: Attempt }> {
   const { clock, rng } = ctx.ports;
-  const { event, failures } = delivery;
+  const { event, failures, asked } = delivery;
   const body = eventBody(ctx, event);
   const atMs = clock.now();
   const secrets = secretsOf(ctx, webhook);
@@ -35,6 +35,7 @@ export async function attempt(
     error: result.kind === 'answered' ? null : `${result.failure}: ${result.reason}`.slice(0, LONGEST_ERROR),
     answer: result.kind === 'answered' ? result.body.subarray(0, ANSWER_KEPT) : new Uint8Array(),
     failures,
+    asked,
     isDelivered: isDelivered(result),
     againAtMs: isOver ? null : nextAttempt(failures + 1, clock.now(), chance),
     disables: status === GONE,
