@@ -183,6 +183,7 @@ test('limits of the signer are read in whole units, and anything else is refused
     DOGE: { payout: null, hour: null, day: 10_000_000_000_000n },
   });
   expect(limits('BTC:day=0')).toEqual({ BTC: { payout: null, hour: null, day: 0n } });
+  expect(limits('USDT:day=1.5')).toEqual({ USDT: { payout: null, hour: null, day: 1_500_000n } });
   for (const wrong of [
     'BTC',
     'BTC:',
@@ -191,7 +192,8 @@ test('limits of the signer are read in whole units, and anything else is refused
     'BTC:day=1,day=2',
     'BTC:day=0.000000001',
     'BTC:day=1;BTC:day=2',
-    'USDT:day=1',
+    'XMR:day=1',
+    'BTC-LN:day=1',
     'BTC:day=1:hour=2',
   ]) {
     expect(problems({ BURSAR_SIGNER_LIMITS: wrong })).toEqual([

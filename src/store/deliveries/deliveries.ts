@@ -31,7 +31,12 @@ export type Wanted = {
   /** Events that are being delivered to it already. */
   readonly without: readonly bigint[];
 };
-export type Delivery = { readonly webhook: bigint; readonly failures: number; readonly asked: number; readonly event: StoredEvent };
+export type Delivery = {
+  readonly webhook: bigint;
+  readonly failures: number;
+  readonly asked: number;
+  readonly event: StoredEvent;
+};
 
 /** The deliveries that are due, of each endpoint at most as many as wanted, the longest waiting first. */
 export async function dueDeliveries(sql: Sql, wanted: readonly Wanted[], nowMs: number): Promise<readonly Delivery[]> {

@@ -183,9 +183,7 @@ describe('an automatic payout', () => {
       await set(merchantId, change);
       await fund(ctx, merchantId, BTC);
       await asService('delete from payout_settings where merchant_id = $1', [merchantId]);
-      await asService('insert into payout_settings select * from jsonb_populate_record(null::payout_settings, $1)', [
-        old?.['old'],
-      ]);
+      await asService('insert into payout_settings select * from jsonb_populate_record(null::payout_settings, $1)', [old?.old]);
       for (const cheat of ['delete from payout_settings_versions', 'update payout_settings_versions set version = 1'])
         await expect(asService(cheat)).rejects.toThrow('permission denied');
       await pass();
