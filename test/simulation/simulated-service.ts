@@ -5,7 +5,7 @@ import { sortableId } from '../../src/core/ids.ts';
 import type { RateFeed } from '../../src/core/rate-feed.ts';
 import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { setSettings } from '../../src/flow/merchants/settings.ts';
+import { sealSettings, setSettings } from '../../src/flow/merchants/settings.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import { systemRng } from '../../src/outside/rng.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
@@ -13,6 +13,7 @@ import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/ser
 import { accountsOf } from '../../src/signer/accounts.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { insertMerchant } from '../../src/store/merchants/merchants.ts';
+import { DEFAULT_SETTINGS } from '../../src/store/merchants/settings.ts';
 import type { Database, Sql } from '../../src/store/postgres/connect.ts';
 import { isJudged } from '../../src/store/transactions/due.ts';
 import type { PassResult } from '../../src/worker/chain/pass-result.ts';
@@ -169,6 +170,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
       const affiliateId = sortableId('aff_', nowMs, systemRng.bytes(10));
       const createdAt = new Date(nowMs);
       const id = await insertMerchant(db, { affiliateId, email: 'shop@example.com', businessName: 'Shop', createdAt });
+      await sealSettings(ctx.ports, db, id, DEFAULT_SETTINGS);
       const change = { tolerancePercent: (toleranceBps / 100).toFixed(2), latePayments: policy };
       await setSettings(ctx, { merchantId: id, scopes: new Set(['payments', 'payouts']), change });
       return { id, policy, toleranceBps };

@@ -127,8 +127,8 @@ test('what is set and has no effect is reported', () => {
   expect({ read, isRead }).toEqual({ read: file, isRead: true });
   expect(unused).toEqual([
     'BURSAR_VALKEY_URL is set and not used: several servers share their rate limits through the database',
-    'BURSAR_LND_PAY_MACAROON is set and not used: payouts over Lightning are not available in this version',
     'BURSAR_RATE_SOURCES is set and not used: the sandbox has exchanges of its own',
+    'BURSAR_LND_PAY_MACAROON is set and not used: the sandbox has a Lightning node of its own',
   ]);
 });
 

@@ -62,6 +62,11 @@ export function paymentRequest({ key, amountMsat, atMs, ...of }: NewRequest): st
     ...field(TAG.expiry, wordsOf(of.expirySeconds)),
     ...field(TAG.features, featureWords()),
   ];
+  return signedRequest(prefix, words, key);
+}
+
+/** A payment request of these words, with its signature (BOLT11). */
+export function signedRequest(prefix: string, words: readonly number[], key: Uint8Array): string {
   const signed = createHash('sha256').update(prefix).update(packed(words)).digest();
   // recovery id first, the signature behind it
   const recovered = secp256k1.sign(signed, key, { prehash: false, format: 'recovered' });

@@ -126,8 +126,12 @@ function fromRaw(raw: Raw): PayoutRow {
   };
 }
 
-/** One that was requested in the last second and still waits: its job was woken, and looks again every second while anything waits. */
-const STILL_QUEUED = `select from payouts q where q.step = 'queued' and q.created_at between $18::timestamptz - interval '1 second' and $18 and q.id <> $1`;
+/**
+ * One by the same method that was requested in the last second and still waits: its job was woken, and looks again every second while anything
+ * waits. That over Lightning looks when something is due only.
+ */
+const STILL_QUEUED = `select from payouts q where q.step = 'queued' and q.method = $3 and q.method <> 'lightning'
+   and q.created_at between $18::timestamptz - interval '1 second' and $18 and q.id <> $1`;
 
 /**
  * Writes a payout and its first event, and wakes the driver when nothing holds it; returns its row.

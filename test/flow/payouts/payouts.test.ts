@@ -124,6 +124,14 @@ describe('a request', () => {
         world.pass(2_000);
         expect(await woken()).toBe(1);
       }
+      // one by another method waits for something else
+      world.pass(2_000);
+      const { rows } = await world.admin.query('select id, created_at from payouts where merchant_id = $1 limit 1', [merchantId]);
+      const write = (method: string, at: Date) =>
+        world.admin.query('update payouts set method = $2, created_at = $3 where id = $1', [rows[0].id, method, at]);
+      await write('usdt', new Date(world.ctx.ports.clock.now()));
+      expect(await woken()).toBe(1);
+      await write('bitcoin', rows[0].created_at);
     } finally {
       await client.end();
     }
