@@ -6,6 +6,7 @@ import { takeDue } from '../../src/store/postgres/schedules.ts';
 import { isSettled } from '../../src/store/transactions/due.ts';
 import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
+import { SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const T0 = Date.UTC(2026, 0, 1);
@@ -21,7 +22,7 @@ afterEach(() => base.drop());
 /** Returns a function that runs the named job in a new worker. */
 function newWorker(): (name: string) => Promise<boolean> {
   const watcher = { onHint: () => undefined } as unknown as ChainWatcher;
-  const ctx = { db: base.db, ports: { clock: { now: () => nowMs }, chains: new Map() } } as unknown as Context;
+  const ctx = { db: base.db, ports: { clock: { now: () => nowMs }, chains: new Map(), seals: SEALS } } as unknown as Context;
   const jobs = workerJobs(ctx, new Map([['BTC', watcher]]), (job, error) => {
     throw new Error(`${job}: ${String(error)}`);
   });
