@@ -4,7 +4,7 @@ import { runCli } from './run.ts';
 
 test.each([
   [['--json'], /^a command is missing; accepted: start, api/],
-  [['merchant', '--json'], /^a command is missing; accepted: add, list, suspend, resume$/],
+  [['merchant', '--json'], /^a command is missing; accepted: add, list, seal, suspend, resume$/],
   [['chain', '--json'], /^a command is missing; accepted: status/],
   [['keys', 'forget', '--json'], /^unknown command 'forget'; accepted: init, /],
   [['--json', 'nonsense'], /^unknown command 'nonsense'; accepted: start, /],
