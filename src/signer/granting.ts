@@ -133,16 +133,18 @@ export function createGranting(options: GrantingOptions): Granting {
     compare,
     async answerAll() {
       for (let attempt = 1; attempt <= TRIES; attempt++) {
-        const answered = new Set<string>();
+        const keys = new Set<string>();
+        let isAnswered = false;
         let moved = false;
         for (const request of await openRequests(db)) {
-          // a second request for a currency is read again: the first has changed its key's counter
-          if (answered.has(request.key.xpub)) moved = true;
-          else if (await answer(request)) answered.add(request.key.xpub);
+          // a second request for a key is read again: the first has changed the key's counter, also where it got no answer
+          if (keys.has(request.key.xpub)) moved = true;
+          else if (await answer(request)) isAnswered = true;
           else moved = true;
+          keys.add(request.key.xpub);
         }
         if (!moved) return;
-        if (answered.size > 0) attempt = 0;
+        if (isAnswered) attempt = 0;
       }
       throw new Error('another process changes the counters of the account keys: does another signer run on this database?');
     },

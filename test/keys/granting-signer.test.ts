@@ -63,6 +63,29 @@ describe('who gives', () => {
     expect(await readSkipped(database.db)).toEqual([]);
   });
 
+  it('says nothing of indexes for two who wait, of a key that is changed between question and answer', async () => {
+    const waiting = [poolOn(database.db), poolOn(database.db)];
+    for (const pool of waiting) await expect(pool.next()).rejects.toMatchObject({ code: 'currency_unavailable' });
+    let isChanged = false;
+    const signer = await openSigner(database.db, {
+      folder,
+      async owns() {
+        if (!isChanged) await importKey(database.db, { currency: 'BTC', xpub: LTC, at });
+        isChanged = true;
+        return true;
+      },
+    });
+    closers.push(signer.close);
+    for (const pool of waiting) await eventually('it is answered', async () => (await answered(pool)) !== null);
+    await importKey(database.db, { currency: 'BTC', xpub: BTC, at });
+    await take(poolOn(database.db), 5);
+    expect({ isChanged, reported: signer.reported, skipped: await readSkipped(database.db) }).toEqual({
+      isChanged: true,
+      reported: [],
+      skipped: [],
+    });
+  });
+
   it('refuses a key that the database calls its own and that is not', async () => {
     const signer = await openSigner(database.db, { folder, owns: async (_currency, xpub) => xpub !== BTC });
     closers.push(signer.close);
