@@ -78,7 +78,10 @@ async function listen(...args: string[]) {
     events,
     said: () => said,
     ended,
-    has: (id: string) => eventually(id, () => (events().some((event) => event.id === id) ? true : null), 60_000),
+    has: (id: string) =>
+      eventually(id, () => (events().some((event) => event.id === id) ? true : null), 60_000).catch((error) => {
+        throw new Error(`${error.message}; it said: ${said}`);
+      }),
     async end(signal: NodeJS.Signals = 'SIGTERM') {
       child.kill(signal);
       await ended;

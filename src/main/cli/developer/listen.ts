@@ -167,10 +167,14 @@ function inWords(result: OutboundResult): string {
 
 /** Whether another connection may do better; what it needs is done. */
 async function mayGoOn(listener: Listener, error: unknown, wasOpen: boolean): Promise<boolean> {
-  if (!(error instanceof CallRefused)) return error instanceof CommandFailed && error.code === 'unreachable' && wasOpen;
+  if (!(error instanceof CallRefused)) return isUnreachable(error) && wasOpen;
   if (error.status === 401) {
     if (error.code !== 'token_expired') throw signedOut(error);
-    await listener.session.renew();
+    try {
+      await listener.session.renew();
+    } catch (again) {
+      if (!isUnreachable(again) || !wasOpen) throw again;
+    }
     return true;
   }
   if (error.status === 404 && !listener.isFromNow) {
@@ -178,7 +182,10 @@ async function mayGoOn(listener: Listener, error: unknown, wasOpen: boolean): Pr
     listener.isFromNow = true;
     return true;
   }
-  if (error.status !== 429 && error.status !== 503) return false;
+  // a server that is being stopped may fail in any way
+  if (error.status !== 429 && error.status !== 503) return error.status >= 500 && wasOpen;
   if (error.retryAfterSeconds > 0) await delay(Math.min(error.retryAfterSeconds * 1000, LONGEST_PAUSE_MS));
   return true;
 }
+
+const isUnreachable = (error: unknown): boolean => error instanceof CommandFailed && error.code === 'unreachable';
