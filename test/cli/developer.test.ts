@@ -172,10 +172,12 @@ describe('listening', () => {
     expect(listener.events().flatMap(({ id }) => (both.includes(id) ? [id] : []))).toEqual(both);
     await listener.end();
     const folder = join(home.folder, 'bursar');
-    for (const name of readdirSync(folder))
-      if (name.includes('.listen-')) writeFileSync(join(folder, name), '{"cursor":"evt_t0352N6Rx3HkOeQLXt3hxlO4"}');
+    const places = readdirSync(folder).flatMap((name) => (name.includes('.listen-') ? [join(folder, name)] : []));
+    const unknown = '{"cursor":"evt_t0352N6Rx3HkOeQLXt3hxlO4"}';
+    for (const path of places) writeFileSync(path, unknown);
     const anew = await listen('--events', 'transaction.cancelled,transaction.timedout', '--count', '1');
     await eventually('it says so', () => (anew.said().includes('it begins now') ? true : null));
+    await eventually('it has begun', () => (places.some((path) => readFileSync(path, 'utf8') !== unknown) ? true : null));
     const [last] = await trigger('transaction.cancelled');
     await anew.has(last?.event_id as string);
     expect(await anew.ended).toBe(0);
