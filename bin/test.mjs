@@ -18,6 +18,7 @@ const PEERS = [
   'schemathesis',
   'openapi-typescript',
   'webhook-libraries',
+  'php',
 ];
 const debian = existsSync('/etc/debian_version');
 /** More failing files than this are not a matter of load. */

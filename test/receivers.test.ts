@@ -2,6 +2,8 @@
 // the order.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createOutbound } from '../src/outside/outbound/outbound.ts';
@@ -21,19 +23,29 @@ afterAll(async () => {
 
 const has = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
 const libraries = await documentTool('webhook-libraries');
+const php = await documentTool('php');
 const secretOf = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-describe.each([
-  ['Node', () => [process.execPath, join(FOLDER, 'receiver.mjs')] as const, true],
-  ['Python', () => ['python3', join(FOLDER, 'receiver.py')] as const, has('python3')],
-  ['Go', () => [join(libraries.path ?? '', 'receiver-go')] as const, libraries.path !== null],
+type Command = (port: string, secret: string) => readonly string[];
+describe.each<[string, Command, boolean]>([
+  ['Node', (...given) => [process.execPath, join(FOLDER, 'receiver.mjs'), ...given], true],
+  ['Python', (...given) => ['python3', join(FOLDER, 'receiver.py'), ...given], has('python3')],
+  ['Go', (...given) => [join(libraries.path ?? '', 'receiver-go'), ...given], libraries.path !== null],
+  ['PHP', (port) => [php.path ?? '', '-S', `127.0.0.1:${port}`, join(FOLDER, 'receiver.php')], php.path !== null],
 ])('the receiver in %s', (_language, command, isThere) => {
   test.skipIf(!isThere)('applies what is genuine and new, and nothing else', { timeout: 60_000 }, async () => {
-    const [secret, port, [program, ...args]] = [secretOf(), await freePort(), command()];
-    const child = spawn(program, [...args, String(port), secret], { stdio: ['ignore', 'pipe', 'inherit'] });
-    closing.push(() => child.kill('SIGKILL'));
-    let printed = '';
+    const [secret, port] = [secretOf(), await freePort()];
+    const [program = '', ...args] = command(String(port), secret);
+    // what the one in PHP keeps between two requests lies there
+    const folder = mkdtempSync(join(tmpdir(), 'bursar-receiver-'));
+    const child = spawn(program, args, { stdio: 'pipe', env: { ...process.env, SECRET: secret, TMPDIR: folder } });
+    closing.push(() => {
+      child.kill('SIGKILL');
+      rmSync(folder, { recursive: true });
+    });
+    let [printed, said] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text) => (printed += text));
+    child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
     const event = (sequence: number, status: string) =>
       JSON.stringify({
         id: 'evt_t',
@@ -55,9 +67,9 @@ describe.each([
       [204, deliver(event(4, 'succeeded'), { secrets: [secretOf(), secret] })],
     ];
     for (const [status, answer] of all) expect(await answer).toBe(status);
-    for (const late of [event(3, 'confirmed'), event(4, 'succeeded')]) expect(await deliver(late)).toBe(204);
+    for (const late of [event(3, 'confirmed'), event(4, 'succeeded')]) expect(await deliver(late), said).toBe(204);
     const wanted = 'transaction.pending txn_1 is pending\ntransaction.succeeded txn_1 is succeeded\n';
     await eventually('it has printed both', () => printed.length >= wanted.length);
-    expect(printed).toBe(wanted);
+    expect(printed, said).toBe(wanted);
   });
 });

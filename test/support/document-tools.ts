@@ -1,5 +1,5 @@
 // Other people's programs: those that read the OpenAPI document (schemathesis, openapi-python-client, openapi-typescript), and libraries that
-// verify webhooks.
+// verify webhooks, and the language of a receiver.
 // scripts/peers fetches them. On Debian one that cannot be had is a failure; elsewhere its suite is skipped, and says why.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -29,7 +29,7 @@ type Tool = { readonly path: string } | { readonly path: null; readonly reason: 
  * The command that scripts/peers/<name>.sh leaves, or why it cannot be had.
  * Refused with an Error where it has to be there.
  */
-export async function documentTool(name: 'schemathesis' | 'openapi-typescript' | 'webhook-libraries'): Promise<Tool> {
+export async function documentTool(name: 'schemathesis' | 'openapi-typescript' | 'webhook-libraries' | 'php'): Promise<Tool> {
   const { code, output } = await run('bash', [
     join(fileURLToPath(new URL('../../scripts/peers', import.meta.url)), `${name}.sh`),
   ]);
