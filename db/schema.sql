@@ -1584,7 +1584,10 @@ CREATE OR REPLACE FUNCTION public.hold_event_numbers()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_advisory_xact_lock_shared(hashtextextended('event writers', 0));
+  perform pg_advisory_xact_lock_shared(hashtextextended('event writers', 0)),
+          pg_advisory_xact_lock_shared(hashtext('event writers since'), (extract(epoch from now())::bigint - 1577836800)::integer),
+          set_config('idle_in_transaction_session_timeout', '20s', true);
+  if current_setting('transaction_timeout', true) is not null then perform set_config('transaction_timeout', '2min', true); end if;
   return null;
 end $function$
 ;

@@ -5,6 +5,7 @@ import { balanceOf, type CurrencyCode, type PaymentMethod } from '../core/curren
 import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
+import { type EventWriter, longEventWriters } from '../store/deliveries/event-tail.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
 import { readSetAside } from '../store/payouts/ach-files.ts';
 import { troubledAchFiles } from '../store/payouts/ach-hand-overs.ts';
@@ -36,6 +37,8 @@ export type Readiness = {
 const UNDECIDED_NAMED = 5;
 /** How many payouts that wait for a person are named. */
 const WAITING_NAMED = 5;
+/** How many database transactions that hold up the streams of events are named, and from which age on. */
+const EVENT_WRITERS = { longerThanMs: 10_000, limit: 3 };
 const SKIPPED_TOLD_DAYS = 7;
 const REPLACED_TOLD_HOURS = 24;
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
@@ -60,6 +63,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     bankReports,
     bankFiles,
     waiting,
+    writers,
   ] = await Promise.all([
     readChainStatus(ctx.db),
     readAbandoned(ctx.db, watchedCodes(ctx)),
@@ -75,6 +79,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     readSetAside(ctx.db),
     troubledAchFiles(ctx.db),
     waitingForOperator(ctx.db, WAITING_NAMED + 1),
+    longEventWriters(ctx.db, EVENT_WRITERS),
   ]);
   // an invoice needs no key of ours
   const keyless = configured.filter((code) => code !== LIGHTNING.code && !receiving.has(code));
@@ -96,6 +101,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     ...bankFiles,
     ...waitingProblems(waiting),
     ...undecidedProblems(undecided),
+    ...writers.map(describeWriter),
   ];
   return { chains, abandoned, breakers, rates, rateSources, signer, problems, blocked };
 }
@@ -162,4 +168,10 @@ function undecidedProblems(undecided: readonly UndecidedTransaction[]): string[]
 function waitingProblems(waiting: readonly WaitingPayout[]): string[] {
   const named = waiting.slice(0, WAITING_NAMED).map(({ id, why }) => `payout ${id} ${why}`);
   return waiting.length > WAITING_NAMED ? [...named, 'more payouts wait for a person: see bursar payout list'] : named;
+}
+
+function describeWriter({ pid, program, sinceMs }: EventWriter): string {
+  const who = pid === null ? 'prepared for a commit in two phases' : `process ${pid} of PostgreSQL, ${program}`;
+  const since = new Date(sinceMs).toISOString();
+  return `a database transaction that writes events has not ended since ${since} (${who}): no stream of events tells what was written since`;
 }

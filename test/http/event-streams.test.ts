@@ -146,6 +146,21 @@ describe('numbers that are committed in another order than they were drawn', () 
     expect(stream.events().map(({ data }) => data.object.transaction_id)).toEqual([later]);
   });
 
+  test('are held by nobody for long: the server ends who writes events and then does nothing', async () => {
+    const text = `select current_setting('idle_in_transaction_session_timeout') as idle, current_setting('transaction_timeout', true) as whole`;
+    type Limits = { readonly idle: string; readonly whole: string | null };
+    const limits = async (sql: Sql) => (await sql.query<Limits>({ text })).rows[0]!;
+    const id = await started();
+    const { db } = calls.api.ctx;
+    const usual = await limits(db);
+    await db.transaction(async (sql) => {
+      await announce(sql, id, 2);
+      // before PostgreSQL 17 there is no limit for the whole
+      expect(await limits(sql)).toEqual({ idle: '20s', whole: usual.whole === null ? null : '2min' });
+    });
+    expect(await limits(db)).toEqual(usual);
+  });
+
   test('what is being written when a stream is opened comes before its answer, or on it', async () => {
     const id = await started();
     const before = await open();

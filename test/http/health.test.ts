@@ -50,4 +50,29 @@ describe('health and documents', () => {
     fits(json, documentSchema(readiness, schemas) as Schema, Object.fromEntries(schemas) as Record<string, Schema>, '/readyz');
     await api.sql('delete from breakers');
   });
+  test('/readyz names a database transaction that writes events and does not end, and is silent when it has', async () => {
+    const problems = async (): Promise<string[]> => (await api.send('/readyz', undefined, {}, 'GET')).json.problems;
+    const { json } = await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
+    await api.ctx.db.transaction(async (sql) => {
+      await sql.query({
+        text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at)
+                 select merchant_id, id, 2, 'transaction.reorged', 'started', 'started', 'a test', now() from transactions where id = $1`,
+        values: [json.transaction_id],
+      });
+      expect((await problems()).filter((one) => one.includes('events'))).toEqual([]);
+      // as if it had been open for a minute
+      const text = `select pg_backend_pid() as pid,
+          pg_advisory_xact_lock_shared(hashtext('event writers since'), l.objid::bigint::integer - 60) as aged
+        from pg_locks l where l.pid = pg_backend_pid() and l.locktype = 'advisory' and l.objsubid = 2`;
+      const [row] = (await sql.query<{ pid: number }>({ text })).rows;
+      const [found, ...more] = (await problems()).filter((one) => one.includes('events'));
+      expect(more).toEqual([]);
+      expect(found).toMatch(
+        new RegExp(`^a database transaction that writes events has not ended since 20\\S+Z \\(process ${row?.pid} of PostgreSQL, test\\)`),
+      );
+      const since = Date.parse(/since (\S+)/.exec(found ?? '')?.[1] ?? '');
+      expect(Math.abs(Date.now() - 60_000 - since)).toBeLessThan(30_000);
+    });
+    expect((await problems()).filter((one) => one.includes('events'))).toEqual([]);
+  });
 });

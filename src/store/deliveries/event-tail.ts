@@ -53,6 +53,30 @@ export async function eventWriters(sql: Sql): Promise<readonly string[]> {
   return rows.map(({ writer }) => writer);
 }
 
+/** A database transaction that writes events. */
+export type EventWriter = {
+  /** Of its session's process at the server; null = it was prepared for a commit in two phases. */
+  readonly pid: number | null;
+  /** The name that its program gave itself. */
+  readonly program: string;
+  readonly sinceMs: number;
+};
+
+/** Those that write events and have been open for longer than this, the oldest first; by the database's clock, and whoever they belong to. */
+export async function longEventWriters(sql: Sql, { longerThanMs, limit }: { longerThanMs: number; limit: number }) {
+  const { rows } = await sql.query<{ pid: number | null; program: string | null; since: number }>({
+    name: 'long_event_writers',
+    text: `select l.pid, a.application_name as program, (l.objid::bigint + 1577836800)::float8 as since
+             from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+             left join pg_stat_activity a on a.pid = l.pid
+            where l.locktype = 'advisory' and l.objsubid = 2 and l.classid = hashtext('event writers since')::oid
+              and l.objid::bigint + 1577836800 < extract(epoch from now()) - $1::float8 / 1000
+            order by l.objid::bigint limit $2`,
+    values: [longerThanMs, limit],
+  });
+  return rows.map(({ pid, program, since }): EventWriter => ({ pid, program: program ?? '', sinceMs: since * 1000 }));
+}
+
 export type EventNumber = { readonly id: bigint; readonly merchantId: bigint };
 
 /** The numbers of committed events above this one, in order, of all merchants. */
