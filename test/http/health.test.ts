@@ -68,7 +68,9 @@ describe('health and documents', () => {
       const [found, ...more] = (await problems()).filter((one) => one.includes('events'));
       expect(more).toEqual([]);
       expect(found).toMatch(
-        new RegExp(`^a database transaction that writes events has not ended since 20\\S+Z \\(process ${row?.pid} of PostgreSQL, test\\)`),
+        new RegExp(
+          `^a database transaction that writes events has not ended since 20\\S+Z \\(process ${row?.pid} of PostgreSQL, test\\)`,
+        ),
       );
       const since = Date.parse(/since (\S+)/.exec(found ?? '')?.[1] ?? '');
       expect(Math.abs(Date.now() - 60_000 - since)).toBeLessThan(30_000);
