@@ -32,7 +32,7 @@ import { DESTINATION_WAITS_MS } from '../src/flow/payouts/settings.ts';
 import { FAILURES_COUNT_MS } from '../src/flow/sign-in/lockout.ts';
 import * as rotation from '../src/flow/sign-in/refresh-tokens.ts';
 import { MAX_USD_MINOR, MIN_USD_MINOR } from '../src/flow/transactions/quote.ts';
-import { FAILED_SIGN_INS } from '../src/http/merchant-handlers.ts';
+import { FAILED_SIGN_INS } from '../src/http/handlers/merchant.ts';
 import { MAX_BYTES } from '../src/http/read-body.ts';
 import { ANONYMOUS } from '../src/http/server-context.ts';
 import { TABLE } from '../src/main/config/table.ts';

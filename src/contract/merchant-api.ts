@@ -1,4 +1,4 @@
-// The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile (http/merchant-handlers.ts), and
+// The merchant's API as a table: the operations of behaviour §8. A row without a handler does not compile (http/handlers/merchant.ts), and
 // nothing about an endpoint is written anywhere else; payouts have a table of their own (payout-api.ts).
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { MINUTE_MS, WINDOW_MS } from '../core/judge/times.ts';

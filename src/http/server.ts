@@ -10,13 +10,13 @@ import { STREAM_API } from '../contract/webhook-api.ts';
 import { Refusal } from '../core/refusal.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
 import { createEventStreams } from './event-streams.ts';
-import { PREPARATIONS } from './lightning-preparations.ts';
-import { MERCHANT_ASKS, MERCHANT_HANDLERS } from './merchant-handlers.ts';
+import { PREPARATIONS } from './handlers/lightning-preparations.ts';
+import { MERCHANT_ASKS, MERCHANT_HANDLERS } from './handlers/merchant.ts';
+import { streamHandler } from './handlers/stream.ts';
 import { mount, type Operation, type Preparation } from './mount.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
-import { streamHandler } from './stream-handler.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
 // not by an import: that would read every export, and one of them loads a whole HTTP client (14 MB)

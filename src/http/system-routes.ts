@@ -6,11 +6,11 @@ import { Refusal } from '../core/refusal.ts';
 import { watchedCodes } from '../flow/context.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
+import { isoTime } from './handlers/transaction-replies.ts';
 import { hasEnded } from './raw-answer.ts';
 import { parseBody, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
 import { type SandboxForward, type ServerContext, takeCall } from './server-context.ts';
-import { isoTime } from './transaction-replies.ts';
 
 const MOST_SHARING = 8;
 const BUSY_PAUSE_MS = 100;

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CURRENCY_CODES } from '../../src/core/currency.ts';
 import { formatAmount } from '../../src/core/money.ts';
-import { listReply } from '../../src/http/transaction-replies.ts';
+import { listReply } from '../../src/http/handlers/transaction-replies.ts';
 import { type ApiServer, makeApi } from './api-server.ts';
 
 let api: ApiServer;

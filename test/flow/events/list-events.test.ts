@@ -4,7 +4,7 @@ import { EVENT_TYPES, eventId, eventKey } from '../../../src/core/events.ts';
 import { type EventPage, listEvents } from '../../../src/flow/events/list-events.ts';
 import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
 import { checkTransaction } from '../../../src/flow/transactions/reads.ts';
-import { checkedReply } from '../../../src/http/transaction-replies.ts';
+import { checkedReply } from '../../../src/http/handlers/transaction-replies.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
 let service: ServiceOnDatabase;

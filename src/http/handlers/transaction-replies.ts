@@ -1,22 +1,22 @@
 // Results as replies (behaviour §1: decimal strings, UTC with milliseconds).
-import { rawJson } from '../contract/raw-json.ts';
-import type { checkedTransaction, createdTransaction, entryList, transactionList } from '../contract/replies.ts';
-import type { TypeOf } from '../contract/shapes.ts';
-import { formatAmount, formatMinor } from '../core/money.ts';
-import { type PaymentChain, paymentUri } from '../core/payment-uri.ts';
-import { formatRate } from '../core/rate.ts';
-import type { TransactionStatus } from '../core/transaction-states.ts';
-import type { Context } from '../flow/context.ts';
-import { type RefundShown, readRefund } from '../flow/payouts/reimbursements.ts';
-import type { CreatedTransaction } from '../flow/transactions/life.ts';
+import { rawJson } from '../../contract/raw-json.ts';
+import type { checkedTransaction, createdTransaction, entryList, transactionList } from '../../contract/replies.ts';
+import type { TypeOf } from '../../contract/shapes.ts';
+import { formatAmount, formatMinor } from '../../core/money.ts';
+import { type PaymentChain, paymentUri } from '../../core/payment-uri.ts';
+import { formatRate } from '../../core/rate.ts';
+import type { TransactionStatus } from '../../core/transaction-states.ts';
+import type { Context } from '../../flow/context.ts';
+import { type RefundShown, readRefund } from '../../flow/payouts/reimbursements.ts';
+import type { CreatedTransaction } from '../../flow/transactions/life.ts';
 import {
   expandTransaction,
   type listBalanceEntries,
   type TransactionList,
   type TransactionView,
-} from '../flow/transactions/reads.ts';
-import { qrDataUri } from './qr/data-uri.ts';
-import type { ServerContext } from './server-context.ts';
+} from '../../flow/transactions/reads.ts';
+import { qrDataUri } from '../qr/data-uri.ts';
+import type { ServerContext } from '../server-context.ts';
 
 /** UTC, ISO 8601 with milliseconds and Z. */
 export function isoTime(ms: number): string {

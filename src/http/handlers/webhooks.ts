@@ -1,19 +1,19 @@
 // The handlers of events and webhooks, one for each row of their table.
 
-import { PAGE } from '../contract/endpoint.ts';
-import type { TypeOf } from '../contract/shapes.ts';
-import type { WEBHOOK_API } from '../contract/webhook-api.ts';
-import type { webhookList } from '../contract/webhook-replies.ts';
-import { EVENT_TYPES } from '../core/events.ts';
-import { listEvents, redeliverEvent } from '../flow/events/list-events.ts';
+import { PAGE } from '../../contract/endpoint.ts';
+import type { TypeOf } from '../../contract/shapes.ts';
+import type { WEBHOOK_API } from '../../contract/webhook-api.ts';
+import type { webhookList } from '../../contract/webhook-replies.ts';
+import { EVENT_TYPES } from '../../core/events.ts';
+import { listEvents, redeliverEvent } from '../../flow/events/list-events.ts';
 import {
   createWebhook,
   listMerchantWebhooks,
   removeWebhook,
   rotateWebhookSecret,
   type WebhookView,
-} from '../flow/events/webhooks.ts';
-import type { MerchantHandlers } from './mount.ts';
+} from '../../flow/events/webhooks.ts';
+import type { MerchantHandlers } from '../mount.ts';
 import { isoTime } from './transaction-replies.ts';
 
 export const WEBHOOK_HANDLERS: Pick<MerchantHandlers, keyof typeof WEBHOOK_API> = {

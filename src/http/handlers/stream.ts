@@ -1,11 +1,11 @@
 // Opens a stream of events (behaviour §8): where it begins is settled before the head of the answer, so that nothing which happens after that is
 // missed.
-import type { BodyOf } from '../contract/fields.ts';
-import type { STREAM_API } from '../contract/webhook-api.ts';
-import { Refusal } from '../core/refusal.ts';
-import { cursorAt, positionOf } from '../flow/events/event-stream.ts';
-import type { EventStreams } from './event-streams.ts';
-import type { StreamCall } from './mount.ts';
+import type { BodyOf } from '../../contract/fields.ts';
+import type { STREAM_API } from '../../contract/webhook-api.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { cursorAt, positionOf } from '../../flow/events/event-stream.ts';
+import type { EventStreams } from '../event-streams.ts';
+import type { StreamCall } from '../mount.ts';
 import { goneSignal } from './wait.ts';
 
 const HEADERS = {

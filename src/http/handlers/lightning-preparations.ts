@@ -1,13 +1,13 @@
 // What calls with an idempotency key need of the Lightning node before their database transaction is opened: the node is never asked inside
 // one. Calls without a key have none that is open, and ask by themselves.
 
-import type { BodyOf } from '../contract/fields.ts';
-import type { MERCHANT_API, MerchantApi } from '../contract/merchant-api.ts';
-import { LIGHTNING } from '../core/currencies/lightning.ts';
-import { closeInvoiceOf, prepareInvoice } from '../flow/lightning/invoices.ts';
-import { invoiceOfDestination } from '../flow/lightning/payout-request.ts';
-import type { Preparation } from './mount.ts';
-import { checkLightning } from './payout-handlers.ts';
+import type { BodyOf } from '../../contract/fields.ts';
+import type { MERCHANT_API, MerchantApi } from '../../contract/merchant-api.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import { closeInvoiceOf, prepareInvoice } from '../../flow/lightning/invoices.ts';
+import { invoiceOfDestination } from '../../flow/lightning/payout-request.ts';
+import type { Preparation } from '../mount.ts';
+import { checkLightning } from './payouts.ts';
 
 export const PREPARATIONS: Partial<Record<keyof typeof MERCHANT_API, Preparation>> = {
   async createTransaction(ctx, { merchantId, key, bodyHash }, fields) {

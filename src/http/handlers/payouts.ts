@@ -1,17 +1,17 @@
 // The handlers of payouts, one for each row of their table.
-import { PAGE } from '../contract/endpoint.ts';
-import type { PAYOUT_API } from '../contract/payout-api.ts';
-import { PAYOUT_UNITS, type PayoutMethod } from '../core/payouts/payout-units.ts';
-import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../core/payouts/payout-validation.ts';
-import { requestAchPayout } from '../flow/ach/request.ts';
-import type { Context } from '../flow/context.ts';
-import { canPayLightning, invoiceOfDestination, requestLightningPayout } from '../flow/lightning/payout-request.ts';
-import type { PayoutRow } from '../flow/payouts/evm-request.ts';
-import { refuseUnpayable, requestTokenPayout } from '../flow/payouts/evm-request.ts';
-import { cancelPayout, requestPayout } from '../flow/payouts/life.ts';
-import { checkPayoutStatus, listPayouts } from '../flow/payouts/reads.ts';
-import { getPayoutSettings, setPayoutSettings } from '../flow/payouts/settings.ts';
-import type { Asks, MerchantHandlers } from './mount.ts';
+import { PAGE } from '../../contract/endpoint.ts';
+import type { PAYOUT_API } from '../../contract/payout-api.ts';
+import { PAYOUT_UNITS, type PayoutMethod } from '../../core/payouts/payout-units.ts';
+import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../../core/payouts/payout-validation.ts';
+import { requestAchPayout } from '../../flow/ach/request.ts';
+import type { Context } from '../../flow/context.ts';
+import { canPayLightning, invoiceOfDestination, requestLightningPayout } from '../../flow/lightning/payout-request.ts';
+import type { PayoutRow } from '../../flow/payouts/evm-request.ts';
+import { refuseUnpayable, requestTokenPayout } from '../../flow/payouts/evm-request.ts';
+import { cancelPayout, requestPayout } from '../../flow/payouts/life.ts';
+import { checkPayoutStatus, listPayouts } from '../../flow/payouts/reads.ts';
+import { getPayoutSettings, setPayoutSettings } from '../../flow/payouts/settings.ts';
+import type { Asks, MerchantHandlers } from '../mount.ts';
 import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
 
 const madeReply = (made: PayoutRow) => ({ success: true as const, payout: requestedReply(made) });

@@ -1,9 +1,9 @@
 // Payouts as replies (behaviour §1, §8).
-import type { checkedPayout, payoutReply, payoutSettingsReply } from '../contract/payout-replies.ts';
-import type { TypeOf } from '../contract/shapes.ts';
-import { formatAmount } from '../core/money.ts';
-import type { PayoutView } from '../flow/payouts/reads.ts';
-import type { PayoutSettings } from '../flow/payouts/settings.ts';
+import type { checkedPayout, payoutReply, payoutSettingsReply } from '../../contract/payout-replies.ts';
+import type { TypeOf } from '../../contract/shapes.ts';
+import { formatAmount } from '../../core/money.ts';
+import type { PayoutView } from '../../flow/payouts/reads.ts';
+import type { PayoutSettings } from '../../flow/payouts/settings.ts';
 import { isoTime } from './transaction-replies.ts';
 
 type Requested = Pick<PayoutView, 'id' | 'method' | 'amountText' | 'status' | 'createdAtMs'>;

@@ -1,27 +1,27 @@
 // The handlers of the merchant's API, one for each row of the endpoint table, each a few lines: body in, operation, reply out. Everything
 // that does not depend on the operation has been checked before.
-import { PAGE } from '../contract/endpoint.ts';
-import { CURRENCY_CODES, type CurrencyCode } from '../core/currency.ts';
-import { formatAmount } from '../core/money.ts';
-import { checkWebhookUrl } from '../flow/events/webhooks.ts';
-import { getAccount } from '../flow/merchants/account.ts';
-import { getSettings, type Settings, setSettings } from '../flow/merchants/settings.ts';
-import { awaitComparison } from '../flow/payouts/comparison-wait.ts';
-import { reimburseTransaction } from '../flow/payouts/reimbursements.ts';
-import { guardedSignIn } from '../flow/sign-in/lockout.ts';
-import { refresh } from '../flow/sign-in/refresh-tokens.ts';
-import { signOut } from '../flow/sign-in/sign-in.ts';
-import type { TokenPair } from '../flow/sign-in/token-pair.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../flow/transactions/life.ts';
-import { getRates } from '../flow/transactions/quote.ts';
-import { checkTransaction, listBalanceEntries, listTransactions } from '../flow/transactions/reads.ts';
-import { addressKey } from './client-address.ts';
-import type { Asks, MerchantHandlers } from './mount.ts';
-import { PAYOUT_ASKS, PAYOUT_HANDLERS } from './payout-handlers.ts';
-import { scaled } from './rate-limit.ts';
+import { PAGE } from '../../contract/endpoint.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { formatAmount } from '../../core/money.ts';
+import { checkWebhookUrl } from '../../flow/events/webhooks.ts';
+import { getAccount } from '../../flow/merchants/account.ts';
+import { getSettings, type Settings, setSettings } from '../../flow/merchants/settings.ts';
+import { awaitComparison } from '../../flow/payouts/comparison-wait.ts';
+import { reimburseTransaction } from '../../flow/payouts/reimbursements.ts';
+import { guardedSignIn } from '../../flow/sign-in/lockout.ts';
+import { refresh } from '../../flow/sign-in/refresh-tokens.ts';
+import { signOut } from '../../flow/sign-in/sign-in.ts';
+import type { TokenPair } from '../../flow/sign-in/token-pair.ts';
+import { cancelTransaction, createTransaction, resolveTransaction } from '../../flow/transactions/life.ts';
+import { getRates } from '../../flow/transactions/quote.ts';
+import { checkTransaction, listBalanceEntries, listTransactions } from '../../flow/transactions/reads.ts';
+import { addressKey } from '../client-address.ts';
+import type { Asks, MerchantHandlers } from '../mount.ts';
+import { scaled } from '../rate-limit.ts';
+import { PAYOUT_ASKS, PAYOUT_HANDLERS } from './payouts.ts';
 import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';
 import { waitForAnswer } from './wait.ts';
-import { WEBHOOK_HANDLERS } from './webhook-handlers.ts';
+import { WEBHOOK_HANDLERS } from './webhooks.ts';
 
 /** How many failures in 15 minutes are answered, per username and address; after them that address must wait. */
 export const FAILED_SIGN_INS = 5;
