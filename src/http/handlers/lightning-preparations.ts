@@ -6,7 +6,7 @@ import type { MERCHANT_API, MerchantApi } from '../../contract/merchant-api.ts';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { closeInvoiceOf, prepareInvoice } from '../../flow/lightning/invoices.ts';
 import { invoiceOfDestination } from '../../flow/lightning/payout-request.ts';
-import type { Preparation } from '../mount.ts';
+import type { Preparation } from '../operation.ts';
 import { checkLightning } from './payouts.ts';
 
 export const PREPARATIONS: Partial<Record<keyof typeof MERCHANT_API, Preparation>> = {

@@ -16,7 +16,7 @@ import { cancelTransaction, createTransaction, resolveTransaction } from '../../
 import { getRates } from '../../flow/transactions/quote.ts';
 import { checkTransaction, listBalanceEntries, listTransactions } from '../../flow/transactions/reads.ts';
 import { addressKey } from '../client-address.ts';
-import type { Asks, MerchantHandlers } from '../mount.ts';
+import type { Asks, MerchantHandlers } from '../operation.ts';
 import { scaled } from '../rate-limit.ts';
 import { PAYOUT_ASKS, PAYOUT_HANDLERS } from './payouts.ts';
 import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';

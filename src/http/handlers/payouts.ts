@@ -11,7 +11,7 @@ import { refuseUnpayable, requestTokenPayout } from '../../flow/payouts/evm-requ
 import { cancelPayout, requestPayout } from '../../flow/payouts/life.ts';
 import { checkPayoutStatus, listPayouts } from '../../flow/payouts/reads.ts';
 import { getPayoutSettings, setPayoutSettings } from '../../flow/payouts/settings.ts';
-import type { Asks, MerchantHandlers } from '../mount.ts';
+import type { Asks, MerchantHandlers } from '../operation.ts';
 import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
 
 const madeReply = (made: PayoutRow) => ({ success: true as const, payout: requestedReply(made) });

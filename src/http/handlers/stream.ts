@@ -5,7 +5,7 @@ import type { STREAM_API } from '../../contract/webhook-api.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { cursorAt, positionOf } from '../../flow/events/event-stream.ts';
 import type { EventStreams } from '../event-streams.ts';
-import type { StreamCall } from '../mount.ts';
+import type { StreamCall } from '../operation.ts';
 import { goneSignal } from './wait.ts';
 
 const HEADERS = {

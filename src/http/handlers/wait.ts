@@ -1,7 +1,7 @@
 // The long poll of check_transaction (behaviour §8): waits for another status, until the time is up, the client has gone or the server closes.
 import type { Socket } from 'node:net';
 import { type TransactionView, waitForStatus } from '../../flow/transactions/reads.ts';
-import type { SignedInCall } from '../mount.ts';
+import type { SignedInCall } from '../operation.ts';
 
 export async function waitForAnswer(
   { ctx, context, request }: SignedInCall,

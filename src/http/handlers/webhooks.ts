@@ -13,7 +13,7 @@ import {
   rotateWebhookSecret,
   type WebhookView,
 } from '../../flow/events/webhooks.ts';
-import type { MerchantHandlers } from '../mount.ts';
+import type { MerchantHandlers } from '../operation.ts';
 import { isoTime } from './transaction-replies.ts';
 
 export const WEBHOOK_HANDLERS: Pick<MerchantHandlers, keyof typeof WEBHOOK_API> = {
