@@ -10,15 +10,15 @@ import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation
 import { cryptoForUsdExactUp, type Rate, usdForCryptoDown } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { sealDestination } from '../../core/sealed-text.ts';
-import { lockBalances, postEntries, readAvailable } from '../../store/ledger/ledger.ts';
+import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import { readStops } from '../../store/payouts/hold-facts.ts';
-import { insertPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
+import type { PayoutRow, RequestedPayout } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { whyHeld } from '../payouts/holds.ts';
-import { refuseUnlisted, signedIntent } from '../payouts/life.ts';
+import { refuseUnlisted, takePayout } from '../payouts/life.ts';
 
 const { minimumMinor: MINIMUM, minimum: MINIMUM_TEXT, decimals: DECIMALS } = PAYOUT_UNITS.ach;
 
@@ -73,9 +73,7 @@ export async function requestAchPayout(ctx: Context, request: AchRequest): Promi
       automatic: automatic !== undefined,
       createdAtMs: nowMs,
     };
-    const made = await insertPayout(sql, payout, { heldReason, intent: signedIntent(ctx, payout, destination) });
-    await postEntries(sql, [{ entry: achHoldEntry(payout), transactionId: null, payoutId: payout.id, atMs: nowMs }]);
-    return made;
+    return takePayout(ctx, sql, payout, { heldReason, destination, hold: achHoldEntry(payout) });
   });
 }
 

@@ -11,17 +11,17 @@ import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
 import { checkMinimum, isInvoice, payoutAmount } from '../../core/payouts/payout-validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { lockBalances, postEntries, readAvailable } from '../../store/ledger/ledger.ts';
+import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import { hasPayer, type InvoiceOwner, readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
 import { insertPayment, lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-rows.ts';
 import { readStops } from '../../store/payouts/hold-facts.ts';
-import { insertPayout, lockPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
+import { lockPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { whyHeld } from '../payouts/holds.ts';
-import { refuseUnlisted, signedIntent } from '../payouts/life.ts';
+import { refuseUnlisted, takePayout } from '../payouts/life.ts';
 import { askForInvoice } from './lnurl.ts';
 
 const { code: CURRENCY, decimals: DECIMALS, minimumMinor: MINIMUM } = PAYOUT_UNITS.lightning;
@@ -96,10 +96,9 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
       invoiceExpiresAtMs: invoice.expiresAtMs,
       createdAtMs: nowMs,
     };
-    const made = await insertPayout(sql, payout, { heldReason, intent: signedIntent(ctx, payout, request.paymentRequest) });
+    const hold = holdEntry({ ...payout, currency: CURRENCY, reimburses: null });
+    const made = await takePayout(ctx, sql, payout, { heldReason, destination: request.paymentRequest, hold });
     await insertPayment(sql, payout.id, nowMs);
-    const entry = holdEntry({ ...payout, currency: CURRENCY, reimburses: null });
-    await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs: nowMs }]);
     return made;
   });
 }

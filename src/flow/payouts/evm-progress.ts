@@ -18,11 +18,11 @@ import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { asBooked } from '../../store/payouts/booked-amounts.ts';
-import { announcePayouts, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { decidedHeight, lockOwed, type Progress, post, reimbursedBy, stopOnForeignSpend } from './progress.ts';
+import { decidedHeight, lockOwed, type Progress, post, reimbursedBy, sendAgain, stopOnForeignSpend } from './progress.ts';
 
 /** Blocks that confirm a payout: the one that holds it counts. */
 export const EVM_CONFIRMATIONS = 12;
@@ -99,20 +99,7 @@ async function unmined(
   await stopOnForeignSpend(ctx, sql, batch);
   if (batch.inputs.some(({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight)))
     return fail(ctx, sql, batch, null);
-  if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
-  await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
-  await announcePayouts(
-    sql,
-    batch.payouts.map((payout) => ({
-      payout,
-      type: 'payout.reorged',
-      status: payout.status,
-      previous: null,
-      reason: 'a reorganisation removed its block; the same transaction is sent again',
-    })),
-    ctx.ports.clock.now(),
-  );
-  return 'reorged';
+  return sendAgain(ctx, sql, batch);
 }
 
 /** It succeeded, and its events say something else than was asked for: nobody but a person knows what the destination has. */

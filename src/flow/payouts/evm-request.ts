@@ -9,15 +9,15 @@ import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
 import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { lockBalances } from '../../store/ledger/ledger.ts';
 import { type RequestFacts, readRequestFacts } from '../../store/payouts/hold-facts.ts';
-import { insertPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
+import type { PayoutRow, RequestedPayout } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { guardsOf } from '../merchants/settings.ts';
 import { allOf, notCovered } from './covered.ts';
 import { whyHeld } from './holds.ts';
-import { refuseOwnScript, refuseUnlisted, signedIntent } from './life.ts';
+import { refuseOwnScript, refuseUnlisted, takePayout } from './life.ts';
 import { reservedNetworkFee } from './network-fees.ts';
 
 export type { PayoutRow } from '../../store/payouts/payouts.ts';
@@ -101,11 +101,11 @@ export async function requestTokenPayout(ctx: Context, request: TokenPayoutReque
       automatic: request.automatic !== undefined,
       createdAtMs: nowMs,
     };
-    const intent = signedIntent(ctx, payout, Buffer.from(script).toString('hex'));
-    const made = await insertPayout(sql, payout, { heldReason, intent });
-    const entry = holdEntry({ ...payout, currency, reimburses: null });
-    await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs: nowMs }]);
-    return made;
+    return takePayout(ctx, sql, payout, {
+      heldReason,
+      destination: Buffer.from(script).toString('hex'),
+      hold: holdEntry({ ...payout, currency, reimburses: null }),
+    });
   });
 }
 

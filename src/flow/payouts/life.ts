@@ -3,12 +3,14 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
+import type { Entry } from '../../core/judge/case.ts';
 import { formatMinor, minus, plus } from '../../core/money.ts';
 import { achReleaseEntry } from '../../core/payouts/ach-postings.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { approvalBytes, intentBytes } from '../../core/payouts/intent.ts';
 import { inputsFor, mostInputs, reservedFee } from '../../core/payouts/outgoing-fees.ts';
 import { holdEntry, releaseEntry } from '../../core/payouts/payout-postings.ts';
+import type { HeldReason } from '../../core/payouts/payout-states.ts';
 import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
 import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
@@ -101,24 +103,31 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
       internalTo,
       createdAtMs: nowMs,
     };
-    const made = await insertPayout(sql, payout, {
+    return takePayout(ctx, sql, payout, {
       heldReason,
-      intent: signedIntent(ctx, payout, Buffer.from(script).toString('hex')),
+      destination: Buffer.from(script).toString('hex'),
+      hold: holdEntry({ ...payout, currency: CURRENCY, reimburses: null }),
     });
-    await postEntries(sql, [
-      {
-        entry: holdEntry({ ...payout, currency: CURRENCY, reimburses: null }),
-        transactionId: null,
-        payoutId: payout.id,
-        atMs: nowMs,
-      },
-    ]);
-    return made;
   });
 }
 
-/** @param destination the output script (hex), or the bank account as it was sent */
-export function signedIntent(
+/**
+ * Writes a payout that was asked for, with its signed intent and its hold.
+ * @param taken destination: what the intent names: the output script (hex), the invoice, or the bank account as it was sent
+ */
+export async function takePayout(
+  ctx: Context,
+  sql: Sql,
+  payout: RequestedPayout,
+  taken: { readonly heldReason: HeldReason | null; readonly destination: string; readonly hold: Entry },
+): Promise<PayoutRow> {
+  const { heldReason, destination, hold } = taken;
+  const made = await insertPayout(sql, payout, { heldReason, intent: signedIntent(ctx, payout, destination) });
+  await postEntries(sql, [{ entry: hold, transactionId: null, payoutId: payout.id, atMs: payout.createdAtMs }]);
+  return made;
+}
+
+function signedIntent(
   ctx: Context,
   payout: RequestedPayout,
   destination: string,

@@ -166,22 +166,26 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
         batch,
         taken.map((input) => input.amount),
       );
-    if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
-    // the block that held it is gone: the same bytes are sent again, and no status changes
-    await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
-    await announcePayouts(
-      sql,
-      batch.payouts.map((payout) => ({
-        payout,
-        type: 'payout.reorged',
-        status: payout.status,
-        previous: null,
-        reason: 'a reorganisation removed its block; the same transaction is sent again',
-      })),
-      ctx.ports.clock.now(),
-    );
-    return 'reorged';
+    return sendAgain(ctx, sql, batch);
   });
+}
+
+/** Where the block that held a batch is gone, the same bytes are sent again, and no status changes. */
+export async function sendAgain(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Promise<'waiting' | 'reorged'> {
+  if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
+  await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
+  await announcePayouts(
+    sql,
+    batch.payouts.map((payout) => ({
+      payout,
+      type: 'payout.reorged',
+      status: payout.status,
+      previous: null,
+      reason: 'a reorganisation removed its block; the same transaction is sent again',
+    })),
+    ctx.ports.clock.now(),
+  );
+  return 'reorged';
 }
 
 /** Outputs of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */

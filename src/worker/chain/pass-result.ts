@@ -70,3 +70,13 @@ export function troubleOf(error: unknown): Exclude<NodeCondition, Ready> | null 
   const { state } = error as Error & { state: Exclude<NodeCondition['state'], 'ready'> };
   return { state, reason: error.message, height: null };
 }
+
+/** What a call of the port answers; null when the node cannot be used: nothing is known then. */
+export async function reachable<T>(asked: () => Promise<T>): Promise<T | null> {
+  try {
+    return await asked();
+  } catch (error) {
+    if (troubleOf(error) === null) throw error;
+    return null;
+  }
+}

@@ -32,7 +32,7 @@ import { lastBatchAt } from '../../store/payouts/batches.ts';
 import { readFeeRate } from '../../store/payouts/fee-rates.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
 import { payingPortOf } from '../chain/context.ts';
-import { troubleOf } from '../chain/pass-result.ts';
+import { reachable, troubleOf } from '../chain/pass-result.ts';
 import { createFeeAsking } from './fee-asking.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
@@ -259,16 +259,6 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     options.onTrouble(`batch ${batch.id}: ${answer.reason}`);
     await setBatchTrouble(ctx.db, batch.id, answer.reason);
     return SEARCH_MS;
-  }
-
-  /** Null when the node cannot be used: nothing is known then. */
-  async function reachable<T>(asked: () => Promise<T>): Promise<T | null> {
-    try {
-      return await asked();
-    } catch (error) {
-      if (troubleOf(error) === null) throw error;
-      return null;
-    }
   }
 
   async function form(): Promise<void> {

@@ -33,7 +33,7 @@ import {
 } from '../../store/payouts/batch-rows.ts';
 import type { QueuedPayout } from '../../store/payouts/batches.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
-import { troubleOf } from '../chain/pass-result.ts';
+import { reachable } from '../chain/pass-result.ts';
 import type { DriverOptions, Pass, PayoutDriver } from './driver.ts';
 import { findMined, type Lane } from './evm-lane.ts';
 
@@ -176,16 +176,6 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (answer.state === 'inputs_missing') await reachable(() => findMined(ctx, lane, batch));
     await waits(batch, answer.reason);
     return RETRY_MS;
-  }
-
-  /** Null when the node cannot be used: nothing is known then. */
-  async function reachable<T>(asked: () => Promise<T>): Promise<T | null> {
-    try {
-      return await asked();
-    } catch (error) {
-      if (troubleOf(error) === null) throw error;
-      return null;
-    }
   }
 
   /** Reserves a nonce for the oldest payout that can be paid now; whether one was. */
