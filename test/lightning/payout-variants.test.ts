@@ -146,6 +146,18 @@ test('detect_restore: a node that has forgotten what it took is noticed, and onl
   expect(await at.findings()).toEqual([]);
 });
 
+test('a payment that another worker has made since this one asked the node how many it knows is no sign of a restored node', async () => {
+  for (const { request } of [invoice(), invoice()]) await at.request(request, AMOUNT);
+  const slow = async () => {
+    const said = await at.paying.node();
+    await at.look();
+    return said;
+  };
+  await at.look({ node: slow });
+  expect(await openBreakers(at.ctx.db)).toEqual([]);
+  expect(await at.findings()).toEqual([]);
+});
+
 test('unique_hash: one payout pays an invoice, whoever asks and however often', async () => {
   const other = await merchant();
   const to = invoice('fail');

@@ -1,17 +1,28 @@
 // A Lightning node that knows fewer payments than it did was restored from an older state: what it says of payments it may have forgotten proves
 // nothing, so nothing new is paid, and what was under way waits for an operator.
 import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { doubtPayments, recordPayingNode } from '../../store/lightning/paying-node.ts';
+import { doubtPayments, readKnownPayments, recordPayingNode } from '../../store/lightning/paying-node.ts';
 import { lockPayouts, movePayout } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
 
 export type SeenNode = { readonly identity: string; readonly paymentIndex: bigint };
 
-/** Records how many payments the node knows. @returns whether it was restored; payouts are stopped then */
-export async function noteNode(ctx: Context, node: SeenNode): Promise<boolean> {
-  if (!(await recordPayingNode(ctx.db, node, ctx.ports.clock.now()))) return false;
-  await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);
-  return true;
+/**
+ * Asks the node, and records how many payments it knows. Payouts are stopped when it knows fewer than it did before it was asked: another
+ * worker may have paid and recorded more since.
+ * @throws what `ask` throws
+ */
+export async function askPayingNode<T extends { readonly identity: string; readonly paymentIndex: string }>(
+  ctx: Context,
+  ask: () => Promise<T>,
+): Promise<T> {
+  const known = await readKnownPayments(ctx.db);
+  const said = await ask();
+  const node = { identity: said.identity, paymentIndex: BigInt(said.paymentIndex) };
+  await recordPayingNode(ctx.db, node, ctx.ports.clock.now());
+  if (node.paymentIndex < (known.get(node.identity) ?? 0n))
+    await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);
+  return said;
 }
 
 /** @param why what shows it, as the end of a sentence */

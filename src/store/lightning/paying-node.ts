@@ -2,27 +2,29 @@
 // from an older state, and has forgotten what it paid since.
 import type { Sql } from '../postgres/connect.ts';
 
-/**
- * Records what the payer says of its node.
- * @returns whether it knows fewer payments than it did
- */
+/** How many payments each node knew at least, by its identity. */
+export async function readKnownPayments(sql: Sql): Promise<ReadonlyMap<string, bigint>> {
+  const { rows } = await sql.query<{ identity: string; payment_index: bigint }>({
+    name: 'read_known_payments',
+    text: 'select identity, payment_index from lightning_nodes where payment_index is not null',
+    values: [],
+  });
+  return new Map(rows.map((row) => [row.identity, row.payment_index]));
+}
+
+/** Records what the payer says of its node. */
 export async function recordPayingNode(
   sql: Sql,
   node: { readonly identity: string; readonly paymentIndex: bigint },
   atMs: number,
-): Promise<boolean> {
-  const { rows } = await sql.query<{ before: bigint | null }>({
+): Promise<void> {
+  await sql.query({
     name: 'record_paying_node',
-    text: `with before as (select payment_index from lightning_nodes where identity = $1 for update),
-           written as (
-             insert into lightning_nodes (identity, seen_at, pays_at, payment_index, payments_compared) values ($1, $3, $3, $2, $2)
-               on conflict (identity) do update set pays_at = excluded.pays_at, payment_index = greatest(lightning_nodes.payment_index, excluded.payment_index),
-                 payments_compared = coalesce(lightning_nodes.payments_compared, excluded.payments_compared))
-           select (select payment_index from before) as before`,
+    text: `insert into lightning_nodes (identity, seen_at, pays_at, payment_index, payments_compared) values ($1, $3, $3, $2, $2)
+             on conflict (identity) do update set pays_at = excluded.pays_at, payment_index = greatest(lightning_nodes.payment_index, excluded.payment_index),
+               payments_compared = coalesce(lightning_nodes.payments_compared, excluded.payments_compared)`,
     values: [node.identity, node.paymentIndex, new Date(atMs)],
   });
-  const before = rows[0]?.before ?? null;
-  return before !== null && node.paymentIndex < before;
 }
 
 /** The node was restored: what it was asked to pay is in doubt, and it is read from what it knows now. Returns the payouts concerned. */

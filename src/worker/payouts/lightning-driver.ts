@@ -14,7 +14,7 @@ import {
   failPayment,
   holdUnknownPayment,
 } from '../../flow/lightning/payout-progress.ts';
-import { noteNode, stopOnRestored } from '../../flow/lightning/restored-node.ts';
+import { askPayingNode, stopOnRestored } from '../../flow/lightning/restored-node.ts';
 import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
 import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
 import {
@@ -103,8 +103,7 @@ async function pass(ctx: Context, options: LightningDriverOptions): Promise<void
 /** The node, where it can be asked. */
 async function nodeOf(ctx: Context, { paying, onTrouble }: LightningDriverOptions): Promise<PayingNode | null> {
   try {
-    const node = await paying.node();
-    await noteNode(ctx, { identity: node.identity, paymentIndex: BigInt(node.paymentIndex) });
+    const node = await askPayingNode(ctx, () => paying.node());
     return (await isPaidKnown(ctx, paying, node, onTrouble)) ? node : null;
   } catch (error) {
     const { fault, message } = error as { fault?: string; message: string };
