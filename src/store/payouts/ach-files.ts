@@ -271,7 +271,9 @@ export async function noteAchLook(sql: Sql, beganMs: number, setAside: readonly 
   await sql.query({
     name: 'note_ach_look',
     text: `insert into bank_reads as l (begun_at, set_aside) values ($1, coalesce($2::text[], '{}'))
-             on conflict (one_row) do update set begun_at = greatest(l.begun_at, excluded.begun_at), set_aside = coalesce($2::text[], l.set_aside)`,
+             on conflict (one_row) do update set
+               begun_at = case when l.begun_at > excluded.begun_at + interval '1 hour' then excluded.begun_at else greatest(l.begun_at, excluded.begun_at) end,
+               set_aside = coalesce($2::text[], l.set_aside)`,
     values: [new Date(beganMs), setAside],
   });
 }

@@ -243,6 +243,30 @@ describe('where the list of files may have been put back too', () => {
     expect(await ledgerFindings()).toEqual([]);
   });
 
+  test('a look that could compare nothing is none: they wait for a person all the same', async () => {
+    const { id, merchantId } = await requested();
+    await putBack();
+    await world.wait(4 * DAY);
+    bank.state.isSilent = true;
+    await bank.look();
+    bank.state.isSilent = false;
+    await bank.look();
+    expect(await row(id)).toMatchObject({ status: 'processing', step: 'held', held_reason: 'unknown_outcome' });
+    expect(await refusedWith(cancelPayout(ctx, { merchantId, payoutId: id }))).toBe('payout_not_cancellable');
+    expect(bank.executed).toEqual([]);
+  });
+
+  test('neither is one of a clock that was fast', async () => {
+    const { id } = await requested();
+    await world.admin.query(`update bank_reads set begun_at = $1`, [new Date(world.now() + 30 * DAY)]);
+    await putBack();
+    await world.wait(4 * DAY);
+    await bank.look();
+    expect(await row(id)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
+    const { rows } = await world.admin.query('select begun_at from bank_reads');
+    expect(rows[0].begun_at.getTime()).toBe(world.now());
+  });
+
   test('nothing waits when no banking day has ended since the last look: no file can have been made', async () => {
     const { id } = await requested();
     await putBack();
