@@ -4,15 +4,16 @@ import { finalDepth } from '../../core/confirmations.ts';
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
-import { minus, sum } from '../../core/money.ts';
+import { minus, plus, sum } from '../../core/money.ts';
 import { completed, type Selection, type SelectionWanted, selections } from '../../core/payouts/coin-selection.ts';
-import { boundedRate, inputKind, mostInputs, shares } from '../../core/payouts/outgoing-fees.ts';
+import { boundedRate, feeOf, inputKind, mostInputs, shares, virtualBytes } from '../../core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../../core/signer-wire.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import {
   insertBatch,
+  largestPayments,
   lockOutputs,
   lockQueued,
   type QueuedPayout,
@@ -68,10 +69,9 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
     const tooDear: QueuedPayout[] = [];
     const chosen = chooseAmong(choosing, queued, tooDear);
     for (const { id: payoutId } of tooDear) await holdForOperator(ctx, sql, { payoutId, why: FEE_TOO_HIGH });
-    if (chosen === 'no_liquidity') {
-      for (const { id: payoutId } of await moreThanThereIs(sql, currency, queued))
-        await holdForOperator(ctx, sql, { payoutId, why: NOT_ON_CHAIN });
-    }
+    const waiting = waitingFor(choosing, queued, chosen);
+    for (const { id: payoutId } of await moreThanThereIs(ctx, sql, { key, waiting, ratePerKvb }))
+      await holdForOperator(ctx, sql, { payoutId, why: NOT_ON_CHAIN });
     if (typeof chosen === 'string') return { outcome: chosen, ...told };
     const change = chosen.selection.change === 0n ? null : await changeAddress(ctx, sql, key);
     await insertBatch(sql, {
@@ -91,7 +91,7 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
 const FEE_TOO_HIGH =
   'its network fee would be above what is held for it: it waits for a lower one, or can be cancelled and requested again';
 const NOT_ON_CHAIN =
-  'our outputs on the chain are less than it takes, also when all of them are final: what is missing (in Lightning channels, for example) must be moved there';
+  'our outputs on the chain are less than it takes, also when all of them are final: what is missing (in Lightning channels, at an address of another currency or of an imported key) must be moved there';
 export const TOO_MANY_OUTPUTS = 'it needs more outputs than one transaction may spend';
 
 /** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
@@ -207,10 +207,28 @@ function needTooMany({ currency, outputs }: Choosing, queued: readonly QueuedPay
   return queued.filter((payout) => payout.amount > together);
 }
 
-/** Those that no waiting helps: they, or their fee, are more than all that is ours on the chain. */
-async function moreThanThereIs(sql: Sql, currency: UtxoCode, queued: readonly QueuedPayout[]): Promise<readonly QueuedPayout[]> {
-  const there = await chainAssets(sql, currency);
-  return queued.filter(({ amount, reimburses }) => (reimburses === null ? amount >= there : amount > there));
+/** Those that wait for more outputs: all where none could be chosen, otherwise those that all of now together do not pay. */
+function waitingFor({ outputs }: Choosing, queued: readonly QueuedPayout[], chosen: Chosen | NotChosen): readonly QueuedPayout[] {
+  if (typeof chosen === 'string') return chosen === 'no_liquidity' ? queued : [];
+  const most = sum(outputs.map((output) => output.amount));
+  return queued.filter((payout) => payout.amount >= most && !chosen.payouts.includes(payout));
+}
+
+type Waiting = { readonly key: SpendingKey; readonly waiting: readonly QueuedPayout[]; readonly ratePerKvb: bigint };
+
+/** Those that no waiting helps: they, or their fee, are more than all on the chain whose keys are in the signer's account. */
+async function moreThanThereIs(ctx: Context, sql: Sql, of: Waiting): Promise<readonly QueuedPayout[]> {
+  const { currency } = of.key;
+  if (of.waiting.length === 0) return [];
+  const isOurs = ownership(ctx, of.key);
+  const payments = await largestPayments(sql, currency, MOST_OUTPUTS);
+  const others = payments.filter((output) => output.isElsewhere || !isOurs(output));
+  const there = minus(await chainAssets(sql, currency), sum(others.map(({ amount }) => amount)));
+  const kind = inputKind(currency);
+  return of.waiting.filter(({ amount, script, reimburses }) => {
+    const fee = feeOf(virtualBytes([kind], [script.length]), of.ratePerKvb);
+    return (reimburses === null ? plus(amount, fee) : amount) > there;
+  });
 }
 
 /** Outputs are gathered while fees are so many times the lowest at most. */

@@ -96,6 +96,28 @@ export async function spendableOutputs(
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount), index: Number(row.index) }));
 }
 
+/** The largest payments that no batch spends, whatever their depth. `isElsewhere`: at an address that was given out for another currency. */
+export async function largestPayments(
+  sql: Sql,
+  currency: CurrencyCode,
+  limit: number,
+): Promise<readonly (Pick<SpendableOutput, 'amount' | 'script' | 'chain' | 'index'> & { readonly isElsewhere: boolean })[]> {
+  const { rows } = await sql.query<{ amount: string; script: Buffer; index: bigint; elsewhere: boolean }>({
+    name: 'largest_payments',
+    text: `select p.amount, t.script, t.address_index as index, t.currency <> p.currency as elsewhere
+             from payments p join transactions t on t.id = p.transaction_id
+            where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null order by p.amount desc limit $2`,
+    values: [currency, limit],
+  });
+  return rows.map(({ amount, script, index, elsewhere }) => ({
+    amount: BigInt(amount),
+    script,
+    chain: 0,
+    index: Number(index),
+    isElsewhere: elsewhere,
+  }));
+}
+
 export type NewBatch = {
   readonly id: string;
   readonly currency: CurrencyCode;

@@ -6,6 +6,7 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
+import { resolveTransaction } from '../../../src/flow/transactions/life.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
@@ -140,6 +141,51 @@ test('one that is covered by Lightning channels and not by outputs waits for all
   await look();
   expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
   expect((await batches.row(id)).step).toBe('batched');
+});
+
+/** What came to an address of another currency is credited, and its key is in that one's account. */
+async function elsewhere(minor: bigint): Promise<void> {
+  const { transactionId } = await service.create(50_00n, 'LTC');
+  await service.pay(transactionId, minor, { currency: 'BTC' });
+  await service.mine(8);
+  await service.judge();
+  const asked = { merchantId: service.merchantId, transactionId, action: 'accept', part: null } as const;
+  await resolveTransaction(ctx, asked);
+  await service.judge();
+}
+
+test('one that only payments to addresses of another currency cover waits for all to see, and can be cancelled', async () => {
+  await outputs(1, 5_000_000n);
+  await elsewhere(100_000_000n);
+  const id = await batches.request('0.5');
+  service.pass(1);
+  const small = await batches.request('0.01');
+  expect((await formBatch(ctx, 'BTC', 1_000n)).outcome).toBe('formed');
+  expect((await batches.row(small)).step).toBe('batched');
+  expect(await batches.row(id)).toMatchObject(WAITS);
+  const of = { merchantId: service.merchantId, payoutId: id };
+  expect(await cancelPayout(ctx, of)).toMatchObject({ status: 'failed', error: 'cancelled' });
+  expect(await service.findings()).toEqual([]);
+});
+
+test('so does one that our outputs cover without its fee', async () => {
+  await outputs(1, 5_000_000n);
+  await elsewhere(100_000_000n);
+  const id = await batches.request('0.0499995');
+  expect((await formBatch(ctx, 'BTC', 1_000n)).outcome).toBe('no_liquidity');
+  expect(await batches.row(id)).toMatchObject(WAITS);
+});
+
+test('one that only outputs of an imported key cover waits for all to see', async () => {
+  await outputs(1, 5_000_000n);
+  await outputs(1, 100_000_000n);
+  const before = await service.admin.query(
+    `update transactions set address_index = address_index + 1000 where usd_minor = 10000000`,
+  );
+  expect(before.rowCount).toBe(1);
+  const id = await batches.request('0.5');
+  expect((await formBatch(ctx, 'BTC', 1_000n)).outcome).toBe('no_liquidity');
+  expect(await batches.row(id)).toMatchObject(WAITS);
 });
 
 test('a thousand that wait for outputs to become final cost next to nothing to look at, and hide nobody', async () => {
