@@ -20,7 +20,7 @@ import { type Context, within } from '../context.ts';
 import { invoiceOfDestination, requestLightningPayout } from '../lightning/payout-request.ts';
 import { requestTokenPayout } from './evm-request.ts';
 import { requestPayout } from './life.ts';
-import { opened, signSettings } from './settings.ts';
+import { isSigned, opened } from './settings.ts';
 
 const MERCHANTS_AT_ONCE = 100;
 const FAILURES_IN_A_ROW = 3;
@@ -143,12 +143,6 @@ type Usable = PayoutSettingsRow & {
 function isUsable(row: PayoutSettingsRow & Signed, nowMs: number): row is Usable & Signed {
   const isWhole = row.method !== null && row.destination !== null && row.threshold !== null;
   return isWhole && row.enabled && row.pausedAtMs === null && row.usableAtMs !== null && row.usableAtMs <= nowMs;
-}
-
-/** The same signature again: the row is as this API took it. Settings that another API took are that API's to act on. */
-function isSigned(ctx: Context, merchantId: bigint, row: PayoutSettingsRow & Signed): boolean {
-  const signed = signSettings(ctx, merchantId, row);
-  return signed.keyId === row.keyId && Buffer.from(signed.signature).equals(row.signature);
 }
 
 /** How many of the newest automatic payouts failed, without one that did not; a cancelled one is no failure. */

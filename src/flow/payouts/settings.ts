@@ -80,7 +80,10 @@ export async function setPayoutSettings(
   return ctx.db.transaction(async (sql) => {
     await lockPayoutSettings(sql, merchantId);
     const nowMs = ctx.ports.clock.now();
-    const before = opened(ctx, merchantId, await readPayoutSettings(sql, merchantId)) ?? { ...NONE, changedAtMs: nowMs };
+    const before = opened(ctx, merchantId, asTaken(ctx, merchantId, await readPayoutSettings(sql, merchantId))) ?? {
+      ...NONE,
+      changedAtMs: nowMs,
+    };
     const version = await nextSettingsVersion(sql, merchantId);
     const next = checked(ctx, { ...changed(before, change, nowMs), version }, hasLightning);
     if (next.destination !== null && next.enabled) {
@@ -95,6 +98,25 @@ export async function setPayoutSettings(
     await writePayoutSettings(sql, merchantId, stored, signSettings(ctx, merchantId, stored));
     return shown(next);
   });
+}
+
+/**
+ * A destination that this API has not signed is not taken over into what it signs next: somebody may have written it into the database. The
+ * merchant sends it again then, and it waits like every new one.
+ */
+function asTaken(
+  ctx: Context,
+  merchantId: bigint,
+  stored: Awaited<ReturnType<typeof readPayoutSettings>>,
+): PayoutSettingsRow | null {
+  if (stored === null || (stored.isNewest && isSigned(ctx, merchantId, stored))) return stored;
+  return { ...stored, destination: null, usableAtMs: null };
+}
+
+/** The same signature again: the row is as this API took it. Settings that another API took are that API's to act on. */
+export function isSigned(ctx: Context, merchantId: bigint, row: PayoutSettingsRow & Signed): boolean {
+  const signed = signSettings(ctx, merchantId, row);
+  return signed.keyId === row.keyId && Buffer.from(signed.signature).equals(row.signature);
 }
 
 function changed(before: PayoutSettingsRow, change: PayoutSettingsChange, nowMs: number): Omit<PayoutSettingsRow, 'version'> {

@@ -199,6 +199,26 @@ describe('an automatic payout', () => {
     }
   });
 
+  test('does not go to a destination that somebody wrote into the database, whatever its merchant changes beside it', async () => {
+    const merchantId = await shop();
+    await fund(ctx, merchantId, 2n * BTC);
+    await world.wait(DAY_MS);
+    const stolen = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
+    await ctx.db.query({
+      text: 'update payout_settings set destination = $2 where merchant_id = $1',
+      values: [merchantId, stolen],
+    });
+    for (const change of [{ threshold: '0.5' }, { leave: '0.1' }, { paused: false }])
+      await expect(set(merchantId, change)).rejects.toMatchObject({ code: 'missing_field', param: 'destination' });
+    await pass();
+    expect(await payouts(merchantId)).toEqual([]);
+    expect(await set(merchantId, { enabled: false })).toMatchObject({ enabled: false, destination: null });
+    expect(await set(merchantId, { enabled: true, destination: OUTSIDE })).toMatchObject({
+      threshold: '1.00000000',
+      destinationUsableAtMs: world.now() + DAY_MS,
+    });
+  });
+
   test('settings from before changes were counted are still acted on', async () => {
     const merchantId = await shop();
     await fund(ctx, merchantId, BTC);
