@@ -167,7 +167,11 @@ export const MERCHANT_API = {
     fields: {
       transaction_id: transactionId,
       action: field.choice('What to do.', ['accept', 'decline', 'reimburse']),
-      destination: field.optional(payout.destination('Where a reimbursement goes; required for `reimburse`.')),
+      destination: field.optional(
+        payout.destination(
+          'Where a reimbursement goes: an address, over Lightning a BOLT11 invoice, a Lightning address or an LNURL; required for `reimburse`.',
+        ),
+      ),
       part: field.optional(field.choice('Only what came in above the amount due.', ['excess'])),
       currency: field.optional(money.balanceCurrency("The currency of a reimbursement; the transaction's when it is left out.")),
     },
@@ -180,8 +184,11 @@ export const MERCHANT_API = {
       'not_resolvable',
       'currency_unavailable',
       'lightning_unavailable',
+      'invoice_already_used',
       'amount_below_minimum',
       'insufficient_balance',
+      'invoice_expired',
+      'invoice_amount_mismatch',
       'missing_field',
     ],
   },

@@ -4,7 +4,7 @@
 import { MSAT } from '../core/currencies/lightning.ts';
 import type { Network, UtxoCode } from '../core/currency.ts';
 import type { LightningPayer } from '../core/lightning/payer.ts';
-import { mulDivDown, plus } from '../core/money.ts';
+import { minus, mulDivDown, plus } from '../core/money.ts';
 import { intentOf } from '../core/payouts/intent.ts';
 import type { AuthorizedPayment, SignerReplies } from '../core/signer-wire.ts';
 import { type PayerFacts, readPayerFacts } from '../store/lightning/payer-facts.ts';
@@ -121,7 +121,7 @@ export function createPaying(options: PayingOptions): Paying {
     const facts = await factsOf(options, payoutId, leaseEpoch);
     const isOpen = facts.status === 'processing' && facts.step === 'batched' && facts.state === 'sent';
     if (!isOpen) throw wrong(payoutId, `is ${facts.status}, ${facts.step}, ${facts.state}`);
-    const { hash, hasAmount } = await checked(options, node, facts);
+    const { hash, hasAmount, sends } = await checked(options, node, facts);
     if (journal.ofPayout(payoutId)?.paymentHash !== hash)
       throw new SigningRefused('journal', `the journal does not have payout ${payoutId}: it was lost, or is an older copy`);
     const { identity } = await node.node();
@@ -130,7 +130,7 @@ export function createPaying(options: PayingOptions): Paying {
     const answered = failed.asking(payoutId, facts.leaseUntilMs);
     const answer = await node.send({
       paymentRequest: facts.paymentRequest as string,
-      amount: hasAmount ? null : facts.amount,
+      amount: hasAmount ? null : sends,
       feeLimit: facts.feeMax,
       notAfterMs: facts.leaseUntilMs,
     });
@@ -178,17 +178,19 @@ async function checked(
   { network, intentKeys }: PayingOptions,
   node: LightningPayer,
   facts: PayerFacts,
-): Promise<{ readonly hash: string; readonly hasAmount: boolean }> {
+): Promise<{ readonly hash: string; readonly hasAmount: boolean; readonly sends: bigint }> {
   const { id, paymentRequest, amount, feeMax, reimburses } = facts;
+  // of a reimbursement the fee is inside the amount
+  const sends = reimburses === null ? amount : minus(amount, feeMax);
   if (paymentRequest === null || facts.internalTo !== null) throw wrong(id, 'is not paid over Lightning');
   const intent = intentOf(facts, { network, destination: paymentRequest });
   checkIntent(await intentKeys(), intent, facts.intentKey, facts.intent);
-  if (facts.held !== (reimburses === null ? plus(amount, feeMax) : amount))
+  if (facts.held !== plus(sends, feeMax))
     throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
   if (facts.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);
   const read = await node.decode(paymentRequest);
   if (read === null) throw new SigningRefused('destination', `the Lightning node does not accept the invoice of payout ${id}`);
-  if (read.amountMsat !== null && read.amountMsat !== mulDivDown(amount, MSAT, 1n))
+  if (read.amountMsat !== null && read.amountMsat !== mulDivDown(sends, MSAT, 1n))
     throw new SigningRefused('destination', `the invoice of payout ${id} is for another amount`);
-  return { hash: read.paymentHash, hasAmount: read.amountMsat !== null };
+  return { hash: read.paymentHash, hasAmount: read.amountMsat !== null, sends };
 }

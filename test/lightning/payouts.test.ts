@@ -113,6 +113,29 @@ describe.each(ENGINES)('%s', (name, open) => {
     expect(await at.compared()).toEqual([]);
   });
 
+  test('what came in goes back to its customer, less what the invoice leaves for the route', { timeout: TIMEOUT }, async () => {
+    await at.rate('100000.00');
+    const { transactionId, address } = await at.create();
+    expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
+    const paid = async () => (await at.path(transactionId)).at(-1);
+    await eventually('it is credited', async () => {
+      await at.work();
+      return (await paid()) === 'succeeded';
+    });
+    const before = await at.available();
+    const to = await engine.invoice({ sat: null });
+    await at.reimburse(transactionId, to.request);
+    await eventually('it is reimbursed', async () => {
+      await at.look();
+      await at.judge();
+      return (await paid()) === 'reimbursed';
+    });
+    expect(await engine.arrived(to.hash)).toBe(49_505);
+    expect(await at.refund(transactionId)).toMatchObject({ status: 'completed', amount: 49_505n, fee: 495n, txid: to.hash });
+    expect(before - (await at.available())).toBe(50_000n);
+    expect(await at.compared()).toEqual([]);
+  });
+
   test('a request that arrives after its lease is refused by the node itself', async () => {
     const to = await engine.invoice({ sat: 1_000 });
     const payer = createLndPayer(async () => engine.payTarget());

@@ -1,6 +1,9 @@
 // The real `npm start` in the sandbox: currencies of all five chains go back to their customers, from the decision to the block, while the worker is
 // killed. Each customer gets exactly one payment of what came in less the network fee, and the audit is green.
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
 import { runCli } from '../cli/run.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
@@ -130,3 +133,75 @@ test('an excess goes back from a paid transaction by the operator’s command, a
   expect((await ask('/get_account_info')).balances).toEqual(before);
   await isGreen();
 });
+
+/** A transaction that was paid over Lightning. */
+async function paidOverLightning(): Promise<{ id: string; amount: string }> {
+  const made = await create('BTC-LN');
+  await ask('/sandbox/pay', { transaction_id: made.id });
+  await becomes(made.id, 'succeeded');
+  return made;
+}
+const invoice = async (of: object = {}) =>
+  (await ask('/sandbox/invoice', of)) as { payment_request: string; payment_hash: string };
+/** Waits for it; a payment that nobody has answered for is asked for again by the service's clock. */
+async function reimbursed(id: string): Promise<Refund> {
+  await until(async () => {
+    await ask('/sandbox/clock', { advance_seconds: 21 });
+    await signIn();
+    return (await status(id)) === 'reimbursed' ? true : null;
+  }, `${id} is reimbursed`);
+  return (await refundOf(id)) as Refund;
+}
+
+test('what came in over Lightning goes back to an invoice, an address and an LNURL, each once', {
+  timeout: TIMEOUT,
+}, async () => {
+  const named = (await ask('/sandbox/lnurl', { max: '1' })) as { lnurl: string; address: string };
+  const { payment_request: to } = await invoice();
+  let sent = 0n;
+  for (const destination of [to, named.address, named.lnurl]) {
+    const { id, amount } = await paidOverLightning();
+    const key = { idempotency_key: `back ${id}` };
+    const taken = await reimburse(id, destination, key);
+    expect(taken).toMatchObject({ transaction: { transaction_id: id, status: 'succeeded' } });
+    expect(await reimburse(id, destination, key)).toEqual(taken);
+    const refund = await reimbursed(id);
+    expect(refund).toMatchObject({ status: 'completed', destination, txid: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(units(refund.amount) + units(refund.fee)).toBe(units(amount));
+    if (destination === to) expect(await received('BTC-LN', to)).toMatchObject({ received: refund.amount });
+    else sent += units(refund.amount);
+  }
+  const arrived = await received('BTC-LN', named.address);
+  expect(arrived.payments).toHaveLength(2);
+  expect(units(arrived.received)).toBe(sent);
+  const dishonest = (await ask('/sandbox/lnurl', { behaviour: 'other_amount' })) as { address: string };
+  const { id } = await paidOverLightning();
+  const before = (await ask('/get_account_info')).balances;
+  for (const key of [{}, { idempotency_key: 'dishonest' }])
+    await expect(reimburse(id, dishonest.address, key)).rejects.toThrow('invalid_destination');
+  await expect(reimburse(id, (await invoice({ amount: '0.0001' })).payment_request)).rejects.toThrow('invoice_amount_mismatch');
+  expect(await refundOf(id)).toBeNull();
+  expect((await ask('/get_account_info')).balances).toEqual(before);
+});
+
+test.each(['ln-committed', 'ln-answered'])(
+  'at "%s", kill -9 of that process: what came in over Lightning goes back once',
+  { timeout: TIMEOUT },
+  async (step) => {
+    const waiting = join(folder, 'sandbox', WAITING);
+    const { id } = await paidOverLightning();
+    const { payment_request: to } = await invoice();
+    writeFileSync(join(folder, 'sandbox', FAILPOINT), step);
+    await reimburse(id, to);
+    const pid = await until(
+      async () => (existsSync(waiting) && Number(readFileSync(waiting, 'utf8'))) || null,
+      `${step} is reached`,
+    );
+    expect(await refundOf(id)).toMatchObject({ status: 'pending' });
+    process.kill(pid, 'SIGKILL');
+    rmSync(waiting, { force: true });
+    const refund = await reimbursed(id);
+    expect((await received('BTC-LN', to)).payments).toMatchObject([{ amount: refund.amount }]);
+    await isGreen();
+  },
+);

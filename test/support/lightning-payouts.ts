@@ -7,6 +7,7 @@ import type { LightningPayer } from '../../src/core/lightning/payer.ts';
 import type { LightningPort } from '../../src/core/lightning/port.ts';
 import { requestLightningPayout } from '../../src/flow/lightning/payout-request.ts';
 import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
+import { type ReimbursementRequest, readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { isIntentSigned } from '../../src/signer/intent-trust.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { createPaying, type Paying } from '../../src/signer/paying.ts';
@@ -101,6 +102,9 @@ export async function openLightningPayouts(
     request: (paymentRequest: string, amount: string, of = merchantId) =>
       requestLightningPayout(ctx, { merchantId: of, amount, destination: paymentRequest, paymentRequest }),
     payout: (payoutId: string, of = merchantId) => checkPayoutStatus(ctx, { merchantId: of, payoutId }),
+    reimburse: (transactionId: string, destination: string, more: Partial<ReimbursementRequest> = {}) =>
+      reimburseTransaction(ctx, { merchantId, transactionId, destination, part: null, currency: null, ...more }),
+    refund: (transactionId: string) => readRefund(ctx, transactionId),
     /** What is booked, and what the node lists, is compared; everything that the audit finds wrong. */
     async compared(): Promise<string[]> {
       const sent = {

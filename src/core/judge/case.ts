@@ -132,7 +132,8 @@ export type RefundShare = { readonly available: bigint; readonly suspense: bigin
 /** A reimbursement that has not ended, or of whose end nothing was noted here yet. */
 export type Refund = {
   readonly id: string;
-  readonly currency: CurrencyCode;
+  /** Of its payments. */
+  readonly currency: PaymentMethod;
   readonly part: 'whole' | 'excess';
   /** Minor units: what its payments are together. */
   readonly total: bigint;

@@ -1,6 +1,6 @@
 // Reimbursements of a transaction (rule 13, behaviour §3): what one takes and from where, when its payments are deep enough, what becomes of it
 // when they are lost, and what its end changes. A reimbursement is paid by the machine of payouts; here it is a fact with a state.
-import type { CurrencyCode } from '../currency.ts';
+import type { PaymentMethod } from '../currency.ts';
 import { atLeastZero, formatAmount, least, minus, negated, plus, sum } from '../money.ts';
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
@@ -12,7 +12,7 @@ import { applyEvent } from './steps.ts';
 
 export type RefundWanted = {
   readonly id: string;
-  readonly currency: CurrencyCode;
+  readonly currency: PaymentMethod;
   readonly part: Refund['part'];
   /** The smallest amount, minor units: what the customer gets of it is no dust after today's network fee. */
   readonly least: bigint;

@@ -19,6 +19,18 @@ export function mostPayable(available: bigint): bigint {
   return least(fits, atLeastZero(minus(available, LEAST_LIMIT)));
 }
 
+/** The smallest amount that leaves something after the highest fee. Satoshis. */
+export const LEAST_REFUND = plus(1n, LEAST_LIMIT);
+
+/**
+ * What an invoice may be of that pays a whole back: at most what leaves the highest fee in it, at least that less the same again, since what
+ * it leaves is gone for its recipient. Satoshis; `most` is 0 below {@link LEAST_REFUND}.
+ */
+export function refundRange(total: bigint): { readonly least: bigint; readonly most: bigint } {
+  const most = mostPayable(total);
+  return { least: greatest(1n, minus(most, feeLimit(total))), most };
+}
+
 /** What a fee costs the merchant: whole satoshis, rounded up, never above what was held. */
 export function chargedFee(feeMsat: bigint, held: bigint): bigint {
   return least(held, mulDivUp(feeMsat, 1n, MSAT));

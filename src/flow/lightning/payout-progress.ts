@@ -53,7 +53,7 @@ export type Committed = 'committed' | 'waits' | 'lost';
 /** P4: from here on the node may be asked, and only its word ends the payout. What it may take is on its way out. */
 export function commitPayment(ctx: Context, of: Leased, node: string): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
-    const { isStopped, owes } = await readStops(sql, payout.merchantId);
+    const { isStopped, owes } = await readStops(sql, payout.merchantId, payout.id);
     if (payout.step !== 'queued' || isStopped || owes) {
       await wakeHeldJob(sql);
       return 'waits';
@@ -77,7 +77,8 @@ export function completePayment(ctx: Context, of: Leased & { readonly paymentHas
       return 'contradicts';
     }
     const feeMsat = BigInt(said.feeMsat);
-    const fee = chargedFee(feeMsat, payout.feeMax);
+    // what an invoice left of a reimbursement is its fee: what the route did not take is the service's (store/lightning/comparison)
+    const fee = payout.reimburses === null ? chargedFee(feeMsat, payout.feeMax) : payout.feeMax;
     await post(sql, payout, completeEntries(payout, fee, payout.feeMax, await owedOf(sql, payout)), atMs);
     await setPaid(sql, { payoutId: payout.id, preimage: said.preimage ?? '', feeMsat, paymentIndex: BigInt(said.paymentIndex) });
     await end(sql, payout, 'paid', { fee, completedAtMs: atMs, atMs });

@@ -67,7 +67,8 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
     const before = await payoutBefore(sql, invoice, merchantId);
     if (before !== null) return before;
     const nowMs = ctx.ports.clock.now();
-    refuseExpired(invoice, owner, nowMs);
+    if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
+    refuseExpired(invoice, nowMs);
     const { amount, feeMax, left } = await affordable(sql, request, invoice, owner);
 
     const rate = (await latestRates(sql, [CURRENCY], nowMs)).get(CURRENCY)?.usd;
@@ -113,9 +114,10 @@ async function payoutBefore(sql: Sql, { paymentHash }: Invoice, merchantId: bigi
   throw new Refusal('invoice_already_used', { param: 'destination' });
 }
 
-function refuseExpired({ expiresAtMs }: Invoice, owner: InvoiceOwner, nowMs: number): void {
-  const expired = (message: string) => new Refusal('invoice_expired', { param: 'destination', message });
-  if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
+const expired = (message: string): Refusal => new Refusal('invoice_expired', { param: 'destination', message });
+
+/** @throws Refusal invoice_expired for one that expires before our node may have found a route */
+export function refuseExpired({ expiresAtMs }: Invoice, nowMs: number): void {
   if (expiresAtMs <= nowMs) throw expired(`The invoice expired at ${new Date(expiresAtMs).toISOString()}.`);
   if (expiresAtMs - nowMs < LEAST_LEFT_MS)
     throw expired(`The invoice expires at ${new Date(expiresAtMs).toISOString()}, in less than a minute.`);

@@ -1,28 +1,26 @@
 // Reimbursements: payments of a transaction go back to its customer. The judge of the transaction takes them from where they lie, in the database
 // transaction that writes the reimbursement with what the signer will ask for; from then on it is paid as payouts are.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import { CURRENCIES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
+import { balanceOf, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import type { CaseTransaction, Refund } from '../../core/judge/case.ts';
 import { reimburse } from '../../core/judge/refunds.ts';
-import { formatAmount, greatest, least, minus, plus } from '../../core/money.ts';
+import { formatAmount, greatest, least, minus } from '../../core/money.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { intentBytes } from '../../core/payouts/intent.ts';
 import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
-import { spendingKey } from '../../store/chain/xpubs.ts';
-import { readFeeRate } from '../../store/payouts/fee-rates.ts';
-import { readScriptOwner } from '../../store/payouts/hold-facts.ts';
 import { insertRefund, latestRefund } from '../../store/payouts/reimbursements.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
+import { invoiceOfRefund, refundByInvoice } from '../lightning/refund-request.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { decide } from '../transactions/decide.ts';
-import { unpayable } from './evm-request.ts';
 import { refuseUnlisted } from './life.ts';
-import { reservedNetworkFee, usualNetworkFee } from './network-fees.ts';
+import { usualNetworkFee } from './network-fees.ts';
+import { type RefundTerms, refundByAddress } from './refund-rail.ts';
 
 export type ReimbursementRequest = {
   /** Whose decision it is; null = the operator's. */
@@ -35,48 +33,41 @@ export type ReimbursementRequest = {
 };
 
 /**
- * Takes a reimbursement, or refuses it and leaves nothing behind: the address, the allow-list, then what the transaction allows, the amount and
- * the balance.
+ * Takes a reimbursement, or refuses it and leaves nothing behind: the destination, the allow-list, then what the transaction allows, the amount
+ * and the balance.
+ * @param prepared the invoice that the destination gave (BOLT11), where it was asked already; absent: a Lightning address or LNURL is asked here,
+ *   which must not be inside a database transaction
  * @returns the transaction, whose status stays until the reimbursement is confirmed
  * @throws Refusal transaction_not_found, invalid_destination, destination_not_allowed, not_resolvable, currency_unavailable,
- *   amount_below_minimum, insufficient_balance
+ *   amount_below_minimum, insufficient_balance; over Lightning lightning_unavailable, invoice_already_used, invoice_expired, invoice_amount_mismatch
  */
 export async function reimburseTransaction(
   ctx: Context,
   request: ReimbursementRequest,
+  prepared: string | null = null,
 ): Promise<{ transactionId: string; status: TransactionStatus }> {
   const { transactionId, destination } = request;
-  const owner = await ctx.batches.check(transactionId);
-  if (owner === null || (request.merchantId !== null && owner.merchantId !== request.merchantId))
-    throw new Refusal('transaction_not_found', { param: 'transaction_id' });
-  const currency = chainCodeOf(request.currency ?? owner.currency);
-  const script = await scriptOf(ctx, currency, destination);
+  const { owner, method } = await asked(ctx, request);
   const guards = await getPayoutGuards(ctx, owner);
+  const isOverLightning = method === LIGHTNING.code;
+  const given = prepared ?? (isOverLightning ? await refundInvoice(ctx, request) : null) ?? destination;
+  const rail = isOverLightning ? await refundByInvoice(ctx, given) : await refundByAddress(ctx, method, destination);
   refuseUnlisted(guards.allowed, destination);
-  const feeRate = await readFeeRate(ctx.db, currency);
-  const hasKey = (await spendingKey(ctx.db, currency)) !== null;
 
   const id = sortableId('refund_', ctx.ports.clock.now(), ctx.ports.rng.bytes(10));
-  const usual = feeRate === null ? null : await usualNetworkFee(ctx, ctx.db, currency, feeRate);
-  // what the customer gets must be something
-  const dustMinor = greatest(1n, CURRENCIES[currency].dustMinor);
+  const currency = balanceOf(method);
   let taken: Refund | null = null;
   const after = await decide(ctx, transactionId, {
     merchantId: owner.merchantId,
     refusal: 'not_resolvable',
     decision(it) {
       // what the transaction says comes before what the chain costs
-      const lowest = usual === null ? 0n : plus(dustMinor, usual);
-      taken = reimburse(it, { id, currency, part: request.part ?? 'whole', least: lowest });
-      const unavailable = (message: string) => new Refusal('currency_unavailable', { message });
-      if (feeRate === null || usual === null)
-        throw unavailable(`No node of ${currency} has reported yet what a transaction costs, or there is no price of it.`);
-      if (!hasKey) throw unavailable(`The signer has no key in use for ${currency}: nothing can be sent back.`);
+      const refund = reimburse(it, { id, currency: method, part: request.part ?? 'whole', least: rail.least });
+      rail.refuse(refund.total);
+      taken = refund;
     },
     async written(sql, transaction) {
       const refund = taken as unknown as Refund;
-      const reserved = await reservedNetworkFee(ctx, sql, currency, { feeRate: feeRate as bigint, amount: refund.total });
-      const feeMax = least(minus(refund.total, dustMinor), reserved ?? (usual as bigint));
       const createdAtMs = ctx.ports.clock.now();
       const rate = (await latestRates(sql, [currency], createdAtMs)).get(currency)?.usd;
       const usdMinor = rate === undefined ? null : usdForCryptoUp(refund.total, currency, rate);
@@ -85,9 +76,8 @@ export async function reimburseTransaction(
         transactionId,
         merchantId: transaction.merchantId,
         currency,
-        feeMax,
+        ...(await rail.terms(sql, refund.total)),
         destination,
-        script,
         createdAtMs,
         // what the operator asks for needs no operator
         needsApproval: request.merchantId !== null && isAboveLimit(usdMinor, guards.approvalAbove),
@@ -104,24 +94,59 @@ export async function reimburseTransaction(
   return { transactionId: after.id, status: after.status };
 }
 
-function chainCodeOf(currency: PaymentMethod): CurrencyCode {
-  if (currency !== LIGHTNING.code) return currency;
-  throw new Refusal('lightning_unavailable', {
-    message: 'What came over Lightning cannot be sent back by this version: it has no payouts over Lightning.',
+/**
+ * The invoice that a Lightning address or an LNURL gives for what a reimbursement would pay now. Not for use inside a database transaction.
+ * @returns BOLT11; null where nobody has to be asked
+ * @throws Refusal as {@link reimburseTransaction}, and as `askForInvoice`
+ */
+export async function refundInvoice(ctx: Context, request: ReimbursementRequest): Promise<string | null> {
+  const { owner, method } = await asked(ctx, request);
+  if (method !== LIGHTNING.code) return null;
+  return invoiceOfRefund(ctx, request.destination, {
+    async whole(least) {
+      refuseUnlisted((await getPayoutGuards(ctx, owner)).allowed, request.destination);
+      return wholeNow(ctx, { ...request, merchantId: owner.merchantId }, { method, least });
+    },
   });
 }
 
-/** The output script of an address that is not ours. */
-async function scriptOf(ctx: Context, currency: CurrencyCode, destination: string): Promise<Uint8Array> {
-  const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
-  const problem =
-    ctx.ports.destinations.addressProblem(currency, destination) ?? unpayable(ctx.usdtContract, currency, destination);
-  if (problem !== null) throw refused(`destination does not fit ${currency}: ${problem}.`);
-  const script = ctx.ports.destinations.outputScript(currency, destination);
-  const owner = await readScriptOwner(ctx.db, script);
-  if (owner.isOurOwn || owner.merchantId !== null)
-    throw refused('destination is an address of this server: a reimbursement goes back to a customer.');
-  return script;
+/** Ends a decision that was made only to see what it would take. */
+class Seen extends Error {}
+
+/** What a reimbursement would take now. Refused as it would be. */
+async function wholeNow(
+  ctx: Context,
+  { transactionId, merchantId, part }: Pick<ReimbursementRequest, 'transactionId' | 'part'> & { readonly merchantId: bigint },
+  { method, least: lowest }: { readonly method: PaymentMethod; readonly least: bigint },
+): Promise<bigint> {
+  let total = 0n;
+  try {
+    await decide(ctx, transactionId, {
+      merchantId,
+      refusal: 'not_resolvable',
+      decision(it) {
+        total = reimburse(it, { id: 'refund_', currency: method, part: part ?? 'whole', least: lowest }).total;
+        throw new Seen();
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof Seen)) throw error;
+  }
+  return total;
+}
+
+type Owner = NonNullable<Awaited<ReturnType<Context['batches']['check']>>>;
+
+/** Whose transaction it is, and of which currency the payments are that go back: what came over Lightning, for a Lightning one. */
+async function asked(
+  ctx: Context,
+  request: ReimbursementRequest,
+): Promise<{ readonly owner: Owner; readonly method: PaymentMethod }> {
+  const owner = await ctx.batches.check(request.transactionId);
+  if (owner === null || (request.merchantId !== null && owner.merchantId !== request.merchantId))
+    throw new Refusal('transaction_not_found', { param: 'transaction_id' });
+  const named = request.currency;
+  return { owner, method: named === null || named === balanceOf(owner.currency) ? owner.currency : named };
 }
 
 type Taken = {
@@ -129,15 +154,13 @@ type Taken = {
   readonly transactionId: string;
   readonly merchantId: CaseTransaction['merchantId'];
   readonly currency: CurrencyCode;
-  readonly feeMax: bigint;
-  readonly script: Uint8Array;
   readonly createdAtMs: number;
   readonly needsApproval: boolean;
-};
+} & RefundTerms;
 
 function signed(
   ctx: Context,
-  { refund, script, transactionId, ...taken }: Taken,
+  { refund, script, invoice, transactionId, ...taken }: Taken,
 ): ReturnType<Context['ports']['intentKey']['sign']> {
   const { merchantId, currency, feeMax, createdAtMs, needsApproval } = taken;
   return ctx.ports.intentKey.sign(
@@ -149,7 +172,7 @@ function signed(
       currency,
       amount: refund.total,
       feeMax,
-      destination: Buffer.from(script).toString('hex'),
+      destination: invoice?.paymentRequest ?? Buffer.from(script ?? []).toString('hex'),
       createdAtMs,
       reimburses: transactionId,
       needsApproval,
@@ -174,7 +197,11 @@ export async function readRefund(ctx: Context, transactionId: string): Promise<R
   if (found === null) return null;
   const { currency, destination, txid, total } = found;
   const isOpen = found.feeRate !== null && found.status !== 'failed';
-  const expected = isOpen ? ((await usualNetworkFee(ctx, ctx.db, currency, found.feeRate as bigint)) ?? 0n) : 0n;
+  const expected = found.isOverLightning
+    ? found.feeMax
+    : isOpen
+      ? ((await usualNetworkFee(ctx, ctx.db, currency, found.feeRate as bigint)) ?? 0n)
+      : 0n;
   const fee = greatest(0n, least(found.fee ?? found.share ?? expected, found.feeMax));
   // its end shows when the transaction knows of it
   const isOver = found.isNoted && (found.status === 'completed' || found.status === 'failed');

@@ -6,6 +6,7 @@ import type { MERCHANT_API, MerchantApi } from '../../contract/merchant-api.ts';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { closeInvoiceOf, prepareInvoice } from '../../flow/lightning/invoices.ts';
 import { invoiceOfDestination } from '../../flow/lightning/payout-request.ts';
+import { refundInvoice } from '../../flow/payouts/reimbursements.ts';
 import type { Preparation } from '../operation.ts';
 import { checkLightning } from './payouts.ts';
 
@@ -20,6 +21,19 @@ export const PREPARATIONS: Partial<Record<keyof typeof MERCHANT_API, Preparation
     if (method !== 'lightning') return null;
     await checkLightning(ctx, { method, amount, destination });
     const paymentRequest = await invoiceOfDestination(ctx, { merchantId, amount, destination });
+    return paymentRequest === null ? null : { paymentRequest };
+  },
+  async resolveTransaction(ctx, { merchantId }, fields) {
+    const body = fields as BodyOf<MerchantApi['resolveTransaction']['fields']>;
+    if (body.action !== 'reimburse') return null;
+    const { transaction_id: transactionId, destination, part, currency } = body;
+    const paymentRequest = await refundInvoice(ctx, {
+      merchantId,
+      transactionId,
+      destination: destination ?? '',
+      part,
+      currency,
+    });
     return paymentRequest === null ? null : { paymentRequest };
   },
   async cancelTransaction(ctx, { merchantId }, fields) {

@@ -99,12 +99,16 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
     return context.lists(merchantId, async () => listReply(await listTransactions(ctx, filter), ctx));
   },
 
-  async resolveTransaction({ ctx, caller }, body) {
+  async resolveTransaction({ ctx, caller, prepared }, body) {
     const { action, part, currency } = body;
     const of = { merchantId: caller.merchantId, transactionId: body.transaction_id, part };
     const { transactionId, status } =
       action === 'reimburse'
-        ? await reimburseTransaction(ctx, { ...of, currency, destination: body.destination ?? '' })
+        ? await reimburseTransaction(
+            ctx,
+            { ...of, currency, destination: body.destination ?? '' },
+            prepared?.paymentRequest ?? null,
+          )
         : await resolveTransaction(ctx, { ...of, action });
     return { success: true, transaction: { transaction_id: transactionId, status } };
   },

@@ -39,7 +39,10 @@ export function addReviewCommands(bursar: Command): void {
     (id: string, options: JsonOption) => resolve(id, 'decline', options),
   );
   leaf(review, 'reimburse <transaction_id>', 'Sends what came in back to the customer, less the network fee.')
-    .requiredOption('--destination <address>', "the customer's address")
+    .requiredOption(
+      '--destination <address>',
+      "the customer's address; over Lightning an invoice, a Lightning address or an LNURL",
+    )
     .addOption(new Option('--part <part>', 'only what is in suspense, the status stays').choices(['excess']))
     .option('--currency <code>', "the currency that goes back, if not the transaction's", watchedCode)
     .action(reimburse);

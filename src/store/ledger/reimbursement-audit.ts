@@ -1,5 +1,9 @@
 // The invariants of reimbursements as SQL queries: see audit.ts.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { Question } from './audit.ts';
+
+/** SQL: the currency of the payments that a reimbursement `p` sends back. */
+const PAID_IN = `case when p.payment_hash is null then p.currency else '${LIGHTNING.code}' end`;
 
 export const OF_REIMBURSEMENTS: readonly Question[] = [
   {
@@ -19,7 +23,7 @@ export const OF_REIMBURSEMENTS: readonly Question[] = [
            union all
            select p.id || ' takes payments of ' || d.transaction_id || ', it reimburses ' || p.reimburses
              from payouts p join reimbursement_shares c on c.payout_id = p.id join payments d on d.id = c.payment_id
-            where d.transaction_id <> p.reimburses or d.currency <> p.currency
+            where d.transaction_id <> p.reimburses or d.currency <> ${PAID_IN}
            union all
            select p.id || ' took ' || h.available || ' from available and ' || h.suspense || ' from suspense, its payments say ' || coalesce(c.available, 0)
                   || ' and ' || coalesce(c.suspense, 0)
@@ -39,6 +43,9 @@ export const OF_REIMBURSEMENTS: readonly Question[] = [
              join outgoing_shares s on s.attempt_id = a.id and s.payout_id = p.id
             where p.reimburses is not null and p.status = 'completed' and p.fee is distinct from s.fee
            union all
+           select p.id || ' cost ' || coalesce(p.fee::text, 'nothing') || ', and what its invoice left is ' || p.fee_max from payouts p
+            where p.reimburses is not null and p.payment_hash is not null and p.status = 'completed' and not p.resolved and p.fee is distinct from p.fee_max
+           union all
            select p.id || ' is ' || p.status || ', and ' || p.reimburses || ' was never told' from payouts p
             where p.reimburses is not null and p.step = 'ended' and not p.noted
               and not exists (select 1 from due_marks m where m.transaction_id = p.reimburses)
@@ -48,7 +55,7 @@ export const OF_REIMBURSEMENTS: readonly Question[] = [
             where t.status = 'reimbursed' and not exists (select 1 from payouts p where p.reimburses = t.id and p.part = 'whole' and p.noted)
            union all
            select t.id || ' is ' || t.status || ', and ' || p.id || ' has sent the whole back' from payouts p join transactions t on t.id = p.reimburses
-            where p.part = 'whole' and p.status = 'completed' and p.noted and p.currency = t.currency
+            where p.part = 'whole' and p.status = 'completed' and p.noted and ${PAID_IN} = t.currency
               and t.status in ('review', 'declined', 'succeeded', 'settled')`,
   },
 ];

@@ -122,7 +122,7 @@ export const OF_LIGHTNING: readonly Question[] = [
                   || s.fee_msat
              from lightning_payments l join payouts p on p.id = l.payout_id
              join lightning_sent s on s.payment_hash = l.payment_hash and s.node = l.node and s.state = 'succeeded'
-            where l.state = 'paid' and (s.fee_msat <> l.fee_msat or (p.reimburses is null and s.amount_msat <> p.amount * 1000))
+            where l.state = 'paid' and (s.fee_msat <> l.fee_msat or s.amount_msat <> (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)
            union all
            select l.payout_id || ' was paid as number ' || l.payment_index || ', and node ' || n.identity || ' does not list it'
              from lightning_payments l join lightning_nodes n on n.identity = l.node

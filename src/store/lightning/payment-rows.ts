@@ -8,6 +8,7 @@ export type LightningPayment = {
   readonly paymentHash: string;
   readonly paymentRequest: string;
   readonly expiresAtMs: number;
+  /** What the recipient gets; the fee comes on top. */
   readonly amount: bigint;
   readonly feeMax: bigint;
   readonly state: 'waiting' | 'sent';
@@ -97,7 +98,8 @@ export async function leasePayment(
               order by l.due_at limit 1 for update of l skip locked)
            update lightning_payments l set lease_owner = $1, lease_epoch = l.lease_epoch + 1, lease_until = $3
              from next n join payouts p on p.id = n.payout_id where l.payout_id = n.payout_id
-           returning l.payout_id, l.payment_hash, p.payment_request, p.invoice_expires_at, p.amount, p.fee_max, l.state, l.node, l.lease_epoch,
+           returning l.payout_id, l.payment_hash, p.payment_request, p.invoice_expires_at, p.fee_max,
+                     p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount, l.state, l.node, l.lease_epoch,
                      l.lease_until, l.unanswered_until, l.payment_index, l.doubted, p.internal_to, l.created_at`,
     values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not],
   });

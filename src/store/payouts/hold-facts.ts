@@ -118,12 +118,20 @@ export async function readRequestFacts(
   };
 }
 
-/** Whether all payouts are stopped, and whether the merchant owes something, in any currency. */
-export async function readStops(sql: Sql, merchantId: bigint): Promise<{ readonly isStopped: boolean; readonly owes: boolean }> {
+/**
+ * Whether all payouts are stopped, and whether the merchant owes something, in any currency.
+ * @param payoutId one that is there: a debt does not hold up a reimbursement that takes nothing of what is available
+ */
+export async function readStops(
+  sql: Sql,
+  merchantId: bigint,
+  payoutId: string | null = null,
+): Promise<{ readonly isStopped: boolean; readonly owes: boolean }> {
   const { rows } = await sql.query<{ stopped: boolean; owes: boolean }>({
     name: 'payout_stops',
-    text: `select ${STOPPED}, ${owesOf('$1::bigint')} as owes`,
-    values: [merchantId],
+    text: `select ${STOPPED}, ${owesOf('$1::bigint')}
+                  and ($2::text is null or exists (select from payouts p where p.id = $2 and ${takesAvailable('p')})) as owes`,
+    values: [merchantId, payoutId],
   });
   return { isStopped: rows[0]?.stopped === true, owes: rows[0]?.owes === true };
 }

@@ -1,9 +1,11 @@
 // Reimbursements: rows of payouts that send payments of a transaction back to its customer. The judge of the transaction reads them as facts, and
 // writes what follows for them from the transaction's payments.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Refund, RefundShare } from '../../core/judge/case.ts';
 import type { HeldReason, PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
 import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
+import { insertPayment } from '../lightning/payment-rows.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
@@ -23,6 +25,7 @@ type RefundRow = {
   status: PayoutStatus;
   step: PayoutStep;
   held_reason: HeldReason | null;
+  payment_hash: string | null;
   is_held: boolean;
   shares: readonly (readonly [id: string, available: string, suspense: string])[] | null;
 };
@@ -51,7 +54,7 @@ export async function lockRefunds(
   const { rows } = await sql.query<RefundRow>({
     name: wait ? 'lock_refunds' : 'lock_free_refunds',
     text: `with locked as materialized (
-             select id, reimburses, currency, part, amount, status, step, held_reason, created_at from payouts where id = any ($1)
+             select id, reimburses, currency, part, amount, status, step, held_reason, payment_hash, created_at from payouts where id = any ($1)
               order by id for update${wait ? '' : ' skip locked'})
            select l.*, exists (select from ledger.entry e where e.key = 'po:' || l.id || ':hold') as is_held,
                   (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
@@ -63,7 +66,7 @@ export async function lockRefunds(
     transactionId: row.reimburses,
     refund: {
       id: row.id,
-      currency: row.currency,
+      currency: row.payment_hash === null ? row.currency : LIGHTNING.code,
       part: row.part,
       total: BigInt(row.amount),
       state: stateOf(row),
@@ -79,18 +82,25 @@ export async function lockRefunds(
   return new Map([...Map.groupBy(refunds, (one) => one.transactionId)].map(([id, all]) => [id, all.map((one) => one.refund)]));
 }
 
+/** What a reimbursement over Lightning pays. */
+export type RefundInvoice = { readonly paymentRequest: string; readonly paymentHash: string; readonly expiresAtMs: number };
+
 /** A reimbursement as it was taken. Amounts in minor units. */
 export type NewRefund = {
   readonly refund: Refund;
   readonly transactionId: string;
   readonly merchantId: bigint;
+  /** The balance that its payments are of. */
   readonly currency: CurrencyCode;
   /** `refund.total`, as a decimal number. */
   readonly amountText: string;
   /** The largest share of a network fee that it may carry. */
   readonly feeMax: bigint;
   readonly destination: string;
-  readonly script: Uint8Array;
+  /** The output script; null for one over Lightning. */
+  readonly script: Uint8Array | null;
+  /** The invoice that is paid; null for one on a chain. */
+  readonly invoice: RefundInvoice | null;
   readonly intent: { readonly keyId: string; readonly signature: Uint8Array };
   /** Cents at the median rate; null where there is none. */
   readonly usdMinor: bigint | null;
@@ -108,8 +118,9 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
   await sql.query({
     name: 'insert_refund',
     text: `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
-                                intent_key, intent, created_at, reimburses, part, usd_minor, needs_approval)
-             values ($1, $2, '${REIMBURSEMENT}', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+                                intent_key, intent, created_at, reimburses, part, usd_minor, needs_approval, payment_request, payment_hash,
+                                invoice_expires_at)
+             values ($1, $2, '${REIMBURSEMENT}', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
     values: [
       refund.id,
       made.merchantId,
@@ -129,6 +140,9 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
       refund.part,
       made.usdMinor,
       made.needsApproval,
+      made.invoice?.paymentRequest ?? null,
+      made.invoice?.paymentHash ?? null,
+      made.invoice === null ? null : new Date(made.invoice.expiresAtMs),
     ],
   });
   await inParts([...refund.shares], SHARES_AT_ONCE, async (shares) => {
@@ -144,6 +158,7 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
       ],
     });
   });
+  if (made.invoice !== null) await insertPayment(sql, refund.id, made.createdAtMs);
   if (isReady) await wakeDriver(sql);
 }
 
@@ -205,6 +220,8 @@ export type RefundView = {
   readonly fee: bigint | null;
   readonly share: bigint | null;
   readonly txid: string | null;
+  /** It is paid over Lightning; `txid` is the payment hash then, once the node may have been asked. */
+  readonly isOverLightning: boolean;
   readonly destination: string;
   /** Minor units per 1,000 virtual bytes, as our nodes said last. */
   readonly feeRate: bigint | null;
@@ -219,7 +236,9 @@ export async function latestRefund(sql: Sql, transactionId: string): Promise<Ref
   };
   const { rows } = await sql.query<Row>({
     name: 'latest_refund',
-    text: `select p.id, p.currency, p.status, p.noted as "isNoted", p.amount, p.fee_max, p.fee, p.destination, s.fee as share, s.txid,
+    text: `select p.id, p.currency, p.status, p.noted as "isNoted", p.amount, p.fee_max, p.fee, p.destination, s.fee as share,
+                  coalesce(s.txid, (select l.payment_hash from lightning_payments l where l.payout_id = p.id and l.state in ('sent', 'paid', 'closed'))) as txid,
+                  p.payment_hash is not null as "isOverLightning",
                   (select f.fee_rate from fee_rates f where f.currency = p.currency) as "feeRate"
              from payouts p left join lateral (
                select a.txid, h.fee from outgoing_shares h join outgoing_attempts a on a.id = h.attempt_id join outgoing_batches b on b.id = a.batch_id

@@ -215,19 +215,24 @@ export function refusesFields(calls: RefusedCalls): void {
     await refused('requestPayout', 'destination_not_allowed', good('requestPayout'));
     await calls.api.sql(`update merchant_settings set payout_allow_list = '{}'`);
   });
+  const paidIn = (id: string, currency: string) =>
+    calls.api.sql(
+      `with moved as (update payments set currency = $2 where transaction_id = $1) update transactions set currency = $2 where id = $1`,
+      [id, currency],
+    );
   test('a Lightning node that is not there is told by whatever needs it', async () => {
     const { api, transactionId, reviewId } = calls;
-    const invoice = `insert into lightning_invoices (payment_hash, preimage, transaction_id, merchant_id, amount_msat, usd_minor, rate, rate_at, rate_sources,
+    const row = `insert into lightning_invoices (payment_hash, preimage, transaction_id, merchant_id, amount_msat, usd_minor, rate, rate_at, rate_sources,
                                                      state, created_at, window_ends_at)
                      select repeat('ab', 32), '', id, merchant_id, 1, 1, 1, now(), '[]', 'open', now(), now() from transactions where id = $1`;
-    await api.sql(invoice, [transactionId]);
+    await api.sql(row, [transactionId]);
     await refused('cancelTransaction', 'lightning_unavailable', { transaction_id: transactionId });
     await api.sql('delete from lightning_invoices');
-    await api.sql(`update transactions set currency = 'BTC-LN' where id = $1`, [reviewId]);
-    const { destination } = good('requestPayout');
-    const reimburse = { transaction_id: reviewId, action: 'reimburse', destination };
-    await refused('resolveTransaction', 'lightning_unavailable', reimburse);
-    await api.sql(`update transactions set currency = 'BTC' where id = $1`, [reviewId]);
+    await paidIn(reviewId, 'BTC-LN');
+    const reimburse = (destination: unknown) => ({ transaction_id: reviewId, action: 'reimburse', destination });
+    await refused('resolveTransaction', 'invalid_destination', reimburse(good('requestPayout').destination));
+    await refused('resolveTransaction', 'lightning_unavailable', reimburse(invoice({ sat: null, atMs: api.now() })));
+    await paidIn(reviewId, 'BTC');
   });
   test('a payout to an invoice is checked for its amount, its time and whose it was', async () => {
     const { api } = calls;
@@ -241,6 +246,12 @@ export function refusesFields(calls: RefusedCalls): void {
     await refused('requestPayout', 'invoice_expired', payout(invoice({ sat: 1_000, expirySeconds: 30, atMs })));
     await refused('requestPayout', 'insufficient_balance', payout(invoice({ atMs }), '99999'));
     await refused('requestPayout', 'invoice_already_used', payout(calls.usedInvoice));
+    await paidIn(calls.reviewId, 'BTC-LN');
+    const back = (destination: string) => ({ transaction_id: calls.reviewId, action: 'reimburse', destination });
+    await refused('resolveTransaction', 'invoice_amount_mismatch', back(invoice({ sat: 1, atMs })));
+    await refused('resolveTransaction', 'invoice_expired', back(invoice({ expirySeconds: 30, atMs })));
+    await refused('resolveTransaction', 'invoice_already_used', back(calls.usedInvoice));
+    await paidIn(calls.reviewId, 'BTC');
     Object.assign(api.ctx.ports, { lightning: null });
     port.close();
     await engine.close();
