@@ -59,7 +59,7 @@ describe('a payment', () => {
     expect(made).toMatchObject({ amountDue: 50_000n, status: 'started' });
     expect(made.uri).toBe(`LIGHTNING:${made.address.toUpperCase()}`);
     await pay(made.transactionId);
-    await eventually('the announcement', async () => (await service.admin.query('select 1 from payments')).rowCount);
+    await eventually('the announcement', async () => (await service.admin.query('select 1 from payments')).rowCount === 1);
     await service.judge();
     expect(await service.path(made.transactionId)).toEqual(PAID);
     const shown = await checkTransaction(service.ctx, { merchantId: service.merchantId, transactionId: made.transactionId });
