@@ -2,6 +2,7 @@
 import { isSealedUser, signInFields, signingKeyFields, userFields } from '../../core/row-seals.ts';
 import type { Answer } from '../../store/ledger/audit.ts';
 import {
+  hasVersions,
   lockSealing,
   readSigningKeys,
   type StoredSigningKey,
@@ -53,8 +54,9 @@ function foreign({ ports: { seals } }: Sealing, rows: Rows): Rows {
 }
 
 /**
- * Seals what was never sealed, in a database in which no row has a seal. One that has seals of this key was sealed before, and nothing in it is
- * touched: a row without one is foreign there.
+ * Seals what was never sealed, in a database in which no row has a seal or ever had one. One that has seals of this key was sealed before, and
+ * nothing in it is touched: a row without one is foreign there.
+ * @returns `other_key` too where all seals were removed: nobody can tell whose they were
  */
 export function sealExisting(ctx: Sealing): Promise<{ readonly outcome: 'done' | 'other_key'; readonly sealed: number }> {
   return ctx.db.transaction(async (sql) => {
@@ -69,6 +71,8 @@ export function sealExisting(ctx: Sealing): Promise<{ readonly outcome: 'done' |
       })),
     ].filter(({ seal }) => seal !== null);
     if (hasSeal.length > 0) return { outcome: hasSeal.some(({ fits }) => fits) ? 'done' : 'other_key', sealed: 0 };
+    // seals can be removed, numbers cannot
+    if (await hasVersions(sql)) return { outcome: 'other_key', sealed: 0 };
     await sealRows(ctx, sql, rows);
     return { outcome: 'done', sealed: rows.users.length + rows.settings.length };
   });

@@ -67,7 +67,7 @@ export async function prepareSeals({ dataFolder }: Folder, ctx: Sealing): Promis
   const { outcome, sealed } = await sealExisting(ctx);
   if (outcome === 'other_key')
     throw new StartRefused(
-      `the users of this database were sealed with another key: put ${keyFile(dataFolder)} back from a copy or from the other server, or set BURSAR_CREDENTIAL_KEY as there; without it, "bursar merchant seal" shows what it would vouch for`,
+      `the users of this database were sealed with another key, or somebody has removed their seals: put ${keyFile(dataFolder)} back from a copy or from the other server, or set BURSAR_CREDENTIAL_KEY as there; without it, "bursar merchant seal" shows what it would vouch for`,
     );
   await createOnce(path, `${new Date(ctx.ports.clock.now()).toISOString()}\n`);
   if (sealed > 0)

@@ -24,6 +24,15 @@ export async function takeVersion(sql: Sql, subject: string, version: bigint): P
   });
 }
 
+/** Whether anything was ever sealed here: the service's role cannot remove these numbers. */
+export async function hasVersions(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ found: boolean }>({
+    text: 'select exists (select from seal_versions) as found',
+    values: [],
+  });
+  return rows[0]?.found === true;
+}
+
 /** Only one process seals what was never sealed; until the transaction ends. */
 export async function lockSealing(sql: Sql): Promise<void> {
   await sql.query({ text: `select pg_advisory_xact_lock(hashtextextended('seal rows', 0))`, values: [] });

@@ -170,6 +170,14 @@ describe('rows of before there were seals', () => {
     expect(await enters(SHOP)).toBe('invalid_credentials');
   });
 
+  test('are none where somebody has removed all seals: no new server vouches for what he wrote', async () => {
+    await unseal();
+    await asService(`update users set password_hash = (select password_hash from users where username_key = 'thief')`);
+    expect(await sealExisting(ctx)).toEqual({ outcome: 'other_key', sealed: 0 });
+    expect(await enters(SHOP)).toBe('invalid_credentials');
+    expect((await red()).length).toBeGreaterThan(3);
+  });
+
   test('of a restored older database sign nobody in until an operator vouches for them', async () => {
     await unseal();
     expect(await enters(SHOP)).toBe('invalid_credentials');
