@@ -78,7 +78,9 @@ export function createPaying(options: PayingOptions): Paying {
     const node = payer();
     const journal = await options.journal();
     const facts = await factsOf(options, payoutId, leaseEpoch);
-    if (facts.status !== 'processing' || facts.step !== 'queued' || facts.state !== 'waiting')
+    // held, or cancelled, since it was leased: nobody has written into the database
+    if (facts.step !== 'queued') throw new SigningRefused('stopped', `payout ${payoutId} is ${facts.status}, ${facts.step}`);
+    if (facts.status !== 'processing' || facts.state !== 'waiting')
       throw wrong(payoutId, `is ${facts.status}, ${facts.step}, ${facts.state}`);
     const { hash } = await checked(options, node, facts);
     const before = journal.ofPayout(payoutId);

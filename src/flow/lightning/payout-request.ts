@@ -57,8 +57,10 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
   return ctx.db.transaction(async (sql) => {
     const { merchantId, destination } = request;
     await lockPaymentHash(sql, invoice.paymentHash);
-    const owner = await readInvoiceOwner(sql, invoice.paymentHash, invoice.payee);
+    const owner = await readInvoiceOwner(sql, { ...invoice, paymentRequest: request.paymentRequest });
     if (owner.merchantId === merchantId) throw refused('destination is an invoice of your own on this server.');
+    // the hash of an invoice is known to everybody who has seen it, and anybody can sign another one with it
+    if (owner.isImitation) throw refused('destination has the payment hash of another invoice, which is of this server.');
     if (owner.isOfOurNode && owner.merchantId === null)
       throw refused("destination is an invoice of this server's own Lightning node.");
     const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId });

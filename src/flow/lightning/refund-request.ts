@@ -43,8 +43,8 @@ export async function refundByInvoice(ctx: Context, paymentRequest: string): Pro
   const invoice = ctx.ports.destinations.invoice(paymentRequest);
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
   if (invoice === null) throw refused('destination is no invoice that can be paid.');
-  const { paymentHash, expiresAtMs, payee } = invoice;
-  const owner = await readInvoiceOwner(ctx.db, paymentHash, payee);
+  const { paymentHash, expiresAtMs } = invoice;
+  const owner = await readInvoiceOwner(ctx.db, { ...invoice, paymentRequest });
   if (owner.transactionId !== null || owner.isOfOurNode)
     throw refused('destination is an invoice of this server: a reimbursement goes back to a customer.');
   const canPay = await canPayLightning(ctx);

@@ -6,7 +6,7 @@ import { signEntry } from '../../core/payouts/payout-postings.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { readPaymentState, setSentAgain } from '../../store/lightning/payment-rows.ts';
+import { isOfAnother, readPaymentState, setSentAgain } from '../../store/lightning/payment-rows.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movePayout, paidFrom } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
@@ -34,6 +34,8 @@ export function restorePayment(
     const state = await readPaymentState(sql, payoutId);
     if (state === 'sent' || state === 'paid' || state === 'closed') return 'known';
     if (!isGone) return 'never_sent';
+    // it failed, and its merchant has asked once more for the same invoice
+    if (state === 'failed' && (await isOfAnother(sql, paymentHash, payoutId))) return 'known';
     if (row === null || state === null || row.step === 'ended') {
       const known = row === null ? 'which this database does not know' : `which is ${row.status} here`;
       const finding = `the Lightning node has paid ${paymentHash}, or is paying it, for ${payoutId}, ${known}`;

@@ -151,9 +151,14 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
 
 const maxOf = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 
+/** gRPC's cancelled, deadline exceeded and unavailable: a request was cut off, and may have been taken before. */
+const OPEN_CODES: readonly number[] = [1, 4, 14];
+
 function notTaken(error: unknown): SendAnswer {
-  if (error instanceof LndRefusal)
-    return error.code === 6 || error.httpStatus === 409 ? { state: 'known' } : { state: 'refused', reason: error.message };
+  if (error instanceof LndRefusal) {
+    if (error.code === 6 || error.httpStatus === 409) return { state: 'known' };
+    return { state: OPEN_CODES.includes(error.code) ? 'unanswered' : 'refused', reason: error.message };
+  }
   if (error instanceof NodeTrouble) {
     const isAnswered = error.state === 'unauthorized' || error.state === 'warming_up';
     return { state: isAnswered ? 'refused' : 'unanswered', reason: error.message };

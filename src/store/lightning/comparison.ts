@@ -115,8 +115,8 @@ export const OF_LIGHTNING: readonly Question[] = [
              from lightning_sent s where s.acknowledged_at is null and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash)
            union all
            select min(l.payout_id) || ' has failed, and node ' || s.node || ' has paid ' || s.payment_hash
-             from lightning_sent s join lightning_payments l on l.payment_hash = s.payment_hash
-            where s.acknowledged_at is null and s.state = 'succeeded' group by s.node, s.payment_hash having bool_and(l.state = 'failed')
+             from lightning_sent s join lightning_payments l on l.payment_hash = s.payment_hash join payouts p on p.id = l.payout_id
+            where s.acknowledged_at is null and s.state = 'succeeded' group by s.node, s.payment_hash having bool_and(p.status = 'failed')
            union all
            select l.payout_id || ' was paid ' || p.amount || ' for a fee of ' || l.fee_msat || ' msat, and node ' || s.node || ' lists ' || s.amount_msat || ' msat, fee '
                   || s.fee_msat

@@ -9,16 +9,26 @@ export type InvoiceOwner = {
   readonly isOpen: boolean;
   /** Our own node has made it. */
   readonly isOfOurNode: boolean;
+  /** Somebody has written it with the payment hash of an invoice here, and it is not that invoice. */
+  readonly isImitation: boolean;
 };
 
-/** @param payee the public key of the node that is paid */
-export async function readInvoiceOwner(sql: Sql, paymentHash: string, payee: string): Promise<InvoiceOwner> {
+export type AskedInvoice = {
+  readonly paymentHash: string;
+  /** The public key of the node that is paid. */
+  readonly payee: string;
+  /** BOLT11, in either case. */
+  readonly paymentRequest: string;
+};
+
+export async function readInvoiceOwner(sql: Sql, { paymentHash, payee, paymentRequest }: AskedInvoice): Promise<InvoiceOwner> {
   const { rows } = await sql.query<InvoiceOwner>({
     name: 'invoice_owner',
     text: `select i.merchant_id as "merchantId", i.transaction_id as "transactionId", coalesce(i.state = 'open' and t.status = 'started', false) as "isOpen",
-                  exists (select from lightning_nodes n where n.identity = $2) as "isOfOurNode"
+                  exists (select from lightning_nodes n where n.identity = $2) as "isOfOurNode",
+                  i.payment_hash is not null and lower(t.address) is distinct from lower($3) as "isImitation"
              from (select $1::text as payment_hash) h left join lightning_invoices i using (payment_hash) left join transactions t on t.id = i.transaction_id`,
-    values: [paymentHash, payee],
+    values: [paymentHash, payee, paymentRequest],
   });
   return rows[0] as InvoiceOwner;
 }

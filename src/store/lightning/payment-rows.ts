@@ -158,6 +158,16 @@ export async function readPaymentState(sql: Sql, payoutId: string): Promise<stri
   return rows[0]?.state ?? null;
 }
 
+/** Whether another payout that has not failed is to pay this hash, or has paid it: what the node says of the hash may be about that one. */
+export async function isOfAnother(sql: Sql, paymentHash: string, payoutId: string): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'hash_of_another_payout',
+    text: `select from lightning_payments where payment_hash = $1 and payout_id <> $2 and state <> 'failed' limit 1`,
+    values: [paymentHash, payoutId],
+  });
+  return rowCount === 1;
+}
+
 /** It was sent before this copy of the database was made current again: a request of then may still arrive for a while. */
 export async function setSentAgain(
   sql: Sql,
@@ -172,12 +182,14 @@ export async function setSentAgain(
   });
 }
 
-/** Those of the payouts of which this database does not know that they were sent. */
+/** Those of the payouts of which this database does not know what became of them after they were authorized. */
 export async function notSent(sql: Sql, payoutIds: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql.query<{ id: string }>({
     name: 'lightning_not_sent',
     text: `select t.id from unnest($1::text[]) as t(id)
-            where not exists (select from lightning_payments l where l.payout_id = t.id and l.state in ('sent', 'paid', 'closed'))`,
+            where not exists (select from lightning_payments l where l.payout_id = t.id
+                                 -- one that failed after it was sent has had the node's last word
+                                 and (l.state in ('sent', 'paid', 'closed') or (l.state = 'failed' and l.node is not null)))`,
     values: [payoutIds],
   });
   return new Set(rows.map(({ id }) => id));

@@ -12,7 +12,7 @@ export async function readPaymentsCompared(sql: Sql, identity: string): Promise<
   return rows[0]?.payments_compared ?? null;
 }
 
-/** Locks what the node has paid for a hash, which no payout here has asked for and nobody has booked; null when there is no such payment. */
+/** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(
   sql: Sql,
   paymentHash: string,
@@ -21,7 +21,8 @@ export async function lockUnasked(
     name: 'lock_unasked_payment',
     text: `select state, (amount_msat + fee_msat)::text as msat from lightning_sent s
             where payment_hash = $1 and acknowledged_at is null
-              and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash and l.state <> 'failed') for update`,
+              and not exists (select from lightning_payments l join payouts p on p.id = l.payout_id
+                               where l.payment_hash = s.payment_hash and p.status <> 'failed') for update`,
     values: [paymentHash],
   });
   const [row] = rows;

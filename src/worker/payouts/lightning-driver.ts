@@ -2,6 +2,7 @@
 // number of workers may run it: a payment is worked on under a lease, the node refuses a request that arrives after it, and a crash anywhere
 // leaves a state from which the next one goes on. A time-out is never a failure.
 import type { PayingNode, PaymentFacts, SendAnswer } from '../../core/lightning/payer.ts';
+import { failureText, LACKS_BALANCE } from '../../core/lightning/payment-failures.ts';
 import { plus } from '../../core/money.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
 import { refusalKind } from '../../core/payouts/signing-refusals.ts';
@@ -62,6 +63,8 @@ const NEVER_ASKED_MS = 600_000;
 /** A payment without an HTLC on any channel, so long after it was requested and after its invoice expired, hangs for good. */
 const HANGS_MS = 600_000;
 const RETRY_MS = 15_000;
+/** One that our channels could not send is asked for again more and more rarely. */
+const LONGEST_RETRY_MS = 600_000;
 const AT_ONCE = 8;
 const QUIET_MS = 15_000;
 const SOONEST_MS = 200;
@@ -115,6 +118,8 @@ async function nodeOf(ctx: Context, { paying, onTrouble }: LightningDriverOption
 
 /** In how many milliseconds a payment is looked at again, and what is in its way. */
 type Next = { readonly againMs: number; readonly trouble?: string };
+/** `asksAgain`: nothing of it is under way, and it may be asked for once more. */
+type Followed = Next & { readonly asksAgain?: true };
 
 async function drive(
   ctx: Context,
@@ -137,7 +142,7 @@ async function next(
     if (payment.internalTo !== null) return await here(ctx, options, payment);
     if (node === null) return { againMs: RETRY_MS };
     await options.reached?.('ln-leased');
-    return payment.state === 'waiting' ? await begin(ctx, options, node, payment) : await follow(ctx, options, payment);
+    return payment.state === 'waiting' ? await begin(ctx, options, node, payment) : await follow(ctx, options, node, payment);
   } catch (error) {
     const { fault, message } = error as { fault?: string; message: string };
     if (fault === undefined) throw error;
@@ -157,8 +162,7 @@ async function begin(ctx: Context, options: LightningDriverOptions, node: Paying
     return { againMs: RETRY_MS };
   }
   if ((await openBreakers(ctx.db)).length > 0) return { againMs: RETRY_MS };
-  if (BigInt(node.spendable) < plus(payment.amount, payment.feeMax))
-    return { againMs: RETRY_MS, trouble: `our channels can send ${node.spendable} satoshis now` };
+  if (!canSend(node, payment)) return { againMs: RETRY_MS, trouble: lack(node) };
   try {
     await options.paying.authorize(asking(payment));
   } catch (error) {
@@ -167,8 +171,12 @@ async function begin(ctx: Context, options: LightningDriverOptions, node: Paying
   await options.reached?.('ln-authorized');
   if ((await commitPayment(ctx, payment, node.identity)) !== 'committed') return { againMs: RETRY_MS };
   await options.reached?.('ln-committed');
-  return send(ctx, options, { ...payment, node: node.identity });
+  return send(ctx, options, node, payment);
 }
+
+const canSend = (node: PayingNode, { amount, feeMax }: LightningPayment): boolean =>
+  BigInt(node.spendable) >= plus(amount, feeMax);
+const lack = (node: PayingNode): string => `our channels can send ${node.spendable} satoshis now`;
 
 const asking = ({ payoutId, leaseEpoch }: LightningPayment): Asking => ({ payoutId, leaseEpoch: leaseEpoch.toString() });
 
@@ -190,14 +198,15 @@ async function refusedBefore(
 }
 
 /** P5: asks the node to pay what is committed; the same payment hash as before, which it pays only once. */
-async function send(ctx: Context, options: LightningDriverOptions, payment: LightningPayment): Promise<Next> {
+async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, leased: LightningPayment): Promise<Next> {
+  const payment = { ...leased, node: leased.node ?? node.identity };
   if (!(await beginSend(ctx.db, payment))) return { againMs: 0 };
   const answer = await asked(options, payment);
   await options.reached?.('ln-sent');
   // what was unanswered before still is
   if (answer.state !== 'unanswered') await noteAnswer(ctx.db, payment);
   if (answer.state === 'taken') return followed(ctx, options, payment, { payment: answer.payment, isPending: true });
-  if (answer.state === 'known') return follow(ctx, options, payment);
+  if (answer.state === 'known') return follow(ctx, options, node, payment);
   return { againMs: answer.state === 'refused' ? RETRY_MS : LOOK_MS, trouble: answer.reason };
 }
 
@@ -213,18 +222,21 @@ async function asked({ paying }: LightningDriverOptions, payment: LightningPayme
   }
 }
 
-async function follow(ctx: Context, options: LightningDriverOptions, payment: LightningPayment): Promise<Next> {
+async function follow(ctx: Context, options: LightningDriverOptions, node: PayingNode, payment: LightningPayment): Promise<Next> {
   const tracked = await options.paying.track(payment.paymentHash);
   const { payment: said, isPending } = tracked;
-  if (said !== null) return followed(ctx, options, payment, { payment: said, isPending });
-  const node = { identity: payment.node as string, paymentIndex: 0n };
+  if (said !== null) {
+    const next = await followed(ctx, options, payment, { payment: said, isPending });
+    return next.asksAgain === true && canSend(node, payment) ? send(ctx, options, node, payment) : next;
+  }
   if (payment.isDoubted) return { againMs: RARE_LOOK_MS };
   if (payment.paymentIndex !== null) {
-    await stopOnRestored(ctx, { ...node, paymentIndex: payment.paymentIndex - 1n }, `it has forgotten ${payment.paymentHash}`);
+    const seen = { identity: payment.node as string, paymentIndex: payment.paymentIndex - 1n };
+    await stopOnRestored(ctx, seen, `it has forgotten ${payment.paymentHash}`);
     return { againMs: RARE_LOOK_MS };
   }
   const nowMs = ctx.ports.clock.now();
-  if (nowMs < payment.expiresAtMs) return send(ctx, options, payment);
+  if (nowMs < payment.expiresAtMs) return send(ctx, options, node, payment);
   if (nowMs < payment.expiresAtMs + NEVER_ASKED_MS || mayStillArrive(payment, nowMs)) return { againMs: RARE_LOOK_MS };
   await failPayment(ctx, payment, 'the invoice expired, and the Lightning node was never asked to pay it');
   return { againMs: RETRY_MS };
@@ -239,7 +251,7 @@ async function followed(
   options: LightningDriverOptions,
   payment: LightningPayment,
   { payment: said, isPending }: { readonly payment: PaymentFacts; readonly isPending: boolean },
-): Promise<Next> {
+): Promise<Followed> {
   if (payment.paymentIndex === null)
     await setPaymentIndex(ctx.db, payment.payoutId, payment.node as string, BigInt(said.paymentIndex));
   await options.reached?.('ln-answered');
@@ -258,6 +270,11 @@ async function followed(
   const { unansweredUntilMs } = payment;
   if (unansweredUntilMs !== null && mayStillArrive(payment, nowMs))
     return { againMs: unansweredUntilMs + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
+  // what our channels lack today they may have tomorrow: it waits as one does that was never asked for
+  if (again.failure === LACKS_BALANCE && nowMs < payment.expiresAtMs) {
+    const againMs = Math.min(LONGEST_RETRY_MS, Math.max(RETRY_MS, (nowMs - payment.createdAtMs) / 10));
+    return { againMs, asksAgain: true, trouble: 'our channels could not send it' };
+  }
   await failPayment(ctx, payment, failureText(again.failure));
   await options.reached?.('ln-ended');
   return { againMs: RETRY_MS };
@@ -272,11 +289,3 @@ async function inFlight(ctx: Context, payment: LightningPayment, isPending: bool
     'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good; close the channel of its attempt, or decide (bursar payout resolve)';
   return { againMs: RARE_LOOK_MS, trouble };
 }
-
-const FAILURES: Readonly<Record<string, string>> = {
-  FAILURE_REASON_NO_ROUTE: 'no route to the recipient was found within the fee limit',
-  FAILURE_REASON_TIMEOUT: 'no route to the recipient was found in time',
-  FAILURE_REASON_INSUFFICIENT_BALANCE: 'the Lightning node could not send it',
-  FAILURE_REASON_INCORRECT_PAYMENT_DETAILS: 'the recipient did not accept the payment',
-};
-const failureText = (failure: string | null): string => FAILURES[failure ?? ''] ?? `it was not paid: ${failure}`;

@@ -1,0 +1,208 @@
+// What merchants, strangers and a node without enough in its channels can lead payouts over Lightning to: nobody else's payouts stop, and nothing that
+// was paid is given back unseen. On the simulated node, with a clock that the test moves.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { PaymentFacts, SendAnswer } from '../../src/core/lightning/payer.ts';
+import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
+import { addMerchant } from '../../src/flow/merchants/merchants.ts';
+import { reconsiderPayout } from '../../src/flow/payouts/holds.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { invoice as imitation } from '../support/invoice.ts';
+import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
+import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
+
+const MINUTE = 60_000;
+const AMOUNT = '0.00001';
+const clock = { nowMs: 0, now: () => clock.nowMs };
+function pass(ms: number): void {
+  clock.nowMs += ms;
+}
+let engine: SimulatedEngine;
+let at: LightningPayouts;
+
+async function open(): Promise<void> {
+  clock.nowMs = Date.now();
+  engine = await simulatedEngine(clock.now);
+  const port = createLnd(async () => engine.target(), { chain: 'regtest' });
+  at = await openLightningPayouts(
+    port,
+    createLndPayer(async () => engine.payTarget()),
+    clock,
+  );
+  await at.work();
+  await at.look();
+  const { transactionId, address } = await at.create(500_00n);
+  await engine.pay(address, await at.hashOf(transactionId));
+  await at.work();
+  expect(await at.available()).toBe(500_000n);
+}
+beforeEach(() => open());
+afterEach(async () => {
+  await at.close();
+  await engine.close();
+});
+
+const outgoing = () => engine.node().outgoing;
+const invoice = (behaviour: 'pay' | 'hold' | 'fail' = 'pay', amountMsat = 1_000_000n) =>
+  outgoing().invoice({ amountMsat, expirySeconds: 3_600, behaviour });
+/** The worker looks again and again; each time what waits for a second or a retry is due. */
+async function looks(times: number, ms = 16_000): Promise<void> {
+  for (let n = 0; n < times; n++) {
+    pass(ms);
+    await at.look();
+  }
+}
+const status = async (id: string): Promise<string> => (await at.payout(id)).status;
+const code = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'accepted',
+    (error: { code?: string }) => error.code,
+  );
+
+async function merchant(): Promise<bigint> {
+  const of = { username: 'other', password: 'correct horse battery', email: 'other@example.com', businessName: 'Other' };
+  const { affiliateId } = await addMerchant(at.ctx, of);
+  const { rows } = await at.admin.query('select id from merchants where affiliate_id = $1', [affiliateId]);
+  return BigInt(rows[0].id);
+}
+/** A transaction of another merchant here, and a payout of ours to its invoice. */
+async function toAnother() {
+  const other = await merchant();
+  const made = await createTransaction(at.ctx, {
+    merchantId: other,
+    usdMinor: 10_00n,
+    method: 'BTC-LN',
+    label: null,
+    email: null,
+  });
+  const { id } = await at.request(made.address, '0.0001');
+  return { other, made, id };
+}
+
+test('an invoice that somebody has signed with the payment hash of an invoice here is refused, and stops nobody', async () => {
+  const { made, id } = await toAnother();
+  const hash = await at.hashOf(made.transactionId);
+  for (const sat of [1, 10_000, null]) {
+    const forged = imitation({ sat, hash, atMs: clock.nowMs });
+    expect(await code(at.request(forged, '0.0001'))).toBe('invalid_destination');
+    expect(await code(at.request(forged, '0.00000001'))).toBe('invalid_destination');
+  }
+  await at.look();
+  await at.work();
+  expect(await status(id)).toBe('completed');
+  expect(await code(at.request(imitation({ hash, atMs: clock.nowMs }), '0.0001'))).toBe('invalid_destination');
+  expect(await at.compared()).toEqual([]);
+});
+
+test('an invoice whose first payout failed and whose second one paid it is no riddle after a start of the database', async () => {
+  const to = outgoing().invoice({ amountMsat: 0n, expirySeconds: 86_400, behaviour: 'pay' });
+  const failing = {
+    send: async (): Promise<SendAnswer> => ({ state: 'taken', payment: failed(to.hash, 'FAILURE_REASON_NO_ROUTE') }),
+  };
+  const told = { track: async () => ({ payment: failed(to.hash, 'FAILURE_REASON_NO_ROUTE'), isPending: false }) };
+  const first = await at.request(to.request, AMOUNT);
+  await at.look({ ...failing, ...told });
+  expect(await status(first.id)).toBe('failed');
+  // authorized, and expired before it was committed
+  const second = await at.request(to.request, AMOUNT);
+  await at.look({}, 'ln-authorized');
+  await at.admin.query(`update payouts set invoice_expires_at = $2 where id = $1`, [second.id, new Date(clock.nowMs)]);
+  pass(21_000);
+  await at.look();
+  expect(await status(second.id)).toBe('failed');
+  const third = await at.request(to.request, AMOUNT);
+  await at.look();
+  expect(await status(third.id)).toBe('completed');
+  await at.ctx.db.query({ text: `update comparisons set timeline = 'another'` });
+  const asked: string[] = [];
+  pass(16_000);
+  await at.look({
+    track(hash) {
+      asked.push(hash);
+      return at.paying.track(hash);
+    },
+  });
+  expect(await openBreakers(at.ctx.db)).toEqual([]);
+  // what the node has had its last word on is not asked about again: there may be very many
+  expect(asked).toHaveLength(1);
+  expect(await at.compared()).toEqual([]);
+});
+
+const failed = (paymentHash: string, failure: string): PaymentFacts => ({
+  paymentHash,
+  status: 'failed',
+  amountMsat: '1000000',
+  feeMsat: '0',
+  preimage: null,
+  failure,
+  paymentIndex: '0',
+  isPartOpen: false,
+});
+
+test('a payout whose merchant owes something since it was leased waits alone', async () => {
+  const { id } = await at.request(invoice().request, AMOUNT);
+  const owes = [
+    { account: `asset:receivable:merchant:${at.merchantId}:BTC`, amount: 5n },
+    { account: 'equity:operator:BTC', amount: -5n },
+  ];
+  await at.look({
+    async authorize(asked) {
+      const entry = { key: 'loss', kind: 'loss', postings: owes, parts: [] };
+      await postEntries(at.ctx.db, [{ entry, transactionId: null, atMs: clock.nowMs }]);
+      await reconsiderPayout(at.ctx, id);
+      return at.paying.authorize(asked);
+    },
+  });
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'receivable' });
+  expect(await openBreakers(at.ctx.db)).toEqual([]);
+  expect(outgoing().listed()).toEqual([]);
+});
+
+test('one that an operator found unpaid, and that the node has paid after all, is named by the audit until it is booked', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look();
+  pass(70 * MINUTE);
+  await at.look({ track: async (hash) => ({ ...(await at.paying.track(hash)), isPending: false }) });
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'it hangs' });
+  outgoing().resolve(to.hash, true);
+  await looks(1);
+  expect(await at.compared()).toEqual([expect.stringMatching(/^LN-5: .* has failed, and node .* has paid/)]);
+  expect(await bookUnasked(at.ctx, { paymentHash: to.hash, acceptsLoss: true })).toBe(1_002n);
+  expect(await at.compared()).toEqual([]);
+});
+
+test('what our channels cannot send now waits until they can, or until its invoice has expired', async () => {
+  const rich = { node: async () => ({ ...(await at.paying.node()), spendable: '1000000000000' }) };
+  const [first, ...others] = Array.from({ length: 32 }, (_, n) => {
+    const one = invoice('hold', 8_000_000_000_000n >> BigInt(n));
+    outgoing().send(one.request, 0n, 1_000_000_000_000n);
+    return one.hash;
+  }).filter((hash) => outgoing().payment(hash)?.status === 'IN_FLIGHT');
+  expect(others.length).toBeGreaterThan(5);
+  const [to, late] = [invoice(), outgoing().invoice({ amountMsat: 1_000_000n, expirySeconds: 120, behaviour: 'pay' })];
+  const { id } = await at.request(to.request, AMOUNT);
+  const { id: short } = await at.request(late.request, AMOUNT);
+  await at.look(rich);
+  expect([to.hash, late.hash].map((hash) => outgoing().payment(hash)?.status)).toEqual(['FAILED', 'FAILED']);
+  expect([await status(id), await status(short)]).toEqual(['processing', 'processing']);
+  expect(await at.available()).toBe(500_000n - 2_020n);
+  // it is not asked again as long as the node says that it has too little
+  const listed = outgoing().listed().length;
+  await looks(2);
+  expect(outgoing().listed()).toHaveLength(listed);
+  pass(MINUTE + 40_000);
+  await at.look(rich);
+  expect(await at.payout(short)).toMatchObject({ status: 'failed', error: 'the Lightning node could not send it' });
+  outgoing().resolve(first as string, false);
+  await looks(2);
+  expect(await status(id)).toBe('completed');
+  expect(outgoing().find(to.hash)?.receivedMsat).toBe(1_000_000n);
+  expect(await at.available()).toBe(500_000n - 1_002n);
+  for (const hash of others) outgoing().resolve(hash, false);
+  expect(await at.compared()).toEqual([]);
+});
