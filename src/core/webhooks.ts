@@ -31,6 +31,9 @@ export function nextAttempt(failures: number, nowMs: number, chance: number): nu
   return pause === undefined ? null : nowMs + Math.round(pause * (1 + JITTER * chance));
 }
 
+/** After each failed attempt, the longest pause that {@link nextAttempt} gives; milliseconds. */
+export const LONGEST_PAUSES_MS: readonly number[] = RETRY_AFTER_MS.map((pause) => Math.round(pause * (1 + JITTER)));
+
 /** A receiver that answers this wants nothing more, ever. */
 export const GONE = 410;
 const FULL_OR_AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);

@@ -135,6 +135,19 @@ export async function deliverAgain(sql: Sql, eventId: bigint): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
+/**
+ * Makes due what waits longer than it can after its last attempt: the clock was set back since.
+ * @param longestMs after each failed attempt, the longest pause in milliseconds
+ */
+export async function recallDeliveries(sql: Sql, nowMs: number, longestMs: readonly number[]): Promise<void> {
+  await sql.query({
+    name: 'recall_deliveries',
+    text: `update deliveries set due_at = $1
+            where isfinite(due_at) and due_at > $1::timestamptz + make_interval(secs => ($2::float8[])[failures] / 1000)`,
+    values: [new Date(nowMs), longestMs],
+  });
+}
+
 /** Whether every delivery that was due at this time has been tried. */
 export async function areTried(sql: Sql, atMs: number): Promise<boolean> {
   return (await waitingWebhooks(sql)).every(({ dueAtMs }) => dueAtMs > atMs);

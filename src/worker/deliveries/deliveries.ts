@@ -1,7 +1,7 @@
 // The job that delivers events to merchants' endpoints. One worker at a time does it (a session lock), so nothing is written when a delivery
 // is taken; a crash repeats what was under way, and loses nothing, because a row waits until its result is committed. It is woken by whoever
 // commits an event, by each answer, and when the next attempt is due; it never looks in vain.
-import type { WebhookSender } from '../../core/webhooks.ts';
+import { LONGEST_PAUSES_MS, type WebhookSender } from '../../core/webhooks.ts';
 import type { Context } from '../../flow/context.ts';
 import {
   type Attempt,
@@ -9,6 +9,7 @@ import {
   type Delivery,
   dueDeliveries,
   forgetDeliveries,
+  recallDeliveries,
   waitingWebhooks,
   writeAttempts,
 } from '../../store/deliveries/deliveries.ts';
@@ -27,6 +28,8 @@ const STANDBY_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** An endpoint whose secret cannot be opened is tried again after this. */
 const UNREADABLE_MS = 60_000;
+/** A smaller difference is no setting: the clocks are read one after the other, and are corrected a little all the time. */
+const LEAST_SETTING_MS = 2_000;
 /** Of very many endpoints a look takes long: answers make the next one only after so many times its duration. */
 const LOOK_SHARE = 4;
 
@@ -64,6 +67,8 @@ export function createDeliveries(
   let isWaiting = false;
   let lookedMs = Number.NEGATIVE_INFINITY;
   let lookTookMs = 0;
+  /** The service's time less the machine's, when it was compared last. */
+  let aheadMs = Number.POSITIVE_INFINITY;
   /** The endpoint that was filled up last. */
   let turn = 0n;
   let wakeJob: () => void = () => undefined;
@@ -86,9 +91,17 @@ export function createDeliveries(
     }
   }
 
+  /** Attempts are dated on the service's clock: when that was set back, before this worker began too, they would wait for what it showed. */
+  async function checkClock(): Promise<void> {
+    const nowAheadMs = clock.now() - (clock.steady ?? performance.now.bind(performance))();
+    if (nowAheadMs < aheadMs - LEAST_SETTING_MS) await recallDeliveries(ctx.db, clock.now(), LONGEST_PAUSES_MS);
+    aheadMs = nowAheadMs;
+  }
+
   /** Finds the endpoints for which something waits, and when the next of it is due. */
   async function look(): Promise<void> {
     const began = performance.now();
+    await checkClock();
     const waiting = await waitingWebhooks(ctx.db);
     const nowMs = clock.now();
     due = waiting.filter(({ dueAtMs }) => dueAtMs <= nowMs).map(({ webhook }) => webhook);

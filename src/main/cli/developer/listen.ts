@@ -84,7 +84,8 @@ function countIn(text: string): number {
 
 function targetIn(text: string): string {
   const url = /^https?:\/\//i.test(text) ? text : `http://${text}`;
-  if (!URL.canParse(url) || new URL(url).username !== '')
+  const isForeign = /^[a-z][\w+.-]*:\/\//i.test(text) && url !== text;
+  if (isForeign || !URL.canParse(url) || new URL(url).username !== '')
     throw calledWrongly(`--forward-to: ${text} is no address; accepted is http://host:port/path or host:port/path`);
   return url;
 }

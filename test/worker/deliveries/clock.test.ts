@@ -1,0 +1,79 @@
+// A clock that was fast and is set right: what failed while it was fast is not left waiting for the time that it showed.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createWebhookSender } from '../../../src/outside/webhooks/webhook-sender.ts';
+import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
+import { startLoop } from '../../../src/worker/loop.ts';
+import { type ApiServer, makeApi } from '../../http/api-server.ts';
+import { type Receiver, startReceiver, take } from '../../support/webhook-receiver.ts';
+
+const FAST_SECONDS = 30 * 86_400;
+let api: ApiServer;
+let shop: Receiver;
+beforeAll(async () => {
+  api = await makeApi();
+  shop = await startReceiver();
+  await api.call('/create_webhook', { url: shop.url });
+});
+afterAll(async () => {
+  shop.close();
+  await api.end();
+});
+
+function worker() {
+  const deliveries = createDeliveries(api.ctx, createWebhookSender(api.ctx.ports.outbound), () => undefined);
+  const loop = startLoop([deliveries.job], () => undefined);
+  async function stop(): Promise<void> {
+    await loop.stop();
+    await deliveries.finish(AbortSignal.timeout(500));
+  }
+  return { hurry: () => loop.hurry(), stop };
+}
+async function set(seconds: number): Promise<void> {
+  api.advance(seconds);
+  api.tokens.clear();
+  await api.reopen();
+}
+/** An event that is refused once. */
+async function refused(hurry: () => void): Promise<void> {
+  shop.answerWith((_got, response) => take(response, 500));
+  await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
+  hurry();
+  while ((await api.sql('select from deliveries where failures = 1')).length === 0)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  shop.answerWith((_got, response) => take(response));
+}
+
+test.each([
+  ['the same worker', false],
+  ['one that begins afterwards', true],
+])('by %s it is tried again at once, with the same id', async (_who, isAnother) => {
+  const from = shop.received.length;
+  await set(FAST_SECONDS);
+  const first = worker();
+  await refused(first.hurry);
+  if (isAnother) await first.stop();
+  await set(-FAST_SECONDS);
+  const now = isAnother ? worker() : first;
+  now.hurry();
+  const [before, again] = (await shop.until((all) => all.length === from + 2)).slice(from);
+  expect(again?.text).toBe(before?.text);
+  await now.stop();
+  expect(await api.sql('select from deliveries')).toEqual([]);
+});
+
+test('what waits for its turn on the schedule goes on waiting', async () => {
+  const from = shop.received.length;
+  const first = worker();
+  await refused(first.hurry);
+  await first.stop();
+  const due = () => api.sql('select due_at from deliveries where failures = 1');
+  const before = await due();
+  const second = worker();
+  await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
+  second.hurry();
+  await shop.until((all) => all.length === from + 2);
+  await second.stop();
+  expect(before).toHaveLength(1);
+  expect(await due()).toEqual(before);
+  expect(new Set(shop.received.slice(from).map(({ body }) => body.id)).size).toBe(2);
+});
