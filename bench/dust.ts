@@ -61,6 +61,7 @@ async function openDust(db: Database) {
     settlementSeconds: 86_400,
     contestedLimitMinor: 100_000_00n,
     unfinalPayoutMinor: null,
+    exposureMinor: null,
     hasBank: false,
     batches: createTransactionBatches(db, async () => null),
   };

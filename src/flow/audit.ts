@@ -6,7 +6,7 @@ import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts
 import { OF_BATCHES } from '../store/ledger/batch-audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
-import { OF_PAYOUTS, TOLD_OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
+import { OF_EXPOSURE, OF_PAYOUTS, TOLD_OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
 import { OF_REIMBURSEMENTS } from '../store/ledger/reimbursement-audit.ts';
 import { OF_LIGHTNING } from '../store/lightning/comparison.ts';
@@ -53,6 +53,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
           ],
           ALL_BLOCKS,
         )),
+        ...(await ask(sql, OF_EXPOSURE, ctx.exposureMinor)),
       ],
       pages: await ask(sql, TOLD_OF_PAYOUTS, ALL_BLOCKS),
       chains: await readChainTotals(sql),

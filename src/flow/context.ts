@@ -22,6 +22,8 @@ export type Context = {
   readonly contestedLimitMinor: bigint;
   /** Cents that a merchant may pay out before its credits are final (BURSAR_UNFINAL_PAYOUT_USD); null = no limit. */
   readonly unfinalPayoutMinor: bigint | null;
+  /** Cents that the service may have of a currency by converting, before payouts stop (BURSAR_EXPOSURE_USD); null = no limit. */
+  readonly exposureMinor: bigint | null;
   /** Whether a bank is configured that pays bank accounts. */
   readonly hasBank: boolean;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */

@@ -68,6 +68,7 @@ async function context(network: Network, now: () => number) {
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    exposureMinor: null,
     hasBank: true,
     batches,
   };

@@ -53,6 +53,7 @@ export async function openBursar(
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    exposureMinor: null,
     hasBank: false,
     batches: createTransactionBatches(db, async () => pool.next()),
   };

@@ -51,6 +51,7 @@ beforeAll(async () => {
     currencies: ['USDT'],
     usdtContract: anvil.token,
     unfinalPayoutMinor: null,
+    exposureMinor: null,
     contestedLimitMinor: 100_000n,
   } as unknown as Context;
   const keyring = createKeyring({ folder, network: 'regtest', passphrase: { kind: 'generated' }, makesItsOwn: true });

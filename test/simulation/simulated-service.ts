@@ -75,6 +75,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,
       unfinalPayoutMinor: null,
+      exposureMinor: null,
       hasBank: false,
       batches: createTransactionBatches(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
     };

@@ -173,6 +173,8 @@ test('prices are fixed by hand only where currencies are worth nothing', () => {
 
 test('dollars become cents, and an empty variable counts as not set', () => {
   expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '10000.5' }).unfinalPayoutMinor).toBe(1_000_050n);
+  expect(readConfig({ BURSAR_EXPOSURE_USD: '250000' }).exposureMinor).toBe(25_000_000n);
+  expect(readConfig({}).exposureMinor).toBeNull();
   expect(readConfig({ BURSAR_UNFINAL_PAYOUT_USD: '', PORT: '' }).port).toBe(8080);
 });
 

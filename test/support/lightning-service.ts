@@ -29,6 +29,7 @@ export async function openLightningService(port: LightningPort, clock: { now(): 
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    exposureMinor: null,
     hasBank: false,
     batches: createTransactionBatches(db, async () => null),
   };

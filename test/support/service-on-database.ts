@@ -57,6 +57,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    exposureMinor: null,
     hasBank: true,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)?.next() ?? null),
   };

@@ -1,5 +1,4 @@
-// Every environment variable of the service, one row each: its form, its default, what it is for. config.ts reads the environment by this
-// table, .env.example is generated from it.
+// Every environment variable of the service, one row each. config.ts reads the environment by it, .env.example is generated from it.
 import { CURRENCY_CODES, type CurrencyCode, type Network, nodesOf, UTXO_CODES } from '../../core/currency.ts';
 import {
   bankOrigin,
@@ -226,6 +225,11 @@ export const VARIABLES = {
     'BURSAR_UNFINAL_PAYOUT_USD',
     dollars,
     'dollars a merchant may pay out before its credits are final; default 10000, in the sandbox no limit',
+  ),
+  exposureMinor: optional(
+    'BURSAR_EXPOSURE_USD',
+    dollars,
+    'dollars that the service may have bought, or owe, of one currency by bank payouts; above them payouts stop until it is raised (INV-17); unset: no limit',
   ),
   contestedLimitMinor: required(
     'BURSAR_CONTESTED_LIMIT_USD',

@@ -123,6 +123,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,
     unfinalPayoutMinor: unfinalLimit(config),
+    exposureMinor: config.exposureMinor,
     hasBank: config.network === 'sandbox' || config.bankFolder !== null,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)!.next()),
   };

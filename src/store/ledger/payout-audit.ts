@@ -1,6 +1,6 @@
 // The invariants of payouts, of what is on its way out, and of our own outputs, as SQL queries: see audit.ts.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import { ETHER } from '../../core/currency.ts';
+import { CURRENCIES, ETHER } from '../../core/currency.ts';
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
 import { OVER_LIGHTNING } from '../lightning/outgoing.ts';
 import type { Question } from './audit.ts';
@@ -23,6 +23,11 @@ const LAWFUL = [
 ].join();
 const FIRST = [...new Set(PAYOUT_TRANSITIONS.flatMap(({ from, to }) => (from === null ? [`'${to[0]}'`] : [])))].join();
 
+/** Minor units of a whole unit of each currency, as SQL. */
+const WHOLE_UNITS = Object.values(CURRENCIES)
+  .map(({ code, decimals }) => `('${code}', ${10n ** BigInt(decimals)}::numeric)`)
+  .join();
+
 /** SQL: our outputs on each chain, as the rows of payments, change and batches say; what a mined replacement costs besides is added later. */
 const OUTPUTS = `with unbooked as materialized (
              select a.currency, a.txid, a.batch_id from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
@@ -43,6 +48,18 @@ const OUTPUTS = `with unbooked as materialized (
              select a.currency, s.fee - p.fee as amount from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                join outgoing_shares s on s.attempt_id = a.id join payouts p on p.id = s.payout_id
               where b.state = 'mined' and b.tip is null and p.fee is not null and p.reimburses is null)`;
+
+/** Takes cents as its parameter; null = no limit. The newest price counts, however old it is: a position is there without one too. */
+export const OF_EXPOSURE: readonly Question[] = [
+  {
+    id: 'INV-17',
+    says: 'what the service has of each currency by converting is worth no more than BURSAR_EXPOSURE_USD',
+    text: `select a.currency || ': ' || a.amount || ' of it are worth ' || round(abs(a.amount) * r.usd / u.whole, 2) || ' USD, the limit is '
+                  || round($1::numeric / 100, 2) as what
+             from ledger.account_balance a join rates r on r.currency = a.currency join (values ${WHOLE_UNITS}) u(currency, whole) on u.currency = a.currency
+            where a.kind = 'fx' and abs(a.amount) * r.usd * 100 > $1::numeric * u.whole`,
+  },
+];
 
 /** What an operator should know of payouts, and what stops nothing. */
 export const TOLD_OF_PAYOUTS: readonly Question[] = [

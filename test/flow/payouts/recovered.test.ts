@@ -280,3 +280,19 @@ test('a bank payout that comes back after the price has fallen is told, and stop
   const told = report.pages.find(({ id: of }) => of === 'FX-1')?.findings;
   expect(told).toEqual(['BTC: 100 more was given back than was taken; the price has fallen, and the service has to add it']);
 });
+
+test('what the service has of a currency by converting stops payouts above the limit that the operator has set, and only there (INV-17)', async () => {
+  await batches.earn(2);
+  const asked = { merchantId: service.merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
+  testBank(ctx, { dedupes: false });
+  await requestAchPayout(ctx, asked);
+  const red = async (exposureMinor: bigint | null) =>
+    (await runAudit({ ...ctx, exposureMinor })).answers.flatMap(({ id, findings }) => findings.map((what) => `${id}: ${what}`));
+  expect(await red(100_00n)).toEqual([]);
+  expect(await red(null)).toEqual([]);
+  const above = ['INV-17: BTC: 100000 of it are worth 100.00 USD, the limit is 99.99'];
+  expect(await red(99_99n)).toEqual(above);
+  // a price that nobody has renewed is better than none
+  service.pass(86_400_000);
+  expect(await red(99_99n)).toEqual(above);
+});
