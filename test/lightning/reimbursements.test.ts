@@ -163,6 +163,8 @@ test.each([true, false])('a held one is pending until the recipient decides (he 
   await looks();
   expect(await at.refund(id)).toMatchObject({ status: 'pending' });
   expect(before - (await at.available())).toBe(WHOLE);
+  // a red audit would stop the payouts of everybody
+  expect(await at.compared()).toEqual([]);
   await engine.decide(to.hash, takes);
   await looks();
   expect(await path(id)).toBe(takes ? 'reimbursed' : 'succeeded');

@@ -1,4 +1,5 @@
 // The invariants of payments and of where their units are in the ledger, as SQL queries: see audit.ts.
+import { balanceSql } from '../transactions/case-facts.ts';
 import type { Question } from './audit.ts';
 
 export const OF_PAYMENTS: readonly Question[] = [
@@ -41,7 +42,7 @@ export const OF_PAYMENTS: readonly Question[] = [
     // one whose end the judge has not noted yet is left out
     text: `select coalesce(l.code, p.code) || ' holds ' || coalesce(l.amount, 0) || ', its payments say ' || coalesce(p.amount, 0) as what
              from (select code, split_part(code, ':', 2) as transaction_id, amount from ledger.account_balance where kind = 'refund_payable' and amount <> 0) l
-             full join (select 'refund_payable:' || transaction_id || ':' || currency as code, transaction_id, sum(in_refund) as amount from decided_payments
+             full join (select 'refund_payable:' || transaction_id || ':' || ${balanceSql('currency')} as code, transaction_id, sum(in_refund) as amount from decided_payments
                          group by 1, 2 having sum(in_refund) <> 0) p on p.code = l.code
             where coalesce(l.amount, 0) <> coalesce(p.amount, 0)
               and not exists (select 1 from payouts r where r.reimburses = coalesce(l.transaction_id, p.transaction_id) and r.step = 'ended' and not r.noted)`,
