@@ -50,10 +50,8 @@ const AREAS = [
     code: /^src\/(main\/wiring\/event-tail|http\/event-streams|flow\/events\/event-stream)\.ts$/,
     tests: ['test/http/event-streams'],
   },
-  {
-    code: /^src\/(worker\/deliveries\/.*|core\/webhooks|outside\/webhooks\/.*)\.ts$/,
-    tests: ['test/worker/deliveries/'],
-  },
+  { code: /^src\/(worker\/deliveries\/(pace|slots)|core\/webhooks)\.ts$/, tests: ['test/worker/deliveries/pace'] },
+  { code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/, tests: ['test/worker/deliveries/'] },
   {
     code: /^src\/(store\/deliveries\/(deliveries|webhooks|events)|flow\/events\/(webhooks|list-events|event-body)|core\/events)\.ts$/,
     tests: ['test/store/deliveries', 'test/flow/events/', 'test/http/webhooks', 'test/worker/deliveries/deliveries'],

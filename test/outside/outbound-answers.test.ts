@@ -15,10 +15,41 @@ describe('an answer', () => {
       response.statusCode = 201;
       request.setEncoding('utf8').on('data', (text) => response.end(`${request.headers['x-mine']} ${text}`));
     });
-    const result = await sandbox().call({ ...asking, url, headers: { 'x-mine': 'yes' }, body: 'hello' });
+    const began = performance.now();
+    const byName = url.replace('127.0.0.1', 'localhost');
+    const result = await sandbox().call({
+      ...asking,
+      url: byName,
+      headers: { 'x-mine': 'yes' },
+      body: 'hello',
+      withinMs: 60_000,
+    });
     expect(result).toMatchObject({ kind: 'answered', status: 201, isCut: false });
     expect(result.kind === 'answered' && Buffer.from(result.body).toString()).toBe('yes hello');
     expect(result.tookMs).toBeGreaterThanOrEqual(0);
+    expect(result.tookMs).toBeLessThanOrEqual(performance.now() - began + 1);
+  });
+
+  test('may take its time, as long as it is whole within the limit', async () => {
+    const later = (work: () => unknown) => void setTimeout(work, 2_200);
+    const [head, body] = [
+      await serving((_request, response) => later(() => response.end('late'))),
+      await serving((_request, response) => {
+        response.write('early, ');
+        later(() => response.end('late'));
+      }),
+    ];
+    const results = await Promise.all([head, body].map((url) => sandbox().call({ ...asking, url, withinMs: 60_000 })));
+    const texts = results.map((result) => result.kind === 'answered' && Buffer.from(result.body).toString());
+    expect(texts).toEqual(['late', 'early, late']);
+  });
+
+  test('is not waited for by who has given up, also before the call', async () => {
+    const victim = await listening();
+    const url = `http://127.0.0.1:${victim.port}/`;
+    const result = await sandbox().call({ ...asking, url, signal: AbortSignal.abort() });
+    expect(result).toMatchObject({ kind: 'failed', failure: 'timed_out', reason: 'given up' });
+    expect(victim.connections()).toBe(0);
   });
 
   test('that redirects is not followed', async () => {

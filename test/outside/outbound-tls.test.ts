@@ -2,8 +2,8 @@
 // another name, or of nobody who is trusted, the call ends before anything of it is told.
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createSecureServer } from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
@@ -24,27 +24,37 @@ const usual = getCACertificates('default');
 beforeAll(() => setDefaultCACertificates([...usual, trusted.certificate]));
 afterAll(() => setDefaultCACertificates(usual));
 
-type Got = { readonly headers: IncomingMessage['headers']; readonly text: string; readonly servername: string | undefined };
+type Got = {
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+  readonly servername: string | undefined;
+  readonly version: string;
+};
 
 /** A merchant's server behind this name, and what sends webhooks there. */
 async function shopAt(host: string, { key, certificate }: ReturnType<typeof selfSignedCertificate>) {
   const got: Got[] = [];
   let connections = 0;
-  const server = createServer({ key, cert: certificate }, (request: IncomingMessage, response: ServerResponse) => {
+  const sockets = new Set<Socket>();
+  // it would speak HTTP/2 with whoever offers that
+  const server = createSecureServer({ key, cert: certificate, allowHTTP1: true });
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const parts: Buffer[] = [];
     const { servername } = request.socket as TLSSocket & { readonly servername?: string };
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
-      got.push({ headers: request.headers, text: Buffer.concat(parts).toString(), servername });
+      got.push({ headers: request.headers, text: Buffer.concat(parts).toString(), servername, version: request.httpVersion });
       response.writeHead(200).end('thanks');
     });
-  }).on('secureConnection', () => {
+  });
+  server.on('secureConnection', () => {
     connections += 1;
   });
+  server.on('connection', (socket: Socket) => sockets.add(socket));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   closing.push(() => {
-    server.closeAllConnections();
+    for (const socket of sockets) socket.destroy();
     server.close();
   });
   const { port } = server.address() as AddressInfo;
@@ -65,7 +75,9 @@ test('a host with a certificate for its name gets what is signed, on connections
     expect(result).toMatchObject({ kind: 'answered', status: 200 });
     expect(result.kind === 'answered' && Buffer.from(result.body).toString()).toBe('thanks');
   }
-  expect(got.map(({ text, servername }) => [text, servername])).toEqual(IDS.map((id) => [`{"id":"${id}"}`, CERTIFIED]));
+  expect(got.map(({ text, servername, version }) => [text, servername, version])).toEqual(
+    IDS.map((id) => [`{"id":"${id}"}`, CERTIFIED, '1.1']),
+  );
   for (const each of got) expect(isSignedBy({ ...each, body: null }, SECRET)).toBe(true);
   expect(connections()).toBeLessThan(IDS.length);
 });

@@ -122,7 +122,8 @@ describe('outside the sandbox', () => {
   ])('%s may not be called', async (url, why) => {
     expect(problemOf(url)).toContain(why);
     const outbound = opened(createOutbound(publicInternet([443, 8443])));
-    expect(await outbound.call({ ...asking, url })).toMatchObject({ kind: 'failed', failure: 'url_not_allowed' });
+    expect(await outbound.addressProblemOf(url)).toBe(problemOf(url));
+    expect(await outbound.call({ ...asking, url })).toMatchObject({ kind: 'failed', failure: 'url_not_allowed', tookMs: 0 });
   });
 
   test('a URL of 10 kB may not be called', () => {
@@ -170,6 +171,16 @@ describe('outside the sandbox', () => {
     expect(result).not.toMatchObject({ failure: 'address_not_allowed' });
     expect(names.asked.filter((one) => one === 'once.example 1')).toHaveLength(1);
     expect(victim.connections()).toBe(0);
+  });
+
+  test('a name is asked for addresses of both kinds', async () => {
+    const names = await startNameServer(() => ['2606:4700::1111', PUBLIC]);
+    closing.push(() => names.close());
+    const found = [
+      { address: PUBLIC, family: 4 },
+      { address: '2606:4700::1111', family: 6 },
+    ];
+    expect(await namesByDns([names.address])('both.example')).toEqual(found);
   });
 
   test('a name that does not exist may come later, and cannot be called now', async () => {

@@ -26,13 +26,10 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     if (bad !== undefined) throw new AddressNotAllowed(`${name} leads to ${bad.address}, which is not on the public internet`);
     return found;
   }
-  // what this gives is connected to, and nothing else: there is no second look at the name
-  const lookup: LookupFunction = (name, options, done) => {
+  // what this gives is connected to, and nothing else: there is no second look at the name. Node asks for all addresses, and tries them in turn
+  const lookup: LookupFunction = (name, _options, done) => {
     allowedAddresses(name).then(
-      (found) => {
-        if (options.all === true) done(null, [...found]);
-        else done(null, found[0]?.address ?? '', found[0]?.family ?? 0);
-      },
+      (found) => done(null, [...found]),
       (error: NodeJS.ErrnoException) => done(error, []),
     );
   };

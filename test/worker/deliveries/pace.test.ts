@@ -1,0 +1,93 @@
+// How many deliveries an endpoint gets at a time, when it rests, and how many connections there are in all.
+import { describe, expect, test } from 'vitest';
+import type { OutboundResult } from '../../../src/core/outbound.ts';
+import { isAway, isDelivered, LONGEST_PAUSES_MS, nextAttempt, RETRY_AFTER_MS } from '../../../src/core/webhooks.ts';
+import { NEW_PACE, type Pace, paceAfter, restMs } from '../../../src/worker/deliveries/pace.ts';
+import { createSlots } from '../../../src/worker/deliveries/slots.ts';
+
+const NOW = Date.UTC(2026, 5, 1);
+const answered = (status: number, tookMs = 10): OutboundResult => ({
+  kind: 'answered',
+  status,
+  body: new Uint8Array(),
+  isCut: false,
+  tookMs,
+});
+const silent: OutboundResult = { kind: 'failed', failure: 'timed_out', reason: '', tookMs: 15_000 };
+const paced = (results: readonly OutboundResult[], from: Pace = NEW_PACE): Pace =>
+  results.reduce((pace, result) => paceAfter(pace, result, NOW), from);
+const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
+
+describe('the schedule', () => {
+  test('is that of behaviour §8, each pause up to a tenth longer, and ends after ten attempts', () => {
+    const seconds = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+    expect(RETRY_AFTER_MS).toEqual(seconds.map((one) => one * 1_000));
+    expect(LONGEST_PAUSES_MS).toEqual(seconds.map((one) => one * 1_100));
+    for (const [n, pause] of seconds.entries()) {
+      expect(nextAttempt(n + 1, NOW, 0)).toBe(NOW + pause * 1_000);
+      expect(nextAttempt(n + 1, NOW, 1)).toBe(NOW + pause * 1_100);
+    }
+    expect(nextAttempt(10, NOW, 0)).toBeNull();
+  });
+
+  test('a 2xx alone is a delivery, and an endpoint is away when nothing, or nobody behind it, answers', () => {
+    expect([199, 200, 204, 299, 300, 410, 500].filter((status) => isDelivered(answered(status)))).toEqual([200, 204, 299]);
+    expect([200, 404, 429, 500, 501, 502, 503, 504].filter((status) => isAway(answered(status)))).toEqual([429, 502, 503, 504]);
+    expect([isDelivered(silent), isAway(silent)]).toEqual([false, true]);
+  });
+});
+
+describe('an endpoint', () => {
+  test('begins with two at a time, and gets twice as many with each quick answer, at most 32', () => {
+    const limits = times(6, answered(200)).map((_, n) => paced(times(n, answered(200))).limit);
+    expect(limits).toEqual([2, 4, 8, 16, 32, 32]);
+    // an answer is one, also where it refuses
+    expect(paced([answered(500)]).limit).toBe(4);
+  });
+
+  test('that takes more than a second gets two at a time again', () => {
+    const quick = paced(times(5, answered(200)));
+    expect([paced([answered(200, 1_000)], quick).limit, paced([answered(200, 1_001)], quick).limit]).toEqual([32, 2]);
+  });
+
+  test('rests after five absences in a row: 5 seconds, twice as long each time, at most a minute', () => {
+    const quick = paced(times(5, answered(200)));
+    const rests = times(8, silent).map((_, n) => restMs(paced(times(n + 1, silent), quick), NOW));
+    expect(rests).toEqual([0, 0, 0, 0, 5_000, 10_000, 20_000, 40_000]);
+    expect([9, 10, 40].map((n) => restMs(paced(times(n, silent)), NOW))).toEqual([60_000, 60_000, 60_000]);
+    expect([paced([silent], quick).limit, paced(times(5, silent), quick).limit]).toEqual([2, 1]);
+    const back = paced([answered(200)], paced(times(9, silent)));
+    expect([back.limit, back.timesAway, restMs(back, NOW)]).toEqual([2, 0, 0]);
+  });
+
+  test('rests no longer because the clock was set back', () => {
+    const resting = paced(times(5, silent));
+    expect([NOW + 4_999, NOW + 5_000, NOW - 55_000, NOW - 55_001].map((nowMs) => restMs(resting, nowMs))).toEqual([
+      1, 0, 60_000, 0,
+    ]);
+  });
+});
+
+describe('connections', () => {
+  /** How many this merchant, or one after the other, gets of so many that it asks for. */
+  const taken = (slots: ReturnType<typeof createSlots>, merchant: (n: number) => bigint, limit: number): number =>
+    times(300, 0).filter((_, n) => slots.take(merchant(n), limit) !== null).length;
+  const each = (n: number): bigint => BigInt(n);
+
+  test('are 256 in all, 192 of them to endpoints that are new or slow, and 64 to those of a merchant', () => {
+    expect(taken(createSlots(), each, 3)).toBe(256);
+    expect(taken(createSlots(), () => 1n, 3)).toBe(64);
+    const slots = createSlots();
+    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([192, 64]);
+  });
+
+  test('are free again when they are given back', () => {
+    const slots = createSlots();
+    const careful = times(300, 0).flatMap((_, n) => slots.take(BigInt(n % 3), 2) ?? []);
+    expect(careful).toHaveLength(192);
+    for (const giveBack of careful) giveBack();
+    expect(taken(slots, () => 1n, 2)).toBe(64);
+    expect(taken(slots, each, 2)).toBe(128);
+    expect(taken(slots, each, 3)).toBe(64);
+  });
+});
