@@ -94,8 +94,12 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
     const of = streams.get(merchantId) ?? new Set();
     streams.set(merchantId, of.add(stream));
     timer ??= startTimer();
-    stream.response.once('close', () => {
+    let isLeft = false;
+    function leave(): void {
+      if (isLeft) return;
+      isLeft = true;
       stream.isOver = true;
+      stream.gone.removeEventListener('abort', goneAway);
       of.delete(stream);
       if (of.size === 0 && streams.get(merchantId) === of) streams.delete(merchantId);
       if (streams.size === 0 && timer !== null) {
@@ -103,10 +107,16 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
         timer = null;
       }
       release();
-    });
-    // whoever closed its own side does not read any more
-    stream.gone.addEventListener('abort', () => stream.response.end());
-    if (stream.gone.aborted) stream.response.end();
+    }
+    // whoever closed its own side does not read any more; an answer that waits for others on its connection is never closed itself
+    function goneAway(): void {
+      stream.response.end();
+      leave();
+    }
+    stream.response.once('close', leave);
+    stream.gone.addEventListener('abort', goneAway);
+    // a client that left before the head of the answer has closed it already
+    if (stream.gone.aborted || stream.response.closed) goneAway();
     else if (closing.aborted) end(stream, 'server_closing');
     else void catchUp(stream);
   }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect as openSocket, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { STREAM_API } from '../../src/contract/webhook-api.ts';
+import { STREAM_LIMITS } from '../../src/http/event-streams.ts';
 import { type OpenStream, openStream } from '../support/event-stream.ts';
 import { makeApi, PASSWORD } from './api-server.ts';
 import { useStreams } from './stream-calls.ts';
@@ -54,6 +55,27 @@ test('a reader that does not read costs no memory, delays nobody, and gets every
       (one): one is Socket => 'writableLength' in one && 'server' in one && one.server === calls.api.app.server,
     );
   }
+});
+
+test('clients that left before their stream began take no place from those who come after', async () => {
+  const body = JSON.stringify({ access_token: await calls.api.tokenOf('shop') });
+  const request = `POST ${PATH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  await calls.api.ctx.db.transaction(async (sql) => {
+    // whoever opens a stream waits for this
+    await sql.query({ text: 'lock table event_streams in access exclusive mode' });
+    const port = Number(new URL(calls.api.base).port);
+    const sockets = Array.from({ length: STREAM_LIMITS.ofMerchant + 1 }, () => openSocket(port, '127.0.0.1'));
+    const refused = Promise.race(sockets.map((socket) => once(socket, 'data')));
+    for (const socket of sockets) socket.write(request);
+    // all places are taken
+    expect(String(await refused)).toContain('HTTP/1.1 429');
+    for (const socket of sockets) socket.resetAndDestroy();
+    for (const socket of sockets) if (!socket.closed) await once(socket, 'close');
+  });
+  await expect.poll(async () => (await open()).response.status, { timeout: 20_000 }).toBe(200);
+  const stream = await open();
+  await started();
+  await stream.count(1);
 });
 
 describe('a stream ends', () => {
