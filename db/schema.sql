@@ -60,6 +60,23 @@ create table ledger.entry (
   constraint entry_kind_check CHECK ((kind ~ '^[a-z_]{3,40}$'::text))
 );
 
+create table ledger.link (
+  number bigint not null,
+  last_entry bigint not null,
+  hash bytea not null,
+  made_at timestamp with time zone not null,
+  constraint link_last_entry_key UNIQUE (last_entry),
+  constraint link_pkey PRIMARY KEY (number),
+  constraint link_number_check CHECK ((number > 0))
+);
+
+create table ledger.link_seal (
+  number bigint not null,
+  seal bytea not null,
+  constraint link_seal_pkey PRIMARY KEY (number, seal),
+  constraint link_seal_number_fkey FOREIGN KEY (number) REFERENCES ledger.link(number)
+);
+
 create table ledger.part (
   key text collate "C" not null,
   entry_id bigint not null,
@@ -1363,6 +1380,25 @@ begin
 end $function$
 ;
 
+CREATE OR REPLACE FUNCTION ledger.add_link(p_number bigint, p_last_entry bigint, p_hash bytea, p_seal bytea, p_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'pg_temp'
+AS $function$
+  with made as (insert into link (number, last_entry, hash, made_at) values (p_number, p_last_entry, p_hash, p_at) on conflict do nothing returning number)
+  insert into link_seal (number, seal) select number, p_seal from made
+$function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.add_link_seal(p_number bigint, p_seal bytea)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'pg_temp'
+AS $function$ insert into link_seal (number, seal) values (p_number, p_seal) on conflict do nothing $function$
+;
+
 CREATE OR REPLACE FUNCTION ledger.check_entry()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1399,6 +1435,23 @@ begin
   if e is not null then raise exception 'entry % is closed', e using errcode = '23514'; end if;
   return null;
 end $function$
+;
+
+CREATE OR REPLACE FUNCTION ledger.link_hash(before bytea, after_entry bigint, up_to bigint)
+ RETURNS bytea
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select sha256(before || convert_to(coalesce(string_agg(line, E'\n' order by id), ''), 'UTF8'))
+    from (select n.id, concat_ws('|', n.id, n.kind, n.key, encode(n.body_hash, 'hex'), coalesce(n.reverses_id::text, '-'),
+                                 coalesce(n.transaction_id, '-'), coalesce(n.payout_id, '-'),
+                                 to_char(n.created_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),
+                                 (select string_agg(concat_ws(':', p.line, p.account_id, p.currency, p.amount, coalesce(p.balance_after::text, '-')), ',' order by p.line)
+                                    from ledger.posting p where p.entry_id = n.id),
+                                 (select string_agg(concat_ws(':', t.key, t.amount, coalesce(t.reverses, '-')), ',' order by t.key)
+                                    from ledger.part t where t.entry_id = n.id)) as line
+            from ledger.entry n where n.id > after_entry and n.id <= up_to) covered
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION ledger.lock_balances(p_codes text[])
@@ -1552,6 +1605,19 @@ begin
 end $function$
 ;
 
+CREATE OR REPLACE FUNCTION ledger.settled_entry()
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'ledger', 'pg_temp'
+AS $function$
+begin
+  lock table ledger.entry in share mode;
+  return (select coalesce(max(id), 0) from ledger.entry);
+end
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.announce_merchant()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1600,6 +1666,14 @@ CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.entry FOR EACH STATEMEN
 
 CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger.check_entry();
 
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.link FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.link FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.link_seal FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
+
+CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.link_seal FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
+
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON ledger.part FOR EACH ROW EXECUTE FUNCTION ledger.refuse_change();
 
 CREATE TRIGGER append_only_all BEFORE TRUNCATE ON ledger.part FOR EACH STATEMENT EXECUTE FUNCTION ledger.refuse_change();
@@ -1635,6 +1709,10 @@ grant select on ledger.account_kind to bursar_app;
 grant select on ledger.balance to bursar_app;
 
 grant select on ledger.entry to bursar_app;
+
+grant select on ledger.link to bursar_app;
+
+grant select on ledger.link_seal to bursar_app;
 
 grant select on ledger.part to bursar_app;
 

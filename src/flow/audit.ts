@@ -13,6 +13,7 @@ import { OF_LIGHTNING } from '../store/lightning/comparison.ts';
 import { wakeHeldJob } from '../store/payouts/payouts.ts';
 import { verifyAddresses } from './addresses/check.ts';
 import type { Context } from './context.ts';
+import { auditLinks } from './ledger-links.ts';
 import { auditSeals } from './merchants/seals.ts';
 import { auditIntents, auditLate } from './payouts/intent-audit.ts';
 
@@ -59,7 +60,13 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
       chains: await readChainTotals(sql),
     };
   });
-  const answers = [...books.answers, await auditIntents(ctx), await auditSeals(ctx), await addressAnswer(ctx)];
+  const answers = [
+    ...books.answers,
+    await auditIntents(ctx),
+    await auditSeals(ctx),
+    await auditLinks(ctx),
+    await addressAnswer(ctx),
+  ];
   return { ...reportOf(ctx, answers, books.chains), pages: [await auditLate(ctx), ...books.pages] };
 }
 

@@ -3,6 +3,7 @@ import { LIGHTNING } from '../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../core/currency.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
+import { extendLinks } from '../flow/ledger-links.ts';
 import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-payments.ts';
 import { pruneAttempts } from '../store/deliveries/deliveries.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
@@ -122,7 +123,11 @@ export function workerJobs(
     }),
     scheduled(ctx, 'audit', 3_600 * SECOND_MS, {
       urgent: false,
-      work: async () => nothingMore(judged(ctx, report, runAudit(ctx))),
+      work: async () => {
+        // what could not be sealed now is sealed the next time
+        await extendLinks(ctx).catch((error: unknown) => report('audit', error));
+        return nothingMore(judged(ctx, report, runAudit(ctx)));
+      },
     }),
   ];
 }

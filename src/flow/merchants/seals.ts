@@ -13,6 +13,7 @@ import {
 import { listSettings, lockSettings, type StoredSettings } from '../../store/merchants/settings.ts';
 import { listUsers, lockUser, type User } from '../../store/merchants/users.ts';
 import type { Database, Sql } from '../../store/postgres/connect.ts';
+import { vouchForLinks } from '../ledger-links.ts';
 import { changeUser } from '../sign-in/sealed-users.ts';
 import type { SignInContext } from '../sign-in/token-pair.ts';
 import { fitsSettings, sealSettings } from './settings.ts';
@@ -116,6 +117,7 @@ export function vouch(ctx: Sealing): Promise<Unsealed> {
       if (user !== null) await changeUser(ctx, sql, user);
     }
     for (const { merchantId } of settings) await sealSettings(ctx.ports, sql, merchantId, await lockSettings(sql, merchantId));
+    await vouchForLinks(ctx, sql);
     return { users, merchants: settings.map(({ affiliateId }) => affiliateId) };
   });
 }
