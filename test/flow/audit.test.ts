@@ -160,6 +160,12 @@ const CASES: readonly (readonly [what: string, change: string, red: readonly str
        update events set type = 'transaction.timedout', status = 'timedout' where object_id = $paid and sequence = 2`,
     ['BOOK-9'],
   ],
+  ['a booked payment that is said to be lost', `update payments set was_lost = true where transaction_id = $paid`, ['BOOK-9']],
+  [
+    'a payment that was never booked and is said to be lost',
+    `update payments set was_lost = true, part_key = null where transaction_id = $paid`,
+    ['BOOK-9', 'INV-8'],
+  ],
   ['a booked payment that owes', `update payments set owed = 1 where transaction_id = $paid`, ['BOOK-9']],
   ['an event of another merchant', `update events set merchant_id = merchant_id + 1 where object_id = $open`, ['BOOK-10']],
   ['an event by another name', `update events set type = 'transaction.settled' where object_id = $open`, ['BOOK-10']],

@@ -171,13 +171,19 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     id: 'BOOK-9',
-    says: 'an unpaid transaction holds nothing of the merchant in its own currency, and a payment that is booked owes nothing',
+    says: 'an unpaid transaction holds nothing of the merchant in its own currency, and a payment that is booked owes nothing and is not lost',
     text: `select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is credited' as what
              from decided_payments p join transactions t on t.id = p.transaction_id
             where p.in_available > 0 and p.currency = t.currency and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
            union all
            select 'payment ' || txid || ':' || vout || ' is booked and owes ' || owed || ' and a fee of ' || owed_fee from decided_payments
             where part_key is not null and (owed <> 0 or owed_fee <> 0)
+           union all
+           select 'payment ' || p.txid || ':' || p.vout || ' of ' || p.transaction_id || ' is said to be lost and '
+                  || case when p.part_key is null then 'none of its transaction was ever booked and lost' else 'is booked' end
+             from decided_payments p
+            where p.was_lost and (p.part_key is not null or not exists (
+                    select 1 from decided_payments l where l.transaction_id = p.transaction_id and l.currency = p.currency and l.generation > 0))
            union all
            select 'payment ' || txid || ':' || vout || ' holds ' || in_available || ' of a credit of ' || credited from decided_payments where in_available > credited`,
   },
