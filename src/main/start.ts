@@ -11,7 +11,7 @@ import { makeDataFolder } from './process/data-folder.ts';
 import { type DiskSpace, openDiskSpace, pauseMs } from './process/disk-space.ts';
 import { takeDataFolder, writeGroup } from './process/group-file.ts';
 import { type Identity, identityOf } from './process/identity.ts';
-import { isLoadOnly, onNpmGone, restAfterStart } from './process/life.ts';
+import { collectAtRest, isLoadOnly, onNpmGone } from './process/life.ts';
 import { lineOf, listenRefused } from './process/start-refused.ts';
 import { tellProblems, untilReady } from './process/wait-ready.ts';
 import { type DemoLogin, printDemo } from './sandbox/demo-login.ts';
@@ -273,7 +273,7 @@ async function beginGroup({ sandbox, signer, worker, api }: Group, config: Confi
   tryToNote();
   step('everything', began);
   console.log(`ready ${url}`);
-  restAfterStart();
+  collectAtRest();
   if (login !== null) printDemo(url, login);
   else void tellProblems(url, waiting);
 }

@@ -7,7 +7,7 @@ import type { ChainWatcher } from './chain/watcher.ts';
 import type { Job } from './loop.ts';
 
 /** Another process may have written something that falls due before what this one knows of. */
-const LONGEST_LOOK_MS = 5_000;
+const LONGEST_LOOK_MS = 8_000;
 /** While something is due that is not done, or overdue on a chain whose time does not advance. */
 const OVERDUE_LOOK_MS = 2_000;
 /** Every decision of the judge makes a look useful: those that come within this time share one, unless a caller waits. */

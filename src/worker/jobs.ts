@@ -26,7 +26,7 @@ import { pollRates } from './rate-poller.ts';
 import { type BlockMemory, createBlockMemory } from './rescan/block-script-fingerprints.ts';
 import { reconcile } from './rescan/reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan/rescan.ts';
-import { scheduled } from './scheduled.ts';
+import { type Scheduled, scheduled } from './scheduled.ts';
 
 type Reading = { readonly report: Report; readonly memory: BlockMemory };
 
@@ -115,7 +115,7 @@ export function workerJobs(
         urgent: true,
         work: deepReading(ctx, currency, { report, memory: memoryOf(currency) }),
       }),
-      scheduled(ctx, `reconcile ${currency}`, 60 * SECOND_MS, { urgent: true, work: secondReading(ctx, currency, report) }),
+      scheduled(ctx, `reconcile ${currency}`, 60 * SECOND_MS, { urgent: true, ...secondReading(ctx, currency, report) }),
     ]),
     scheduled(ctx, 'reconciliation', 300 * SECOND_MS, {
       urgent: false,
@@ -185,12 +185,19 @@ function judging(ctx: Context, report: Report): Job {
 }
 
 /** The second reading of a chain; reports trouble that the watcher does not have too. */
-function secondReading(ctx: Context, currency: CurrencyCode, report: Report): () => Promise<boolean> {
+function secondReading(ctx: Context, currency: CurrencyCode, report: Report): Pick<Scheduled, 'work' | 'isAtRest'> {
   const alarm = createAlarm(`reconcile ${currency}`, report);
-  return async () => {
-    const { more, trouble, unread } = await reconcile(ctx, currency, { limit: SECOND_READING_BATCH });
-    alarm(unread ? (trouble ?? '') : '');
-    return more;
+  let isAtRest = false;
+  return {
+    // no block has become final since the last look
+    isAtRest: () => isAtRest,
+    async work() {
+      isAtRest = false;
+      const { more, trouble, unread, blocksRead } = await reconcile(ctx, currency, { limit: SECOND_READING_BATCH });
+      isAtRest = trouble === null && blocksRead === 0;
+      alarm(unread ? (trouble ?? '') : '');
+      return more;
+    },
   };
 }
 

@@ -4,18 +4,23 @@ import { failDue, finishDue, takeDue } from '../store/postgres/schedules.ts';
 import { createBackoff } from './backoff.ts';
 import type { Job } from './loop.ts';
 
-type Scheduled = {
+export type Scheduled = {
   readonly urgent: boolean;
+  /** Asked when it runs: while this is so, the run after this one is due after five times the interval. */
+  readonly isAtRest?: () => boolean;
   /** Resolves to true when there is more to do at once. */
   work(): Promise<boolean>;
 };
 
+const AT_REST = 5;
+
 /** A job that runs at an interval of the service's clock, until it has nothing left to do; once for all workers. */
-export function scheduled(ctx: Context, name: string, everyMs: number, { urgent, work }: Scheduled): Job {
+export function scheduled(ctx: Context, name: string, everyMs: number, { urgent, isAtRest, work }: Scheduled): Job {
   const { clock } = ctx.ports;
   const backoff = createBackoff();
   async function run(): Promise<boolean> {
-    if (!(await takeDue(ctx.db, name, everyMs, clock.now()))) return false;
+    const intervalMs = isAtRest?.() === true ? AT_REST * everyMs : everyMs;
+    if (!(await takeDue(ctx.db, name, intervalMs, clock.now()))) return false;
     try {
       const more = await work();
       backoff.succeeded();

@@ -2,7 +2,8 @@
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import { expect, test } from 'vitest';
-import { addressProblem, checksummed, evmAddress } from '../../src/outside/evm/address.ts';
+import { addressProblem, checksummed } from '../../src/outside/evm/address.ts';
+import { evmAddress } from '../../src/outside/evm/key-address.ts';
 import { createAddressDerivers } from '../../src/outside/utxo/address-derivers.ts';
 import { canonicalVersions, FIRST_ADDRESSES, MNEMONIC } from './vectors.ts';
 

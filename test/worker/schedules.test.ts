@@ -6,6 +6,7 @@ import { takeDue } from '../../src/store/postgres/schedules.ts';
 import { isSettled } from '../../src/store/transactions/due.ts';
 import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
+import { scheduled } from '../../src/worker/scheduled.ts';
 import { SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -58,6 +59,27 @@ test.each([
   nowMs += 86_400 * SECOND;
   await other(name);
   expect(await lastRun(name)).toBe(nowMs);
+});
+
+test('a job that has found nothing new is due after five times its interval, and after one again when it has', async () => {
+  const ctx = { db: base.db, ports: { clock: { now: () => nowMs } } } as unknown as Context;
+  const runs: number[] = [];
+  let isAtRest = false;
+  let findsNew = false;
+  const { run } = scheduled(ctx, 'reading', 60 * SECOND, {
+    urgent: true,
+    isAtRest: () => isAtRest,
+    async work() {
+      runs.push((nowMs - T0) / SECOND);
+      isAtRest = !findsNew;
+      return false;
+    },
+  });
+  for (; nowMs <= T0 + 1_320 * SECOND; nowMs += 30 * SECOND) {
+    findsNew = nowMs >= T0 + 600 * SECOND;
+    await run();
+  }
+  expect(runs).toEqual([0, 60, 360, 660, 720, 780, 840, 900, 960, 1_020, 1_080, 1_140, 1_200, 1_260, 1_320]);
 });
 
 test.each([

@@ -47,6 +47,7 @@ export const isSupervised = (): boolean => process.connected && process.argv.inc
 
 const PARENT_LOOK_EVERY_MS = 500;
 const START_IS_OVER_MS = 3_000;
+const REST_LOOK_EVERY_MS = 60_000;
 
 /** Calls back once when npm, which started us, is gone: it passes SIGTERM on, but cannot when it is killed. Never calls back without npm. */
 export function onNpmGone(callback: () => void): void {
@@ -60,10 +61,30 @@ export function onNpmGone(callback: () => void): void {
   timer.unref();
 }
 
-/** Frees once what a start has left in memory (mostly the source of every program), since an idle process may never collect it. */
-export function restAfterStart(): void {
+/** How much a process may have grown before a collection is worth its pause, and how little it must be doing then. */
+const WORTH_BYTES = 8 * 2 ** 20;
+const IDLE_UTILIZATION = 0.05;
+
+/**
+ * Frees what a start (mostly the source of every program), and later what each busy time has left in memory, and gives it back to the
+ * system: an idle process may never do so by itself. It pauses a process that does next to nothing for a tenth of a second.
+ */
+export function collectAtRest(): void {
   const collect = globalThis.gc;
-  if (collect !== undefined) setTimeout(() => collect(), START_IS_OVER_MS).unref();
+  if (collect === undefined) return;
+  let leftBytes = 0;
+  const free = (): void => {
+    collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
+    leftBytes = process.memoryUsage.rss();
+  };
+  setTimeout(free, START_IS_OVER_MS).unref();
+  let before = performance.eventLoopUtilization();
+  setInterval(() => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    if (utilization < IDLE_UTILIZATION && process.memoryUsage.rss() > leftBytes + WORTH_BYTES) free();
+  }, REST_LOOK_EVERY_MS).unref();
 }
 
 /**
@@ -141,7 +162,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     await begun;
     running = await start();
     if (stopping) return await running.stop().then(() => process.exit(0));
-    restAfterStart();
+    collectAtRest();
     if (supervised) send({ say: 'ready', note: running.note });
     else console.log(`${name}: ready ${running.note}`.trim());
   } catch (error) {

@@ -3,7 +3,7 @@
 import type { HDKey } from '@scure/bip32';
 import { type CurrencyCode, chainNetwork, isUtxo, type Network, utxoRow } from '../../core/currency.ts';
 import type { AddressDerivers, DerivedAddress } from '../../core/ports.ts';
-import { evmAddress } from '../evm/address.ts';
+import { evmAddress } from '../evm/key-address.ts';
 import { createAddressDeriver, readAccountKey } from './derive.ts';
 
 /** @param network the network whose addresses are derived; keys of another network are refused */

@@ -1,6 +1,6 @@
 // From a public key to the address of a currency, whatever its family.
 import { type CurrencyCode, isUtxo, type Network } from '../../core/currency.ts';
-import { evmAddress } from '../evm/address.ts';
+import { evmAddress } from '../evm/key-address.ts';
 import { addressEncoder, type EncodedAddress } from './address.ts';
 
 /** Makes the function from a compressed public key to the currency's address and output script. */

@@ -17,13 +17,13 @@ function isDue(everyMs: string, now: string): string {
            or s.taken_at <= ${now} - case when s.finished_at is null then least(interval '${LOST_AFTER}', ${every}) else ${every} end)`;
 }
 
-/** Takes a job that is due; false when it is not, or another worker has it. */
+/** Takes a job that is due; false when it is not, or another worker has it. An interval that was changed counts from the next time on. */
 export async function takeDue(sql: Sql, name: string, everyMs: number, nowMs: number): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'take_due_job',
     text: `insert into schedules as s (name, every_ms, taken_at) values ($1, $2, $3)
              on conflict (name) do update set every_ms = excluded.every_ms, taken_at = excluded.taken_at, finished_at = null
-              where ${isDue('excluded.every_ms', 'excluded.taken_at')}`,
+              where ${isDue('least(s.every_ms, excluded.every_ms)', 'excluded.taken_at')}`,
     values: [name, everyMs, new Date(nowMs)],
   });
   return rowCount === 1;

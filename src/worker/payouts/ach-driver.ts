@@ -28,6 +28,9 @@ import { bookKeptReports, readReports } from './bank-reports.ts';
 
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;
+/** The same while no file is under way: banks and their days are slower than that. */
+const REST_MS = 60_000;
+const SPREAD = 0.1;
 /** Longer than the adapters wait for the bank: after it, no hand-over of the worker that had the lease is under way. */
 const LEASE_MS = 20_000;
 /** A file that lies where the bank takes it from for longer is told. */
@@ -45,13 +48,16 @@ export type AchOptions = {
 };
 
 export function achJob(ctx: Context, options: AchOptions): Job {
+  let isUnderWay = true;
   return {
     name: ACH_JOB,
-    everyMs: LOOK_MS,
+    everyMs: (chance) => (isUnderWay ? LOOK_MS : REST_MS) * (1 - SPREAD * chance),
     urgent: true,
     async run() {
       const beganMs = ctx.ports.clock.now();
-      const setAside = await look(ctx, options, beganMs);
+      isUnderWay = true;
+      const { setAside, handled } = await look(ctx, options, beganMs);
+      isUnderWay = setAside === null || handled > 0;
       // what a look before the comparison leaves in the database would pass for one of the state that was put back
       if (await isComparedSince(ctx.db, 'USD')) await noteAchLook(ctx.db, beganMs, setAside);
       return false;
@@ -59,19 +65,25 @@ export function achJob(ctx: Context, options: AchOptions): Job {
   };
 }
 
-/** What is set aside of the bank's reports; null when they were not read. */
-async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<readonly string[] | null> {
+type Looked = {
+  /** What is set aside of the bank's reports; null when they were not read. */
+  readonly setAside: readonly string[] | null;
+  /** How many files were worked on. */
+  readonly handled: number;
+};
+
+async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<Looked> {
   const { files } = options;
   const bookReports = () => bookKeptReports(ctx, files);
-  if (!(await isWhole(ctx, { ...options, bookReports }))) return null;
+  if (!(await isWhole(ctx, { ...options, bookReports }))) return { setAside: null, handled: 0 };
   const read = await readReports(ctx, options);
   if (read !== null) await makeFiles(ctx, options, Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs)));
-  await handOver(ctx, options);
-  if (read === null) return null;
+  const handled = await handOver(ctx, options);
+  if (read === null) return { setAside: null, handled };
   // only when every return that the bank had reported by then is booked
   if (read.held !== 'all')
     for (const name of await endedAchFiles(ctx.db, nowMs)) if (!read.held.has(name)) await completeFile(ctx, name);
-  return read.setAside;
+  return { setAside: read.setAside, handled };
 }
 
 async function makeFiles(ctx: Context, options: AchOptions, cutOffMs: number): Promise<void> {
@@ -102,12 +114,13 @@ async function filesByReference(files: KeptFiles): Promise<ReadonlyMap<string, r
   return found;
 }
 
-async function handOver(ctx: Context, options: AchOptions): Promise<void> {
+/** @returns how many files it has worked on */
+async function handOver(ctx: Context, options: AchOptions): Promise<number> {
   const { clock } = ctx.ports;
   for (const seen: string[] = []; ; ) {
     const nowMs = clock.now();
     const leased = await leaseAchFile(ctx.db, { owner: options.owner, nowMs, untilMs: nowMs + LEASE_MS, not: seen });
-    if (leased === null) return;
+    if (leased === null) return seen.length;
     const file = { ...leased, bytes: ctx.ports.sealing.open(leased.bytes, leased.name) };
     seen.push(file.name);
     const trouble = await drive(ctx, options, file);

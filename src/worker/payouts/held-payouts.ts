@@ -8,22 +8,37 @@ import type { Job } from '../loop.ts';
 
 /** What a verdict, a cancel or a cleared breaker lets go on wakes it at once; blocks that make credits final, and clocks, are found by this. */
 const LOOK_MS = 15_000;
+/** The same while no payout waits. */
+const REST_MS = 60_000;
+const SPREAD = 0.1;
 const AT_ONCE = 200;
 
 /** @param onTrouble called for a payout that cannot be looked at; the others go on */
 export function createHeldPayouts(ctx: Context, onTrouble: (payoutId: string, error: unknown) => void): Job {
-  return { name: HELD_JOB, everyMs: LOOK_MS, urgent: true, run: () => pass(ctx, onTrouble) };
+  let waits = true;
+  return {
+    name: HELD_JOB,
+    everyMs: (chance) => (waits ? LOOK_MS : REST_MS) * (1 - SPREAD * chance),
+    urgent: true,
+    async run() {
+      waits = (await pass(ctx, onTrouble)) > 0;
+      return false;
+    },
+  };
 }
 
-async function pass(ctx: Context, onTrouble: (payoutId: string, error: unknown) => void): Promise<boolean> {
+/** @returns how many payouts wait */
+async function pass(ctx: Context, onTrouble: (payoutId: string, error: unknown) => void): Promise<number> {
   // of a merchant's balance: the least that still waits for its credits; what takes as much of it waits too
   const tooMuch = new Map<string, bigint>();
+  let waiting = 0;
   for (let after: ToReconsider | null = null; ; ) {
     const found: readonly ToReconsider[] = await payoutsToReconsider(ctx.db, {
       limit: AT_ONCE,
       after,
       nowMs: ctx.ports.clock.now(),
     });
+    waiting += found.length;
     for (const payout of found) {
       const balance = `${payout.merchantId} ${payout.currency}`;
       const least = tooMuch.get(balance);
@@ -35,6 +50,6 @@ async function pass(ctx: Context, onTrouble: (payoutId: string, error: unknown) 
       }
     }
     after = found.at(-1) ?? null;
-    if (found.length < AT_ONCE) return false;
+    if (found.length < AT_ONCE) return waiting;
   }
 }

@@ -22,6 +22,9 @@ import { createOutputCheck, type OutputCheck } from './output-check.ts';
 const WAITING_MS = 1_000;
 /** A wake-up may have been missed; and what waits for its time (a retry, a resend) is found by this. */
 const QUIET_MS = 15_000;
+/** The same when nothing was under way for a while; also how often a node is asked for its fee then. */
+const REST_MS = 30_000;
+const AT_REST_AFTER_MS = 600_000;
 
 export type PayoutJobOptions = {
   readonly signing: Signing;
@@ -50,6 +53,7 @@ export function payoutJob(ctx: Context, currencies: readonly CurrencyCode[], opt
   const drivers = new Map(rails.map(([currency, { driver }]) => [currency, driver]));
   const checks = new Map(rails.map(([currency, { check }]) => [currency, check]));
   let isWaiting = false;
+  let workedMs = Number.NEGATIVE_INFINITY;
   /** The database whose signatures are complete; null = not compared yet. */
   let complete: number | null = null;
   /** The newest signature here when the signer did not have it: its journal is an older copy, which numbers anew what it signs. */
@@ -127,13 +131,14 @@ export function payoutJob(ctx: Context, currencies: readonly CurrencyCode[], opt
   }
   return {
     name: PAYOUT_JOB,
-    everyMs: () => (isWaiting ? WAITING_MS : QUIET_MS),
+    everyMs: () => (isWaiting ? WAITING_MS : performance.now() - workedMs < AT_REST_AFTER_MS ? QUIET_MS : REST_MS),
     urgent: true,
     async run() {
       await bookInternalPayouts(ctx, options);
       await Promise.all([...drivers.values()].map((driver) => driver.askFee()));
       const work = await readWork(ctx.db, ctx.ports.clock.now());
       isWaiting = work.some(({ queued, soon }) => queued || soon);
+      if (work.length > 0) workedMs = performance.now();
       if (!(await isComplete(work.some(({ queued, reserved }) => queued || reserved)))) return false;
       // a database that was started again may be another copy
       const older = await notComparedSince(ctx.db);

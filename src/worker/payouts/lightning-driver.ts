@@ -66,7 +66,9 @@ const RETRY_MS = 15_000;
 /** One that our channels could not send is asked for again more and more rarely. */
 const LONGEST_RETRY_MS = 600_000;
 const AT_ONCE = 8;
+/** A wake-up may have been missed: with payments that are open, and without any. */
 const QUIET_MS = 15_000;
+const REST_MS = 60_000;
 const SOONEST_MS = 200;
 /** One under way is looked at every second at first, and every ten in the end; one that only an operator can end, every minute. */
 const LOOK_MS = 1_000;
@@ -74,7 +76,7 @@ const LONGEST_LOOK_MS = 10_000;
 const RARE_LOOK_MS = 60_000;
 
 export function lightningPayoutJob(ctx: Context, options: LightningDriverOptions): Job {
-  let restMs = QUIET_MS;
+  let restMs = REST_MS;
   return {
     name: LIGHTNING_PAYOUT_JOB,
     everyMs: () => restMs,
@@ -82,7 +84,7 @@ export function lightningPayoutJob(ctx: Context, options: LightningDriverOptions
     async run() {
       await pass(ctx, options);
       const dueAtMs = await nextPaymentDue(ctx.db);
-      restMs = dueAtMs === null ? QUIET_MS : Math.min(QUIET_MS, Math.max(SOONEST_MS, dueAtMs - ctx.ports.clock.now()));
+      restMs = dueAtMs === null ? REST_MS : Math.min(QUIET_MS, Math.max(SOONEST_MS, dueAtMs - ctx.ports.clock.now()));
       return false;
     },
   };
@@ -91,16 +93,19 @@ export function lightningPayoutJob(ctx: Context, options: LightningDriverOptions
 async function pass(ctx: Context, options: LightningDriverOptions): Promise<void> {
   const node = await nodeOf(ctx, options);
   const seen: string[] = [];
-  async function lane(): Promise<void> {
-    for (;;) {
-      const nowMs = ctx.ports.clock.now();
-      const payment = await leasePayment(ctx.db, { owner: options.owner, nowMs, untilMs: nowMs + LEASE_MS, not: seen });
-      if (payment === null) return;
-      seen.push(payment.payoutId);
-      await drive(ctx, options, node, payment);
-    }
+  async function lease(): Promise<LightningPayment | null> {
+    const nowMs = ctx.ports.clock.now();
+    const payment = await leasePayment(ctx.db, { owner: options.owner, nowMs, untilMs: nowMs + LEASE_MS, not: seen });
+    if (payment !== null) seen.push(payment.payoutId);
+    return payment;
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  async function lane(first: LightningPayment | null): Promise<void> {
+    for (let payment = first; payment !== null; payment = await lease()) await drive(ctx, options, node, payment);
+  }
+  // at rest there is none: eight that ask at once would open as many sessions
+  const first = await lease();
+  if (first === null) return;
+  await Promise.all([lane(first), ...Array.from({ length: AT_ONCE - 1 }, async () => lane(await lease()))]);
 }
 
 /** The node, where it can be asked. */
