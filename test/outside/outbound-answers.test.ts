@@ -78,6 +78,22 @@ describe('an answer', () => {
     await isClosed;
   });
 
+  test('is read up to its bound and no further, in however many parts it comes', async () => {
+    const url = await serving((request, response) => {
+      response.write('a'.repeat(600), () => setTimeout(() => response.end('b'.repeat(Number(request.headers['x-more']))), 20));
+    });
+    const read = async (more: number) => {
+      const result = await sandbox().call({ ...asking, url, headers: { 'x-more': String(more) }, mostBytes: 1000 });
+      return result.kind === 'answered' ? [Buffer.from(result.body).toString(), result.isCut] : result;
+    };
+    const whole = 'a'.repeat(600) + 'b'.repeat(400);
+    expect([await read(400), await read(401), await read(900)]).toEqual([
+      [whole, false],
+      [whole, true],
+      [whole, true],
+    ]);
+  });
+
   test('that is a compressed bomb stays as small as it came', async () => {
     const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024));
     const url = await serving((request, response) => {

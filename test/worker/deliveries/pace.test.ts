@@ -1,7 +1,17 @@
 // How many deliveries an endpoint gets at a time, when it rests, and how many connections there are in all.
 import { describe, expect, test } from 'vitest';
 import type { OutboundResult } from '../../../src/core/outbound.ts';
-import { isAway, isDelivered, LONGEST_PAUSES_MS, nextAttempt, RETRY_AFTER_MS } from '../../../src/core/webhooks.ts';
+import {
+  FORMER_SECRET_MS,
+  GONE,
+  isAway,
+  isDelivered,
+  LONGEST_PAUSES_MS,
+  MOST_WEBHOOKS,
+  nextAttempt,
+  RETRY_AFTER_MS,
+  SECRET_BYTES,
+} from '../../../src/core/webhooks.ts';
 import { NEW_PACE, type Pace, paceAfter, restMs } from '../../../src/worker/deliveries/pace.ts';
 import { createSlots } from '../../../src/worker/deliveries/slots.ts';
 
@@ -28,6 +38,10 @@ describe('the schedule', () => {
       expect(nextAttempt(n + 1, NOW, 1)).toBe(NOW + pause * 1_100);
     }
     expect(nextAttempt(10, NOW, 0)).toBeNull();
+  });
+
+  test('the numbers that merchants are told are these', () => {
+    expect([GONE, MOST_WEBHOOKS, FORMER_SECRET_MS, SECRET_BYTES]).toEqual([410, 16, 86_400_000, 32]);
   });
 
   test('a 2xx alone is a delivery, and an endpoint is away when nothing, or nobody behind it, answers', () => {
@@ -79,6 +93,14 @@ describe('connections', () => {
     expect(taken(createSlots(), () => 1n, 3)).toBe(64);
     const slots = createSlots();
     expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([192, 64]);
+  });
+
+  test('that are given back one by one leave a merchant the others', () => {
+    const slots = createSlots();
+    const mine = times(64, 0).flatMap(() => slots.take(1n, 3) ?? []);
+    mine[0]?.();
+    mine[1]?.();
+    expect(taken(slots, () => 1n, 3)).toBe(2);
   });
 
   test('are free again when they are given back', () => {
