@@ -50,6 +50,20 @@ export async function acknowledgeFile(ctx: Context, name: string): Promise<boole
 }
 
 /**
+ * Stops payouts where the bank says of a file that it has it, or sends something of it back, and has refused it before: what failed then was given
+ * back, and is paid. Nobody but a person can say which word counts.
+ * @returns what is wrong; null for a file that was not refused
+ */
+export async function stopOnRefused(ctx: Context, name: string): Promise<string | null> {
+  return ctx.db.transaction(async (sql) => {
+    if ((await lockAchFile(sql, name)) !== 'refused') return null;
+    const finding = `bank file ${name} was refused, its payouts have failed, and now the bank has executed it: ask the bank, and take back from the merchants what they were paid`;
+    await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
+    return finding;
+  });
+}
+
+/**
  * The bank executes nothing of a file: each of its payouts has failed, and gets back exactly what it took. Those that were completed before
  * the bank said so come back like returns, at the rate of this moment. `unpriced`: there is no rate, it must be booked later.
  */

@@ -2,7 +2,7 @@
 // aside and told, and holds back only the completion of the files that it may concern.
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
-import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf } from '../../flow/ach/progress.ts';
+import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../flow/ach/progress.ts';
 import type { Context } from '../../flow/context.ts';
 import { setAchOver } from '../../store/payouts/ach-files.ts';
 
@@ -70,7 +70,10 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
     await setAchOver(ctx.db, report.file);
     return BOOKED;
   }
-  if (report.kind === 'had') return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
+  if (report.kind === 'had') {
+    if (booking.isFirst) await tellRefused(ctx, report.file, booking);
+    return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
+  }
   if (report.kind === 'refused') return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
   if (report.kind === 'unreadable' || !report.content.startsWith(NACHA_BEGINS)) {
     const why = report.kind === 'unreadable' ? report.reason : 'it is no NACHA file';
@@ -119,6 +122,7 @@ function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): Rea
 async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booking: Booking): Promise<'booked' | 'unpriced'> {
   if (entry.change !== null) {
     const isOurs = await bookNotice(ctx, entry.change);
+    if (booking.isFirst) await tellRefused(ctx, await fileOf(ctx, entry.change.trace), booking);
     booking.onTrouble(
       `the bank asks for other details of ${isOurs ? '' : 'an unknown '}trace number ${entry.change.trace} (${entry.change.code})`,
     );
@@ -132,5 +136,12 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
   const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.isFirst });
   if (how === 'unknown')
     booking.onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
+  if (how === 'booked' && booking.isFirst) await tellRefused(ctx, await fileOf(ctx, returned.trace), booking);
   return how === 'unpriced' ? 'unpriced' : 'booked';
+}
+
+/** A file that was refused was executed all the same. */
+async function tellRefused(ctx: Context, file: string | null, { onTrouble }: Booking): Promise<void> {
+  const finding = file === null ? null : await stopOnRefused(ctx, file);
+  if (finding !== null) onTrouble(finding);
 }

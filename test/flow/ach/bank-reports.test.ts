@@ -187,3 +187,26 @@ test('a notice of change is recorded and moves nothing', async () => {
   expect(rows).toEqual([{ notice: 'C01' }]);
   await green();
 });
+
+test.each(['a duplicate', 'a return'])(
+  '%s of a file that the bank has refused stops payouts: it was executed, and its balances were given back',
+  async (what) => {
+    const [one, two] = [await shopWith(BTC), await shopWith(BTC)];
+    const first = await requested(one);
+    const second = await handedOver(two);
+    const { file, trace } = await entryOf(first);
+    expect((await entryOf(second)).file).toBe(file);
+    bank.refuse(file);
+    await bank.look();
+    expect([await of(one, 'available'), await of(two, 'available')]).toEqual([BTC, BTC]);
+    if (what === 'a return') bank.answer(trace, 'R03');
+    else bank.hadBefore(file);
+    await bank.look();
+    const open = await openBreakers(ctx.db);
+    expect(open.map(({ trippedBy }) => trippedBy)).toEqual([['INV-20']]);
+    expect(bank.troubles.join()).toContain(`bank file ${file} was refused`);
+    await clearBreakers(ctx.db, 'ann', world.now());
+    await bank.look();
+    expect(await openBreakers(ctx.db)).toEqual([]);
+  },
+);
