@@ -55,6 +55,16 @@ export async function readAchEntries(
   return rows.map(({ trace, payout_id: payoutId, cents }) => ({ trace, payoutId, cents: BigInt(cents) }));
 }
 
+/** Whether the bank has sent an entry of a file back. */
+export async function hasReturned(sql: Sql, file: string): Promise<boolean> {
+  const { rows } = await sql.query<{ found: boolean }>({
+    name: 'has_ach_returned',
+    text: 'select exists (select from ach_entries where file = $1 and returned is not null) as found',
+    values: [file],
+  });
+  return rows[0]?.found === true;
+}
+
 /** Files that pay more than their entries and what is booked as lost: an operator has not booked the rest yet. */
 export async function unbookedAchFiles(sql: Sql): Promise<readonly string[]> {
   const { rows } = await sql.query<{ name: string }>({

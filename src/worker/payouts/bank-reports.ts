@@ -4,6 +4,7 @@ import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../flow/ach/progress.ts';
 import type { Context } from '../../flow/context.ts';
+import { hasReturned } from '../../store/payouts/ach-entries.ts';
 import { setAchOver } from '../../store/payouts/ach-files.ts';
 
 export type Reporting = { readonly bank: BankPort; readonly files: KeptFiles; readonly onTrouble: (what: string) => void };
@@ -74,7 +75,11 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
     if (booking.isFirst) await tellRefused(ctx, report.file, booking);
     return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
   }
-  if (report.kind === 'refused') return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
+  if (report.kind === 'refused') {
+    // what failed by it would be given back although it is paid
+    if (booking.isFirst && (await hasReturned(ctx.db, report.file))) return contradicts(report);
+    return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
+  }
   if (report.kind === 'unreadable' || !report.content.startsWith(NACHA_BEGINS)) {
     const why = report.kind === 'unreadable' ? report.reason : 'it is no NACHA file';
     return {
@@ -84,6 +89,11 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
     };
   }
   return bookNacha(ctx, report, booking);
+}
+
+function contradicts({ id, file }: Extract<BankReport, { readonly file: string }>): Booked {
+  const why = `${id} of the bank refuses file ${file}, of which it has sent an entry back, so it has executed it: ask the bank, and take the report away`;
+  return { how: 'waits', of: [file], why };
 }
 
 function aboutFile({ id, file }: Extract<BankReport, { readonly file: string }>, how: 'booked' | 'unknown' | 'unpriced'): Booked {

@@ -210,3 +210,22 @@ test.each(['a duplicate', 'a return'])(
     expect(await openBreakers(ctx.db)).toEqual([]);
   },
 );
+
+test('a refusal of a file of which an entry came back gives nothing back, and is told until it is taken away', async () => {
+  const [one, two] = [await shopWith(BTC), await shopWith(BTC)];
+  const first = await requested(one);
+  const second = await handedOver(two);
+  const { file, trace } = await entryOf(first);
+  bank.answer(trace, 'R03');
+  await bank.look();
+  bank.refuse(file);
+  await bank.look();
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'processing']);
+  expect((await problems()).join()).toContain(`refuses file ${file}, of which it has sent an entry back`);
+  for (const { id } of bank.reports()) await bank.acknowledge(id);
+  await bank.look();
+  expect((await row(second)).status).toBe('completed');
+  await green();
+});
