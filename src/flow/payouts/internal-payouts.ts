@@ -3,6 +3,7 @@
 // its API has asked for it is looked at here, since no signer does.
 import type { AskTrust, IntentTrust } from '../../core/payouts/intent.ts';
 import { completeEntries, signEntry } from '../../core/payouts/payout-postings.ts';
+import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
@@ -15,6 +16,7 @@ import {
 } from '../../store/payouts/internal-payouts.ts';
 import { movePayout, paidFrom } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { isDerivedHere } from '../addresses/derived-here.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from './operator-holds.ts';
 import { isAsSigned, readIntent, UNTRUSTED, whyUnheld } from './signed-payouts.ts';
@@ -64,7 +66,8 @@ export async function whyNotBooked(ctx: Context, sql: Sql, isIntended: IntentTru
   const intent = readIntent(ctx, facts);
   if (intent === null || !isIntended(intent, facts.intentKey, facts.intent))
     return { why: `payout ${id} ${UNTRUSTED}`, stops: false };
-  const wrong = facts.paysAnother ? whyUnheld(facts) : `payout ${id} pays no transaction of another merchant`;
+  const isOurs = facts.address === null || (await isDerivedHere(ctx, sql, PAYOUT_UNITS.bitcoin.code, facts.address));
+  const wrong = facts.paysAnother && isOurs ? whyUnheld(facts) : `payout ${id} pays no transaction of another merchant`;
   return wrong === null ? null : { why: wrong, stops: true };
 }
 

@@ -39,6 +39,7 @@ import {
 } from '../../store/payouts/payouts.ts';
 import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { isDerivedHere } from '../addresses/derived-here.ts';
 import type { Context } from '../context.ts';
 import { guardsOf } from '../merchants/settings.ts';
 import { allOf, notCovered } from './covered.ts';
@@ -70,7 +71,8 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
     const nowMs = ctx.ports.clock.now();
     const facts = await readRequestFacts(sql, { merchantId, script, currency: CURRENCY, nowMs });
     const guards = guardsOf(ctx.ports, merchantId, facts.settings);
-    const internalTo = request.automatic === undefined ? transactionHere(facts.owner, merchantId) : null;
+    const internalTo =
+      request.automatic === undefined ? await transactionHere(ctx, sql, facts.owner, { merchantId, script }) : null;
     if (internalTo === null) refuseOwnScript(facts.owner, merchantId);
     refuseUnlisted(guards.allowed, destination);
     checkMinimum(request.method, request.amount, 'amount');
@@ -164,10 +166,19 @@ export function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
     );
 }
 
-/** The transaction of another merchant that an address belongs to; null where it is none, or another currency is asked for there. */
-function transactionHere(owner: ScriptOwner, merchantId: bigint): string | null {
-  const { transactionId, isOurOwn } = owner;
-  return isOurOwn || owner.merchantId === merchantId || owner.currency !== CURRENCY ? null : transactionId;
+/**
+ * The transaction of another merchant that an address belongs to; null where it is none, another currency is asked for there, or no key of ours
+ * gives the address: then somebody has written it into the database.
+ */
+async function transactionHere(
+  ctx: Context,
+  sql: Sql,
+  owner: ScriptOwner,
+  { merchantId, script }: { readonly merchantId: bigint; readonly script: Uint8Array },
+): Promise<string | null> {
+  const { transactionId, isOurOwn, addressIndex: index } = owner;
+  if (transactionId === null || isOurOwn || owner.merchantId === merchantId || owner.currency !== CURRENCY) return null;
+  return (await isDerivedHere(ctx, sql, CURRENCY, { script, index })) ? transactionId : null;
 }
 
 /** @throws Refusal destination_not_allowed */

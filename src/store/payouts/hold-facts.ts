@@ -14,12 +14,15 @@ export type ScriptOwner = {
   readonly merchantId: bigint | null;
   readonly transactionId: string | null;
   readonly currency: string | null;
+  /** At which index of its account's key the address is said to be. */
+  readonly addressIndex: bigint | null;
   /** It is an address of the service itself. */
   readonly isOurOwn: boolean;
 };
 
 const SCRIPT_OWNER = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
   (select t.id from transactions t where t.script = $1) as "transactionId", (select t.currency from transactions t where t.script = $1) as currency,
+  (select t.address_index from transactions t where t.script = $1) as "addressIndex",
   exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
 /** @param merchant as SQL; a bare column name would mean the account's own */
 export const owesOf = (merchant: string): string =>
@@ -107,7 +110,13 @@ export async function readRequestFacts(
   });
   const row = rows[0] as Row;
   return {
-    owner: { merchantId: row.merchantId, transactionId: row.transactionId, currency: row.currency, isOurOwn: row.isOurOwn },
+    owner: {
+      merchantId: row.merchantId,
+      transactionId: row.transactionId,
+      currency: row.currency,
+      addressIndex: row.addressIndex,
+      isOurOwn: row.isOurOwn,
+    },
     settings: settingsFrom(row),
     feeRate: row.fee_rate,
     largest: row.largest.map(BigInt),

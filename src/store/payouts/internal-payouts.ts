@@ -47,13 +47,17 @@ export type InternalFacts = SignedPayout &
   HoldFacts & {
     /** Its script (or invoice), currency and merchant are those of the transaction that it pays, which is another merchant's. */
     readonly paysAnother: boolean;
+    /** The output script of that transaction and its index; null over Lightning, where our node is asked for the invoice. */
+    readonly address: { readonly script: Buffer; readonly index: bigint | null } | null;
   };
 
 /** What must be true of a locked one before it is booked. */
 export async function readInternalFacts(sql: Sql, id: string): Promise<InternalFacts> {
-  const { rows } = await sql.query<SignedColumns & HoldColumns & { pays_another: boolean }>({
+  type Row = SignedColumns & HoldColumns & { pays_another: boolean; paid_script: Buffer | null; address_index: bigint | null };
+  const { rows } = await sql.query<Row>({
     name: 'internal_facts',
-    text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS},
+    text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS}, p.script as paid_script,
+                  (select t.address_index from transactions t where t.id = p.internal_to) as address_index,
                   exists (select from transactions t
                            where t.id = p.internal_to and t.merchant_id <> p.merchant_id
                               and (t.script = p.script and t.currency = p.currency
@@ -61,8 +65,9 @@ export async function readInternalFacts(sql: Sql, id: string): Promise<InternalF
              from payouts p where p.id = $1`,
     values: [id],
   });
-  const row = rows[0] as SignedColumns & HoldColumns & { pays_another: boolean };
-  return { ...signedFrom(row), ...holdFrom(row), paysAnother: row.pays_another };
+  const row = rows[0] as Row;
+  const address = row.paid_script === null ? null : { script: row.paid_script, index: row.address_index };
+  return { ...signedFrom(row), ...holdFrom(row), paysAnother: row.pays_another, address };
 }
 
 /** Writes the payment of the receiving transaction, which its judge looks at next. */
