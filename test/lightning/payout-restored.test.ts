@@ -79,3 +79,26 @@ test('a database that was put back to before a payment was sent gets it back bef
   await restored.close();
   await copy.drop();
 });
+
+test('one that was put back with its signer asks the node what became of every payout that waits', async () => {
+  const [sent, unsent] = [invoice('pay'), invoice('pay')];
+  const { id } = await at.request(sent.request, AMOUNT);
+  const other = await at.request(unsent.request, AMOUNT);
+  const copy = await copyDatabase(at.url);
+  await approvePayout(at.ctx, { payoutId: id, by: 'test' });
+  pass(16_000);
+  await at.look();
+  expect(await status(id)).toBe('completed');
+  const restored = await at.onCopy(copy, { authorized: async () => ({ payments: [], more: false }) });
+  await copy.db.query({ text: `update comparisons set timeline = 'another'` });
+  pass(21_000);
+  await restored.look();
+  const cancel = (payoutId: string) => cancelPayout(restored.ctx, { merchantId: at.merchantId, payoutId });
+  expect(await code(cancel(id))).toBe('payout_not_cancellable');
+  expect((await cancel(other.id)).error).toBe('cancelled');
+  pass(81_000);
+  await restored.look();
+  expect((await checkPayoutStatus(restored.ctx, { merchantId: at.merchantId, payoutId: id })).status).toBe('completed');
+  await restored.close();
+  await copy.drop();
+});

@@ -93,11 +93,11 @@ export async function openLightningPayouts(
         if (!(error instanceof WorkerDied)) throw error;
       }
     },
-    /** The same service on a copy of its database, with the signer's folder and the node as they are. */
-    async onCopy(copy: TestDatabase) {
+    /** The same service on a copy of its database, with the node as it is, and the signer's folder too, or put back to before anything was sent. */
+    async onCopy(copy: TestDatabase, forgets: Partial<LightningPaying> = {}) {
       const db = connect({ url: copy.url, role: 'bursar_signer', maxConnections: 2, applicationName: 'test signer' });
       const on = { ...ctx, db: copy.db };
-      return { ctx: on, look: () => worker(payingBy(signerOn(db)), null, on).run(), close: () => db.close() };
+      return { ctx: on, look: () => worker({ ...payingBy(signerOn(db)), ...forgets }, null, on).run(), close: () => db.close() };
     },
     request: (paymentRequest: string, amount: string, of = merchantId) =>
       requestLightningPayout(ctx, { merchantId: of, amount, destination: paymentRequest, paymentRequest }),

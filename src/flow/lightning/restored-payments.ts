@@ -23,7 +23,7 @@ const STILL_ARRIVES_MS = 60_000;
  */
 export function restorePayment(
   ctx: Context,
-  { payoutId, paymentHash }: AuthorizedPayment,
+  { payoutId, paymentHash }: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>,
   at: { readonly node: string; readonly tracked: TrackedPayment },
 ): Promise<RestoredPayment> {
   const said = at.tracked.payment?.status ?? 'failed';

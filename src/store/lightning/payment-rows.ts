@@ -195,6 +195,17 @@ export async function notSent(sql: Sql, payoutIds: readonly string[]): Promise<R
   return new Set(rows.map(({ id }) => id));
 }
 
+/** Payouts of which this database says that nobody was asked to pay them yet; those to invoices here are paid by no node. */
+export async function neverSent(sql: Sql): Promise<readonly { readonly payoutId: string; readonly paymentHash: string }[]> {
+  const { rows } = await sql.query<{ payoutId: string; paymentHash: string }>({
+    name: 'lightning_never_sent',
+    text: `select l.payout_id as "payoutId", l.payment_hash as "paymentHash" from lightning_payments l join payouts p on p.id = l.payout_id
+            where l.state = 'waiting' and p.internal_to is null and p.step <> 'ended' order by l.payout_id`,
+    values: [],
+  });
+  return rows;
+}
+
 /** A request is about to be made, which the node refuses after the lease. False when the lease is another one by now. */
 export async function beginSend(sql: Sql, { payoutId, leaseEpoch }: Leased): Promise<boolean> {
   const { rowCount } = await sql.query({

@@ -16,6 +16,7 @@ export type AchComparison = {
   readonly bookReports: () => Promise<boolean>;
   readonly onTrouble: (what: string) => void;
 };
+const HOUR_MS = 3_600_000;
 type Named = { readonly name: string; readonly read: () => Promise<Uint8Array> };
 
 /**
@@ -97,8 +98,8 @@ async function holdWhatNobodyProves(ctx: Context, onTrouble: (what: string) => v
   const last = await lastAchLook(ctx.db);
   const nowMs = ctx.ports.clock.now();
   const cutOffMs = lastCutOff(nowMs);
-  // one of a time to come was noted by a clock that was fast, and proves nothing
-  if (last === null || (last >= cutOffMs && last <= nowMs)) return;
+  // one of a time to come was noted by a clock that was fast, and proves nothing; small corrections are no such clock
+  if (last === null || (last >= cutOffMs && last <= nowMs + HOUR_MS)) return;
   const held = await holdUnprovenAch(ctx, cutOffMs);
   if (held.length === 0) return;
   onTrouble(

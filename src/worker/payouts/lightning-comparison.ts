@@ -5,7 +5,7 @@ import type { PayingNode, TrackedPayment } from '../../core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
 import { restorePayment } from '../../flow/lightning/restored-payments.ts';
-import { notSent } from '../../store/lightning/payment-rows.ts';
+import { neverSent, notSent } from '../../store/lightning/payment-rows.ts';
 import { isComparedSince, saveChecked } from '../../store/payouts/unknown-movements.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
@@ -23,6 +23,12 @@ export async function isPaidKnown(
 ): Promise<boolean> {
   if (await isComparedSince(ctx.db, LIGHTNING.code)) return true;
   const { generation } = ctx.db.identity;
+  async function writeBack(payment: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>): Promise<void> {
+    const tracked = await paying.track(payment.paymentHash);
+    const how = await restorePayment(ctx, payment, { node: identity, tracked });
+    if (how === 'written_back') onTrouble(`payment ${payment.paymentHash} was not in the database: it is written back`);
+    if (how === 'unknown_payout') onTrouble(`payment ${payment.paymentHash} is of no payout here: payouts are stopped`);
+  }
   for (let after = 0, more = true; more; ) {
     const page = await paying.authorized(after);
     const missing = await notSent(
@@ -32,13 +38,12 @@ export async function isPaidKnown(
     for (const payment of page.payments) {
       after = payment.sequence;
       if (!missing.has(payment.payoutId)) continue;
-      const tracked = await paying.track(payment.paymentHash);
-      const how = await restorePayment(ctx, payment, { node: identity, tracked });
-      if (how === 'written_back') onTrouble(`payment ${payment.paymentHash} was not in the database: it is written back`);
-      if (how === 'unknown_payout') onTrouble(`payment ${payment.paymentHash} is of no payout here: payouts are stopped`);
+      await writeBack(payment);
     }
     more = page.more && page.payments.length > 0;
   }
+  // a signer that was put back together with the database has forgotten the same payments: the node has not
+  for (const payment of await neverSent(ctx.db)) await writeBack(payment);
   if (generation !== ctx.db.identity.generation) return false;
   await saveChecked(ctx.db, LIGHTNING.code, 0);
   return true;
