@@ -26,7 +26,7 @@ import {
   readScriptOwner,
   type ScriptOwner,
 } from '../../store/payouts/hold-facts.ts';
-import { dropOperatorHold } from '../../store/payouts/operator-holds.ts';
+import { dropOperatorHold, lacksApproval } from '../../store/payouts/operator-holds.ts';
 import {
   insertPayout,
   lockPayout,
@@ -274,16 +274,18 @@ export async function approvePayout(ctx: Context, input: { readonly payoutId: st
     const payout = await lockPayout(sql, input.payoutId, { wait: true });
     if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
     const waitsForIt = payout.status === 'pending' && payout.heldReason === 'approval';
-    if (payout.approvedAtMs !== null && !waitsForIt) return payout;
-    if (payout.status !== 'pending' || !(payout.needsApproval || payout.heldReason === 'approval')) {
+    // what a restored database had forgotten was approved is on its way already, and whoever sends it again asks for the signature
+    const isUnderWay = payout.status === 'processing' && (await lacksApproval(sql, payout.id));
+    if (payout.approvedAtMs !== null && !waitsForIt && !isUnderWay) return payout;
+    if (!isUnderWay && (payout.status !== 'pending' || !(payout.needsApproval || payout.heldReason === 'approval'))) {
       const waits = payout.heldReason === null ? '' : ` and waits for ${payout.heldReason}`;
       throw new Refusal('not_resolvable', { message: `The payout is ${payout.status}${waits}: it does not wait for approval.` });
     }
     const approval = payout.needsApproval ? ctx.ports.intentKey.sign(approvalBytes(ctx.network, payout.id)) : null;
     await setApproved(sql, payout.id, { by: input.by, approval, atMs: ctx.ports.clock.now() });
     // one that the signer has refused is tried again at once
-    if (payout.batchId !== null) await dropOperatorHold(sql, payout.id);
-    await reconsiderLocked(ctx, sql, { ...payout, batchId: null, approvedAtMs: ctx.ports.clock.now() });
+    if (payout.batchId !== null && !isUnderWay) await dropOperatorHold(sql, payout.id);
+    if (!isUnderWay) await reconsiderLocked(ctx, sql, { ...payout, batchId: null, approvedAtMs: ctx.ports.clock.now() });
     return (await lockPayout(sql, payout.id, { wait: true })) as PayoutRow;
   });
 }

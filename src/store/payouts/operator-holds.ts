@@ -73,3 +73,13 @@ export async function waitingForOperator(sql: Sql, limit: number): Promise<reado
   });
   return rows;
 }
+
+/** Whether it needs an operator's approval and no API has signed one: a copy of the database may be older than that. */
+export async function lacksApproval(sql: Sql, payoutId: string): Promise<boolean> {
+  const { rows } = await sql.query<{ lacks: boolean }>({
+    name: 'lacks_approval',
+    text: 'select needs_approval and approval is null as lacks from payouts where id = $1',
+    values: [payoutId],
+  });
+  return rows[0]?.lacks === true;
+}

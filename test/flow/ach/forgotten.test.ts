@@ -5,7 +5,7 @@ import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { recoverAchFile } from '../../../src/flow/ach/restore.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
@@ -99,6 +99,24 @@ describe('a file of which only the bank knows', () => {
     bank.state.isSilent = false;
     await bank.look();
     expect((await fileOf(payout.id)).state).toBe('acked');
+  });
+
+  test('or our folder, and that the bank never got, waits for an approval that was forgotten, and goes when it is given again', async () => {
+    await bank.look();
+    const payout = await requested('50');
+    const name = forgotten([payout]);
+    bank.copies.set(name, bank.executed.pop()?.bytes as Uint8Array);
+    await putBack();
+    await bank.look();
+    await bank.look();
+    expect(bank.troubles.join()).toContain(`payout ${payout.id} is not what an API that is trusted has signed`);
+    expect([(await fileOf(payout.id)).state, (await row(payout.id)).status]).toEqual(['built', 'processing']);
+    await approvePayout(ctx, { payoutId: payout.id, by: 'ann' });
+    await bank.look();
+    expect([(await fileOf(payout.id)).state, bank.executed.length]).toEqual(['acked', 1]);
+    const { approved_at: at, status } = await row(payout.id);
+    await approvePayout(ctx, { payoutId: payout.id, by: 'bob' });
+    expect(await row(payout.id)).toMatchObject({ approved_at: at, approved_by: 'ann', status });
   });
 
   test('and that pays somebody unknown stops payouts, until it is booked: what it paid to him is a loss', async () => {
