@@ -134,7 +134,8 @@ const STILL_QUEUED = `select from payouts q where q.step = 'queued' and q.method
    and q.created_at between $18::timestamptz - interval '1 second' and $18 and q.id <> $1`;
 
 /**
- * Writes a payout and its first event, and wakes the driver when nothing holds it; returns its row.
+ * Writes a payout and its first event, and wakes the driver when nothing holds it, or the job that looks at those which wait for blocks;
+ * returns its row.
  * @param made.heldReason null = nothing holds it
  * @param made.intent the signature of core/payouts/intent.ts, and the key that made it
  */
@@ -155,7 +156,8 @@ export async function insertPayout(
              insert into events (merchant_id, object_id, sequence, type, status, reason, at, data)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at,
                       jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason))) from made)
-           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', '${PAYOUT_JOBS}') end from made`,
+           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', '${PAYOUT_JOBS}')
+                               when held_reason = 'not_final' then pg_notify('hurry', '${HELD_JOB}') end from made`,
     values: [
       payout.id,
       payout.merchantId,

@@ -134,10 +134,12 @@ describe('a payout waits', () => {
   test('not_final: what is paid out of credits that are not final is limited, and goes on by itself', async () => {
     const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
     const merchantId = await shopNotFinal();
-    const first = await request(merchantId, '0.09', OUTSIDE, limited);
-    expect(first).toMatchObject({ status: 'processing' });
+    expect(await request(merchantId, '0.09', OUTSIDE, limited)).toMatchObject({ status: 'processing' });
+    const told = Promise.withResolvers<string>();
+    const stop = await ctx.db.listen(['hurry'], (_, job) => told.resolve(job), told.reject);
     const second = await request(merchantId, '0.02', OUTSIDE, limited);
     expect(second).toMatchObject({ status: 'pending', heldReason: 'not_final' });
+    expect(await Promise.all([told.promise, told.promise.then(stop)])).toEqual(['held payouts', undefined]);
     // what waits is still here: a small one fits
     expect(await request(merchantId, '0.005', OUTSIDE, limited)).toMatchObject({ status: 'processing' });
     await held(limited);
