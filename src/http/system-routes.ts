@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
 import { watchedCodes } from '../flow/context.ts';
+import { webhookProblems } from '../flow/events/webhooks.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { isoTime } from './handlers/transaction-replies.ts';
@@ -25,7 +26,9 @@ export function mountHealth(app: FastifyInstance, context: ServerContext): void 
   async function find(): Promise<string | Refusal> {
     try {
       if (isBusy) await delay(BUSY_PAUSE_MS);
-      return readyAnswer(await readReadiness(context.ctx, watchedCodes(context.ctx)));
+      const { ctx } = context;
+      const [found, ofWebhooks] = await Promise.all([readReadiness(ctx, watchedCodes(ctx)), webhookProblems(ctx)]);
+      return readyAnswer({ ...found, problems: [...found.problems, ...ofWebhooks] });
     } finally {
       isBusy = sharing > MOST_SHARING;
       sharing = 0;

@@ -77,4 +77,15 @@ describe('health and documents', () => {
     });
     expect((await problems()).filter((one) => one.includes('events'))).toEqual([]);
   });
+
+  test('/readyz names webhooks whose secrets this key does not open', async () => {
+    const problems = async (): Promise<string[]> =>
+      (await api.send('/readyz', undefined, {}, 'GET')).json.problems.filter((one: string) => one.includes('webhook'));
+    const { json } = await api.call('/create_webhook', { url: 'http://127.0.0.1:1/' });
+    expect(await problems()).toEqual([]);
+    await api.sql(`update webhooks set secret = 'sealed:!' where id = $1`, [json.webhook.id]);
+    expect(await problems()).toEqual([expect.stringMatching(new RegExp(`^1 of .*${json.webhook.id}.*BURSAR_WEBHOOK_KEY`))]);
+    await api.call('/rotate_webhook_secret', { webhook_id: json.webhook.id });
+    expect(await problems()).toEqual([]);
+  });
 });

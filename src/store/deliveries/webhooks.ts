@@ -108,3 +108,13 @@ export async function readWebhooks(sql: Sql, numbers: readonly bigint[]): Promis
   });
   return rows.map(webhookOf);
 }
+
+/** The newest endpoints that are enabled, with their secrets. */
+export async function newestSecrets(sql: Sql, limit: number): Promise<readonly Pick<Webhook, 'id' | 'secret'>[]> {
+  const { rows } = await sql.query<{ id: string; secret: string }>({
+    name: 'newest_webhook_secrets',
+    text: 'select id, secret from webhooks where enabled order by number desc limit $1',
+    values: [limit],
+  });
+  return rows;
+}
