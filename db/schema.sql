@@ -586,10 +586,14 @@ create table public.outgoing_batches (
   created_at timestamp with time zone not null,
   tip units,
   gas_limit integer,
+  purpose text default 'payout'::text not null,
+  target bytea,
   constraint outgoing_batches_pkey PRIMARY KEY (id),
   constraint outgoing_batches_fee_rate_check CHECK ((fee_rate > 0)),
   constraint outgoing_batches_gas_limit_check CHECK ((gas_limit > 0)),
+  constraint outgoing_batches_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'sweep'::text, 'top_up'::text]))),
   constraint outgoing_batches_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'signed'::text, 'mined'::text, 'final'::text, 'dead'::text]))),
+  constraint outgoing_batches_target_check CHECK (((purpose = 'payout'::text) = (target IS NULL))),
   constraint outgoing_batches_tip_check CHECK (((tip)::numeric > (0)::numeric))
 );
 
@@ -1132,6 +1136,8 @@ CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (c
 CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree (sequence);
 
 CREATE INDEX outgoing_batches_due ON public.outgoing_batches USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX outgoing_batches_target ON public.outgoing_batches USING btree (target) WHERE (purpose = 'top_up'::text);
 
 CREATE INDEX outgoing_inputs_batch ON public.outgoing_inputs USING btree (batch_id);
 

@@ -77,7 +77,9 @@ export type TransactionToSign = {
   readonly previous?: readonly string[];
   /**
    * Of a transaction on Ethereum's chain (EIP-1559): its one input is sender and nonce, its one output the payee.
-   * `contract`: the token's; null for ether. `maxFee` and `tip` in wei for each unit of gas. `fee`: what its payout is charged at most.
+   * `contract`: the token's; null for ether. `maxFee` and `tip` in wei for each unit of gas. `fee`: what its payout is charged at most, of a
+   * sweep or top-up the most that its gas may cost. `purpose`: it pays no payout, but moves what is ours to an address of ours; its one output
+   * is named by its batch.
    */
   readonly evm?: {
     readonly contract: string | null;
@@ -85,6 +87,9 @@ export type TransactionToSign = {
     readonly maxFee: string;
     readonly tip: string;
     readonly fee: string;
+    readonly purpose?: 'sweep' | 'top_up';
+    /** Of a top-up: the currency of the address, and its index in the receiving chain of that account. */
+    readonly payee?: { readonly currency: CurrencyCode; readonly index: number };
   };
 };
 

@@ -24,6 +24,11 @@ export type Context = {
   readonly unfinalPayoutMinor: bigint | null;
   /** Cents that the service may have of a currency by converting, before payouts stop (BURSAR_EXPOSURE_USD); null = no limit. */
   readonly exposureMinor: bigint | null;
+  /**
+   * Payments in ether and tokens that are worth so many times the gas move to the address that payouts leave from (BURSAR_SWEEP_GAS_MULTIPLE);
+   * 0 or absent: none does.
+   */
+  readonly sweepGasMultiple?: number;
   /** Whether a bank is configured that pays bank accounts. */
   readonly hasBank: boolean;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */

@@ -14,7 +14,7 @@ import { createDeliveries } from '../worker/deliveries/deliveries.ts';
 import { type OverLightning, workerJobs } from '../worker/jobs.ts';
 import { createLightningWatcher } from '../worker/lightning/watcher.ts';
 import { startLoop } from '../worker/loop.ts';
-import type { Signing } from '../worker/payouts/driver.ts';
+import type { Signing } from '../worker/payouts/driver-options.ts';
 import { isSupervised, type Running, runProcess } from './process/life.ts';
 import { openLog } from './process/log.ts';
 import { createOutageLog } from './process/outage-log.ts';

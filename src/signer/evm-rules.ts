@@ -2,11 +2,14 @@
 // it may cost. Everything about payouts, holds, intents, limits and the journal is in rules.ts: sender and nonce are the one input, so all
 // transactions that are ever signed for a payout have the same nonce.
 import { EVM_SCRIPT, evmAddressOf, evmInput, GAS } from '../core/currencies/evm.ts';
-import { type EvmCode, isToken } from '../core/currency.ts';
+import { ETHER, type EvmCode, isToken, type Network } from '../core/currency.ts';
 import { plus } from '../core/money.ts';
+import { MOST_TOP_UP } from '../core/payouts/sweeps.ts';
+import type { SignerAccount } from '../core/signer-wire.ts';
 import type { SigningFacts } from '../store/payouts/signing-facts.ts';
+import { evmAddressAt } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
-import type { EvmSigningRequest } from './request.ts';
+import type { EvmSigningRequest, SweepSigningRequest } from './request.ts';
 import { outpointKey, type SignatureIndex } from './signature-index.ts';
 
 const ZERO = `0x${'0'.repeat(40)}`;
@@ -71,4 +74,91 @@ export function checkNonce({ currency, inputs, batchId }: EvmSigningRequest, ind
   const highest = index.highestNonce(currency as EvmCode, input.txid);
   if (highest !== null && input.vout !== highest + 1)
     throw new SigningRefused('conflict', `the next nonce of ${input.txid} is ${highest + 1}, not ${input.vout}`);
+}
+
+// The rules for what moves between our own addresses on Ethereum's chain, and pays nobody. No intent is signed for it, so it goes nowhere else:
+// a sweep from an address of a transaction to the one that payouts in its currency leave from, a top-up from ether's own to such an address.
+// What can be lost is gas, which counts for the limits of ether.
+
+/** What the signer knows by itself of all its accounts. */
+export type SweepSide = {
+  readonly network: Network;
+  readonly accounts: readonly SignerAccount[];
+  /** The contract of USDT by the signer's own settings, lower case; null where it has none. */
+  readonly usdtContract: string | null;
+};
+
+const addressAt = (account: SignerAccount, chain: 0 | 1, index: number): string =>
+  evmAddressAt({ ...account, currency: account.currency as EvmCode }, chain, index);
+
+/** Sender and payee are the signer's own, of the accounts that the purpose names, and a token is moved by its own contract only. */
+export function checkSweepForm(request: SweepSigningRequest, own: SweepSide): void {
+  const { currency, inputs, outputs, evm, batchId } = request;
+  const [input] = inputs;
+  const [output] = outputs;
+  const account = own.accounts.find((one) => one.currency === currency);
+  if (account === undefined || input === undefined || output === undefined || input.xpub !== account.xpub)
+    throw new SigningRefused('keys', `the sender is not of the signer's account of ${currency}`);
+  if (output.payoutId !== batchId) throw new SigningRefused('payout', `batch ${batchId} moves what is ours and pays no payout`);
+  const isTopUp = evm.purpose === 'top_up';
+  if (isTopUp && currency !== ETHER) throw new SigningRefused('destination', `ether for gas is not sent in ${currency}`);
+  if (isTopUp ? input.chain !== 1 || input.index !== 0 : input.chain !== 0)
+    throw new SigningRefused('keys', `a ${evm.purpose} does not leave from chain ${input.chain}, index ${input.index}`);
+  if (input.txid !== evmInput(addressAt(account, input.chain, input.index), 0).txid)
+    throw new SigningRefused('keys', `the sender is not the signer's address of ${currency} at index ${input.index}`);
+  const contract = isToken(currency) ? own.usdtContract : null;
+  if (isToken(currency) && contract === null) throw new SigningRefused('destination', 'BURSAR_USDT_CONTRACT names no contract');
+  if (evm.contract !== contract)
+    throw new SigningRefused('destination', `another contract than that of ${currency} would be called`);
+  if (isTopUp) checkTopUpPayee(request, own);
+  else if (evmAddressOf(output.script) !== addressAt(account, 1, 0))
+    throw new SigningRefused(
+      'destination',
+      `${batchId} goes to another address than the one that payouts in ${currency} leave from`,
+    );
+}
+
+/** Whom a top-up pays: an address of the account of a token, at the index that the request names. */
+function checkTopUpPayee({ batchId, outputs, evm }: SweepSigningRequest, own: SweepSide): void {
+  const account = own.accounts.find((one) => one.currency === evm.payee?.currency);
+  const isOurs =
+    evm.payee !== null &&
+    account !== undefined &&
+    isToken(evm.payee.currency) &&
+    addressAt(account, 0, evm.payee.index) === evmAddressOf(outputs[0]?.script ?? '');
+  if (!isOurs) throw new SigningRefused('destination', `${batchId} goes to no address of ours at which a token is paid`);
+}
+
+/** The amounts fit each other, and no mistake burns more than the dearest gas, nor most of what is moved. @returns the most that its gas costs */
+export function checkSweepAmounts({ currency, inputs, outputs, evm }: SweepSigningRequest): bigint {
+  const { gas, maxFee, tip, fee, purpose } = evm;
+  if (maxFee > GAS.mostFee || tip > maxFee)
+    throw new SigningRefused('fee', `${maxFee} wei for a unit of gas, and ${GAS.mostFee} is the most`);
+  if (fee !== BigInt(gas) * maxFee) throw new SigningRefused('fee', `its gas costs ${BigInt(gas) * maxFee} at most, not ${fee}`);
+  const [input, output] = [inputs[0], outputs[0]] as const;
+  const amount = output?.amount ?? 0n;
+  if (purpose === 'top_up' && amount > MOST_TOP_UP)
+    throw new SigningRefused('fee', `${amount} wei for gas, and ${MOST_TOP_UP} is the most`);
+  const takesGas = purpose === 'sweep' && !isToken(currency);
+  if (takesGas !== (output?.total !== null))
+    throw new SigningRefused('amounts', 'only a sweep of ether pays its gas out of what it moves');
+  if (takesGas && output?.total !== plus(amount, fee))
+    throw new SigningRefused('amounts', `it takes ${output?.total}, and would move ${amount} for ${fee} of gas`);
+  if (takesGas && fee > amount) throw new SigningRefused('fee', `${fee} of gas to move ${amount}`);
+  if (input?.amount !== (takesGas ? plus(amount, fee) : amount))
+    throw new SigningRefused('amounts', `the sender's ${input?.amount} is not what it moves`);
+  return fee;
+}
+
+/** The batch and its lease; it pays no payout. */
+export function checkSweepFacts(request: SweepSigningRequest, facts: SigningFacts): void {
+  const { batchId, currency, leaseEpoch, evm } = request;
+  const batch = facts.batches.get(batchId);
+  const isIt = batch?.currency === currency && batch.purpose === evm.purpose && ['reserved', 'signed'].includes(batch.state);
+  if (batch === undefined || !isIt)
+    throw new SigningRefused('batch', `there is no ${evm.purpose} ${batchId} of ${currency} that is reserved or signed`);
+  if (batch.leaseEpoch !== leaseEpoch)
+    throw new SigningRefused('lease', `batch ${batchId} is at lease ${batch.leaseEpoch}, and the request is of ${leaseEpoch}`);
+  for (const payout of facts.payouts.values())
+    if (payout.batchId === batchId) throw new SigningRefused('complete', `batch ${batchId} has payout ${payout.id}`);
 }

@@ -32,13 +32,18 @@ export function scriptsOf(account: {
   };
 }
 
-/** The address from which payouts of a currency on Ethereum's chain leave: the first of chain 1. 0x and 40 digits, lower case. */
-export function hotAddressOf(account: { readonly currency: EvmCode; readonly network: Network; readonly xpub: string }): string {
+type EvmAccount = { readonly currency: EvmCode; readonly network: Network; readonly xpub: string };
+
+/** An address of an account on Ethereum's chain, 0x and 40 digits, lower case. */
+export function evmAddressAt(account: EvmAccount, chain: 0 | 1, index: number): string {
   const key = HDKey.fromExtendedKey(account.xpub, account.network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
-  const { publicKey } = key.deriveChild(1).deriveChild(0);
+  const { publicKey } = key.deriveChild(chain).deriveChild(index);
   if (publicKey === null) throw new Error('a derived key without a public key');
   const point = secp256k1.Point.fromBytes(publicKey).toBytes(false);
   return `0x${Buffer.from(keccak_256(point.subarray(1)))
     .toString('hex')
     .slice(-40)}`;
 }
+
+/** The address from which payouts of a currency on Ethereum's chain leave: the first of chain 1. */
+export const hotAddressOf = (account: EvmAccount): string => evmAddressAt(account, 1, 0);

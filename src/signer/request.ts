@@ -28,6 +28,10 @@ type RequestedCall = {
   readonly maxFee: bigint;
   readonly tip: bigint;
   readonly fee: bigint;
+  /** Null for one that pays a payout. */
+  readonly purpose: 'sweep' | 'top_up' | null;
+  /** Of a top-up: the address of ours, of a receiving chain. */
+  readonly payee: { readonly currency: EvmCode; readonly index: number } | null;
 };
 
 /** A request in the forms that the rules calculate with; `wire` is the same as it came, without the previous transactions. */
@@ -48,6 +52,11 @@ export type SigningRequest<Code extends CurrencyCode = UtxoCode> = {
 };
 
 export type EvmSigningRequest = SigningRequest<EvmCode> & { readonly evm: RequestedCall };
+export type SweepSigningRequest = EvmSigningRequest & { readonly evm: { readonly purpose: 'sweep' | 'top_up' } };
+
+export function isSweep(request: EvmSigningRequest): request is SweepSigningRequest {
+  return request.evm.purpose !== null;
+}
 
 export function isOnEvm(request: SigningRequest<CurrencyCode>): request is EvmSigningRequest {
   return request.evm !== null;
@@ -95,9 +104,7 @@ export function readSigningRequest(message: unknown): SigningRequest<CurrencyCod
         ...(total === null ? {} : { total: total.toString() }),
       })),
       change: change === null ? null : { index: change.index, amount: change.amount.toString() },
-      ...(evm === null
-        ? {}
-        : { evm: { ...evm, maxFee: evm.maxFee.toString(), tip: evm.tip.toString(), fee: evm.fee.toString() } }),
+      ...(evm === null ? {} : { evm: wireOf(evm) }),
     },
     currency,
     evm,
@@ -112,6 +119,15 @@ export function readSigningRequest(message: unknown): SigningRequest<CurrencyCod
     paid: sum(outputs.map((output) => output.amount)),
   };
 }
+
+const wireOf = ({ purpose, payee, ...evm }: RequestedCall): NonNullable<TransactionToSign['evm']> => ({
+  ...evm,
+  maxFee: evm.maxFee.toString(),
+  tip: evm.tip.toString(),
+  fee: evm.fee.toString(),
+  ...(purpose === null ? {} : { purpose }),
+  ...(payee === null ? {} : { payee }),
+});
 
 function inputOf(given: unknown): RequestedInput {
   const fields = objectOf(given, 'an input');
@@ -143,7 +159,14 @@ function changeOf(given: unknown): { readonly index: number; readonly amount: bi
 
 function callOf(given: unknown): RequestedCall {
   const fields = objectOf(given, 'evm');
+  const { purpose = null } = fields;
+  if (purpose !== null && purpose !== 'sweep' && purpose !== 'top_up')
+    throw new RequestMalformed('purpose must be sweep or top_up, or absent');
+  if ((purpose === 'top_up') !== (fields.payee !== undefined))
+    throw new RequestMalformed('a top-up names its payee, and nothing else does');
   return {
+    purpose,
+    payee: fields.payee === undefined ? null : payeeOf(fields.payee),
     contract:
       fields.contract === null ? null : textOf(fields.contract, 'contract', /^0x[0-9a-f]{40}$/, 'null, or 0x and 40 digits'),
     gas: wholeOf(fields.gas, 'gas', GAS.plain, GAS.most),
@@ -151,6 +174,14 @@ function callOf(given: unknown): RequestedCall {
     tip: amountOf(fields.tip),
     fee: amountOf(fields.fee),
   };
+}
+
+function payeeOf(given: unknown): NonNullable<RequestedCall['payee']> {
+  const fields = objectOf(given, 'payee');
+  const currency = CURRENCY_CODES.find((code) => code === fields.currency);
+  if (currency === undefined || isUtxo(currency))
+    throw new RequestMalformed("the payee's currency must be one of Ethereum's chain");
+  return { currency, index: wholeOf(fields.index, 'index of the payee', 0, END_OF_INDEXES - 1) };
 }
 
 function objectOf(given: unknown, name: string): Fields {

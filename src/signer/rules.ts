@@ -127,7 +127,7 @@ export type Trust = { readonly network: Network; readonly intentKeys: readonly s
 export function checkFacts(request: SigningRequest<CurrencyCode>, facts: SigningFacts, trust: Trust): void {
   const { batchId, currency, leaseEpoch, outputs } = request;
   const batch = facts.batches.get(batchId);
-  if (batch === undefined || batch.currency !== currency || !['reserved', 'signed'].includes(batch.state))
+  if (batch?.currency !== currency || batch.purpose !== 'payout' || !['reserved', 'signed'].includes(batch.state))
     throw new SigningRefused('batch', `there is no batch ${batchId} of ${currency} that is reserved or signed`);
   if (batch.leaseEpoch !== leaseEpoch)
     throw new SigningRefused('lease', `batch ${batchId} is at lease ${batch.leaseEpoch}, and the request is of ${leaseEpoch}`);

@@ -1,6 +1,7 @@
 // What the rules ask about earlier signatures, kept in memory: which batch a payout and an outpoint belong to, what a batch's transactions
 // spend and pay, and how much left when. Filled from the journal.
 import { createHash } from 'node:crypto';
+import { ETHER } from '../core/currency.ts';
 import { atLeastZero, greatest, minus, plus, sum } from '../core/money.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 
@@ -77,10 +78,13 @@ export function createSignatureIndex(): SignatureIndex {
       for (const { txid: sender, vout } of request.evm === undefined ? [] : request.inputs)
         nonces.set(`${currency} ${sender}`, Math.max(nonces.get(`${currency} ${sender}`) ?? -1, vout));
       if (request.change !== null) changes.set(currency, Math.max(changes.get(currency) ?? -1, request.change.index));
+      // what is moved stays ours: only gas leaves, and ether for gas
+      const purpose = request.evm?.purpose;
+      const isMoved = purpose === 'sweep';
       const before = highest.get(batchId) ?? 0n;
-      const now = plus(sum(request.outputs.map((output) => BigInt(output.amount))), BigInt(signed.fee));
+      const now = plus(isMoved ? 0n : sum(request.outputs.map((output) => BigInt(output.amount))), BigInt(signed.fee));
       highest.set(batchId, greatest(before, now));
-      all.push({ currency, atMs, amount: atLeastZero(minus(now, before)) });
+      all.push({ currency: isMoved ? ETHER : currency, atMs, amount: atLeastZero(minus(now, before)) });
     },
     ofBatch: (batchId) => batches.get(batchId) ?? [],
     batchOfPayout: (payoutId) => payouts.get(payoutId) ?? null,
@@ -113,7 +117,8 @@ export function contentHash(content: Content): string {
   const change = content.change === null ? null : [content.change.index, content.change.amount];
   const { evm } = content;
   // what its payout is charged is not in the bytes
-  const call = evm === undefined ? [] : [[evm.contract, evm.gas, evm.maxFee, evm.tip]];
+  const call =
+    evm === undefined ? [] : [[evm.contract, evm.gas, evm.maxFee, evm.tip, ...(evm.purpose === undefined ? [] : [evm.purpose])]];
   return hashOf([content.currency, content.batchId, content.number, inputs, outputs, change, ...call]);
 }
 

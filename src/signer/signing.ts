@@ -1,13 +1,21 @@
 // Signs transactions, one after the other: reads what it must check, applies the rules, signs, and has the signature on disk before it answers.
 import type { HDKey } from '@scure/bip32';
 import { evmAddressOf } from '../core/currencies/evm.ts';
-import { type CurrencyCode, chainNetwork, evmRow } from '../core/currency.ts';
+import { type CurrencyCode, chainNetwork, ETHER, evmRow, type Network } from '../core/currency.ts';
 import { transferCall } from '../core/evm/transaction.ts';
 import { plus } from '../core/money.ts';
 import type { SignedTransaction, SignerReplies } from '../core/signer-wire.ts';
 import { readSigningFacts } from '../store/payouts/signing-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
-import { checkEvmFee, checkEvmForm, checkNonce, checkReplacement } from './evm-rules.ts';
+import {
+  checkEvmFee,
+  checkEvmForm,
+  checkNonce,
+  checkReplacement,
+  checkSweepAmounts,
+  checkSweepFacts,
+  checkSweepForm,
+} from './evm-rules.ts';
 import type { Keyring } from './keyring.ts';
 import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
 import { hotAddressOf, scriptsOf } from './own-scripts.ts';
@@ -15,10 +23,12 @@ import { SigningRefused } from './refused.ts';
 import {
   type EvmSigningRequest,
   isOnEvm,
+  isSweep,
   type RequestedInput,
   type RequestedOutput,
   readSigningRequest,
   type SigningRequest,
+  type SweepSigningRequest,
 } from './request.ts';
 import {
   checkAmounts,
@@ -83,9 +93,7 @@ export function createSigning(options: SigningOptions): Signing {
     const journal = await options.journal();
     const repeated = repeatedSignature(request, journal.index);
     if (repeated !== null) return journal.read(repeated);
-    const { make, fee } = isOnEvm(request)
-      ? await checkedEvm(options, request, journal)
-      : await checked(options, request as SigningRequest, journal);
+    const { make, fee } = await checkedAny(options, request, journal);
     const signed = await keyring.spend(request.currency, (account) => make(inputSigner(account, request)));
     if (signed === null) throw new SigningRefused('keys', 'there is no seed');
     const entry = await journal.append(entryOf(request, signed, fee, options.now()));
@@ -104,6 +112,11 @@ export function createSigning(options: SigningOptions): Signing {
 }
 
 type Checked = { readonly make: (keys: InputSigner) => Signed; readonly fee: bigint };
+
+function checkedAny(options: SigningOptions, request: SigningRequest<CurrencyCode>, journal: SignatureJournal): Promise<Checked> {
+  if (!isOnEvm(request)) return checked(options, request as SigningRequest, journal);
+  return isSweep(request) ? checkedSweep(options, request, journal) : checkedEvm(options, request, journal);
+}
 
 /** Applies every rule that needs no signature; returns what makes the signature, with the fee. */
 async function checked(
@@ -152,7 +165,7 @@ async function checkedEvm(
   request: EvmSigningRequest,
   { index }: SignatureJournal,
 ): Promise<Checked> {
-  const { currency, batchId, evm } = request;
+  const { currency, batchId } = request;
   const account = (await keyring.accounts())?.find((one) => one.currency === currency);
   if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
   checkEvmForm(request, { xpub: account.xpub, hot: hotAddressOf({ ...account, currency }), usdtContract });
@@ -164,14 +177,43 @@ async function checkedEvm(
   checkNonce(request, index);
   checkStops(request, facts, index);
   const fee = checkEvmFee(request, facts);
-  const [{ payoutId, amount, script }] = request.outputs as readonly [RequestedOutput];
+  const [{ payoutId, amount }] = request.outputs as readonly [RequestedOutput];
   const payouts = [{ id: payoutId, amount: plus(amount, fee) }];
   checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, index);
+  return { make: makerOf(request, keyring.network), fee };
+}
+
+/** The same for what moves between our own addresses there: no intent, no hold, and nowhere else. */
+async function checkedSweep(
+  { keyring, db, limits, now, usdtContract }: SigningOptions,
+  request: SweepSigningRequest,
+  { index }: SignatureJournal,
+): Promise<Checked> {
+  const { batchId, evm, paid } = request;
+  const { network } = keyring;
+  checkSweepForm(request, { network, accounts: (await keyring.accounts()) ?? [], usdtContract });
+  const fee = checkSweepAmounts(request);
+  const facts = await factsFor(db, request, index);
+  checkSweepFacts(request, facts);
+  checkJournal(facts, index);
+  checkConflicts(request, index, facts.batches);
+  checkReplacement(request, index);
+  checkNonce(request, index);
+  checkStops(request, facts, index);
+  // what is moved stays ours; ether for gas is as good as spent
+  const leaves = evm.purpose === 'top_up' ? plus(paid, fee) : fee;
+  checkLimits(limits, { network, currency: ETHER, batchId, payouts: [{ id: batchId, amount: leaves }], nowMs: now() }, index);
+  return { make: makerOf(request, network), fee };
+}
+
+/** Signs the call of a request whose rules were applied. */
+function makerOf({ currency, evm, inputs, outputs }: EvmSigningRequest, network: Network): Checked['make'] {
+  const [{ amount, script }] = outputs as readonly [RequestedOutput];
   const payee = evmAddressOf(script);
   const { contract, gas, maxFee, tip } = evm;
   const call = {
-    chainId: evmRow(currency).evm.chainId[chainNetwork(keyring.network)],
-    nonce: (request.inputs[0] as RequestedInput).vout,
+    chainId: evmRow(currency).evm.chainId[chainNetwork(network)],
+    nonce: (inputs[0] as RequestedInput).vout,
     tip,
     maxFee,
     gas,
@@ -179,7 +221,7 @@ async function checkedEvm(
       ? { to: payee, value: amount, input: '0x' }
       : { to: contract, value: 0n, input: transferCall(payee, amount) }),
   };
-  return { make: (keys) => signEvm(call, keys), fee };
+  return (keys) => signEvm(call, keys);
 }
 
 /** Reads what a request is compared with. */

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
-import { DRIVER_STEPS } from '../../src/worker/payouts/driver.ts';
+import { DRIVER_STEPS } from '../../src/worker/payouts/driver-options.ts';
 import { SHELL } from '../cli/run.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';

@@ -7,10 +7,8 @@ import { sortableId } from '../../core/ids.ts';
 import { least, minus, plus, sum } from '../../core/money.ts';
 import { leavingOnEvm } from '../../core/payouts/evm-postings.ts';
 import { exactOffer, type GasFees, type GasOffer, gasWorth, payoutOffer } from '../../core/payouts/gas.ts';
-import type { TransactionToSign } from '../../core/signer-wire.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
-import type { Attempt, Batch } from '../../store/payouts/batch-rows.ts';
 import { insertBatch, lockOutputs, lockQueued, type QueuedPayout } from '../../store/payouts/batches.ts';
 import { nextNonce, openOutflow } from '../../store/payouts/evm-lane.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -88,7 +86,7 @@ export async function formEvmBatch(
     await lockOutputs(sql, currency);
     const payout = (await lockQueued(sql, currency, MOST_QUEUED)).find(({ id }) => id === payoutId);
     if (payout === undefined) return { outcome: 'nothing' };
-    const open = await openOutflow(sql, currency, funds.height);
+    const open = await openOutflow(sql, { currency, sender: evmInput(hot.address, 0).txid }, funds.height);
     if (open.count >= MOST_OPEN || open.hasUnsigned) return { outcome: 'nothing' };
     const offer = offerFor(payout, fees);
     const fee = await feeFor(ctx, sql, currency, payout, BigInt(gas) * offer.maxFee);
@@ -132,7 +130,13 @@ const offerFor = (payout: Pick<QueuedPayout, 'reimburses'>, fees: GasFees): GasO
   payout.reimburses === null ? payoutOffer(fees) : exactOffer(fees);
 
 /** What a payout is charged for gas of so many wei at most; null where there is no price. */
-async function feeFor(ctx: Context, sql: Sql, currency: EvmCode, payout: QueuedPayout, wei: bigint): Promise<bigint | null> {
+export async function feeFor(
+  ctx: Context,
+  sql: Sql,
+  currency: EvmCode,
+  payout: QueuedPayout,
+  wei: bigint,
+): Promise<bigint | null> {
   const rates = await latestRates(sql, [ETHER, currency], ctx.ports.clock.now());
   const worth = gasWorth(currency, wei, rates);
   if (worth === null) return null;
@@ -154,57 +158,4 @@ function shortOf(
   if (isOfToken && minus(funds.units, open.units) < out) return `our address ${address} has too few ${currency}`;
   const ether = isOfToken ? plus(open.gas, gasMost) : sum([open.gas, open.units, out, gasMost]);
   return funds.ether < ether ? `our address ${address} has too little ether` : null;
-}
-
-/** The number of a batch's next transaction, and what it offers. */
-export type NextAttempt = { readonly number: number; readonly offer: GasOffer };
-
-/** What the signer is asked for. The payee and what it gets are those of the first transaction, whatever a replacement offers. */
-export function evmSigningRequest(
-  batch: Batch<EvmCode>,
-  contract: string | null,
-  { number, offer }: NextAttempt,
-  fee: bigint,
-): TransactionToSign {
-  const [input] = batch.inputs;
-  const [payout] = batch.payouts;
-  if (input === undefined || payout === undefined || batch.gas === null)
-    throw new Error(`batch ${batch.id} has no nonce or payout`);
-  const { txid, vout, amount, xpub, chain, index } = input;
-  return {
-    currency: batch.currency,
-    batchId: batch.id,
-    number,
-    leaseEpoch: batch.leaseEpoch.toString(),
-    inputs: [{ txid, vout, amount: amount.toString(), xpub, chain, index }],
-    outputs: [
-      {
-        payoutId: payout.id,
-        script: payout.script.toString('hex'),
-        ...(payout.reimburses === null
-          ? { amount: payout.amount.toString() }
-          : { amount: minus(payout.amount, fee).toString(), total: payout.amount.toString() }),
-      },
-    ],
-    change: null,
-    evm: {
-      contract,
-      gas: batch.gas.limit,
-      maxFee: offer.maxFee.toString(),
-      tip: offer.tip.toString(),
-      fee: fee.toString(),
-    },
-  };
-}
-
-/** What the payout of a batch is charged at most: that of its first transaction, or what its nonce was reserved with. */
-export async function feeOfBatch(ctx: Context, batch: Batch<EvmCode>): Promise<bigint | null> {
-  const [first] = batch.attempts as readonly (Attempt | undefined)[];
-  if (first !== undefined) return first.fee;
-  const [payout] = batch.payouts;
-  const [input] = batch.inputs;
-  if (payout === undefined || input === undefined || batch.gas === null) return null;
-  if (payout.reimburses !== null && isToken(batch.currency)) return minus(payout.amount, input.amount);
-  const wei = BigInt(batch.gas.limit) * batch.feeRate;
-  return feeFor(ctx, ctx.db, batch.currency, payout, wei);
 }

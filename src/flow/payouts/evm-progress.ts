@@ -59,7 +59,8 @@ export async function addEvmAttempt(ctx: Context, sql: Sql, batch: Batch<EvmCode
     sequence: signed.sequence,
     lost: 0n,
     signedAtMs: signed.signedAtMs,
-    shares: request.outputs.map(({ payoutId }) => ({ payoutId, fee })),
+    // a sweep pays no payout
+    shares: evm.purpose === undefined ? request.outputs.map(({ payoutId }) => ({ payoutId, fee })) : [],
   });
   const [payout] = batch.payouts;
   if (payout === undefined || payout.status !== 'processing' || batch.attempts.length > 0) return;
@@ -103,7 +104,7 @@ async function unmined(
 }
 
 /** It succeeded, and its events say something else than was asked for: nobody but a person knows what the destination has. */
-async function stopUnclear(ctx: Context, sql: Sql, batch: Batch<EvmCode>, { txid }: Attempt): Promise<Progress> {
+export async function stopUnclear(ctx: Context, sql: Sql, batch: Batch<EvmCode>, { txid }: Attempt): Promise<Progress> {
   const findings = [`${txid} of batch ${batch.id} succeeded and did not do exactly what it asks for: look at its events`];
   await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
   return 'waiting';

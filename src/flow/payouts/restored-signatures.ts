@@ -15,6 +15,7 @@ import { lockPayouts, type PayoutRow, paidFrom } from '../../store/payouts/payou
 import { recordMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { writeSweepBack } from '../sweeps/restored.ts';
 import { addEvmAttempt } from './evm-progress.ts';
 import { CANCELLED } from './life.ts';
 import { addAttempt } from './progress.ts';
@@ -40,6 +41,10 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
     // whoever asked for it has stored it since
     if (known?.attempts.some(({ txid }) => txid === signed.txid)) return 'known';
     const key = (await listKeys(sql)).find((one) => one.currency === currency && one.xpub === request.inputs[0]?.xpub);
+    if (request.evm?.purpose !== undefined && key !== undefined) {
+      await writeSweepBack(ctx, sql, { currency: currency as EvmCode, signed, key }, known as Batch<EvmCode> | null);
+      return 'written_back';
+    }
     const why = await whyNot(sql, { currency, signed, payouts, key }, known);
     if (why !== null) {
       await recordSignature(ctx, sql, currency, { txid: signed.txid, why });

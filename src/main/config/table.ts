@@ -237,6 +237,12 @@ export const VARIABLES = {
     dollars,
     'where a currency has several nodes, payments worth more dollars than this are booked only in blocks that two of them hold',
   ),
+  sweepGasMultiple: required(
+    'BURSAR_SWEEP_GAS_MULTIPLE',
+    '20',
+    integer(0, 1_000_000),
+    'payments in ETH and USDT that are final and worth this many times the gas are moved to the address that payouts leave from; 0: none is',
+  ),
   rateLimitScale: required('BURSAR_RATE_LIMIT_SCALE', '1', decimal(0.001, 1_000_000), 'multiplies every rate limit'),
 
   ...inSection('The sandbox'),
@@ -292,8 +298,7 @@ export function envExample(): string {
     if (row.section !== title) parts.push(`\n# ${row.section}`);
     title = row.section;
     const orFile = row.secret ? ` (or the path of a file with it in ${row.name}_FILE)` : '';
-    const unused = row.unused === null ? '' : `; accepted and not used: ${row.unused}`;
-    parts.push(`# ${row.help}${orFile}${unused}`);
+    parts.push(`# ${row.help}${orFile}${row.unused === null ? '' : `; accepted and not used: ${row.unused}`}`);
     parts.push(row.fallback === null ? `#${row.name}=` : `${row.name}=${row.fallback}`);
   }
   return `${parts.join('\n')}\n`;

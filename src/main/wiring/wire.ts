@@ -124,6 +124,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     settlementSeconds: config.settlementSeconds,
     unfinalPayoutMinor: unfinalLimit(config),
     exposureMinor: config.exposureMinor,
+    sweepGasMultiple: config.sweepGasMultiple,
     hasBank: config.network === 'sandbox' || config.bankFolder !== null,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency)!.next()),
   };

@@ -1,11 +1,13 @@
 // Writes what the watchers saw of payments: facts, never decisions. These are a payment's place (mempool, block, gone, conflicted), what it
 // spends, and what conflicts with it; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { CURRENCY_CODES, type CurrencyCode, chainRow } from '../../core/currency.ts';
+import type { TransactionFacts } from '../../core/ports.ts';
 import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { inIdParts, readIds } from '../postgres/row-ids.ts';
 import { noteEarly } from './early-payments.ts';
+import { withoutOwnSends } from './own-senders.ts';
 import { type KnownFacts, type PaymentFacts, readFacts, type Sighting, type SightingsContext } from './payment-facts.ts';
 import { insertPayments, insertSpends, leavePlaces, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
@@ -18,11 +20,16 @@ export async function recordSightings(
   sql: Sql,
   currency: CurrencyCode,
   context: SightingsContext,
-  sightings: readonly Sighting[],
+  seen: readonly Sighting[],
 ): Promise<number> {
-  if (sightings.length === 0) return 0;
-  await noteUnprotected(sql, currency, context, sightings);
-  const facts = sightings.map((one) => one.facts);
+  if (seen.length === 0) return 0;
+  await noteUnprotected(sql, currency, context, seen);
+  const facts = await withoutOwnSends(
+    sql,
+    currency,
+    seen.map((one) => one.facts),
+  );
+  const sightings = seen.map((one, at) => ({ ...one, facts: facts[at] as TransactionFacts }));
   const scripts = new Set(facts.flatMap((one) => one.outputs.map((output) => output.script)));
   const owners = await ownersOf(
     sql,

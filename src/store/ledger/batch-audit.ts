@@ -1,6 +1,11 @@
 // The invariants of batches as SQL queries, see audit.ts: what their rows say of each other, as somebody in the database could have changed it.
+import { CURRENCY_CODES, isUtxo } from '../../core/currency.ts';
 import type { Question } from './audit.ts';
 
+/** SQL: the currencies of Ethereum's chain, where a sender and a nonce stand in the place of an output. */
+const EVM = CURRENCY_CODES.filter((code) => !isUtxo(code))
+  .map((code) => `'${code}'`)
+  .join();
 /** SQL: the chain has shown something of a batch that the driver has not booked yet. */
 const UNSETTLED = `b.due_at is not distinct from '-infinity'`;
 
@@ -59,7 +64,14 @@ export const OF_BATCHES: readonly Question[] = [
                                join payments p on p.currency = i.currency and p.txid = i.txid and p.vout = i.vout where not i.freed and not p.spent
                    union all select c.currency, c.txid, c.vout, c.spent from outgoing_inputs i
                                join own_outputs c on c.currency = i.currency and c.txid = i.txid and c.vout = i.vout where not i.freed and not c.spent) q
-            where q.spent <> exists (select 1 from outgoing_inputs i where i.currency = q.currency and i.txid = q.txid and i.vout = q.vout and not i.freed)`,
+            where q.spent <> exists (select 1 from outgoing_inputs i where i.currency = q.currency and i.txid = q.txid and i.vout = q.vout and not i.freed)
+              and q.currency not in (${EVM})
+           union all
+           select 'payment ' || p.txid || ':' || p.vout || ' is marked as moved, and nothing was moved from its address' from payments p
+             join transactions t on t.id = p.transaction_id
+            where p.currency in (${EVM}) and p.spent and p.paid_by is null
+              and (p.currency, t.script) not in (select i.currency, i.script from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+                                                  where b.purpose = 'sweep' and b.state <> 'dead')`,
   },
   {
     id: 'OUT-7',

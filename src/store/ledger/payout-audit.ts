@@ -37,9 +37,10 @@ const OUTPUTS = `with unbooked as materialized (
              union all select currency, amount from own_outputs
                         where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
              union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
-                          and batch_id not in (select id from outgoing_batches where state = 'dead' and tip is not null)
+                          -- what moves between our own addresses costs its gas only
+                          and batch_id not in (select id from outgoing_batches where (state = 'dead' and tip is not null) or purpose <> 'payout')
              -- on Ethereum's chain: gas beyond what was charged in ether, booked when its block is final
-             union all select '${ETHER}', case when b.state = 'final' and a.currency = '${ETHER}' then a.fee else 0 end - a.gas_paid
+             union all select '${ETHER}', case when b.state = 'final' and a.currency = '${ETHER}' and b.purpose = 'payout' then a.fee else 0 end - a.gas_paid
                          from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                         where b.state in ('final', 'dead') and b.tip is not null
              -- an entry of a payout made it, and no output

@@ -7,11 +7,16 @@ import { type Attempt, readAttempts } from './attempts.ts';
 export type { Attempt } from './attempts.ts';
 
 export type BatchState = 'reserved' | 'signed' | 'mined' | 'final' | 'dead';
+/** `sweep`: what an address of a transaction holds, to the one payouts leave from; `top_up`: ether for gas to such an address. */
+export type BatchPurpose = 'payout' | 'sweep' | 'top_up';
 /** @typeParam Code its currency: of Bitcoin's family where nothing else is said */
 export type Batch<Code extends CurrencyCode = UtxoCode> = {
   readonly id: string;
   readonly currency: Code;
   readonly state: BatchState;
+  readonly purpose: BatchPurpose;
+  /** Whom a sweep or a top-up pays; null of payouts. */
+  readonly target: Buffer | null;
   readonly feeRate: bigint;
   /** On Ethereum's chain: what its first transaction offers the proposer (wei for each unit of gas), and the most gas; null elsewhere. */
   readonly gas: { readonly tip: bigint; readonly limit: number } | null;
@@ -122,6 +127,8 @@ type BatchRow<Code> = {
   tip: string | null;
   gas_limit: number | null;
   state: BatchState;
+  purpose: BatchPurpose;
+  target: Buffer | null;
   fee_rate: bigint;
   change_index: bigint | null;
   change_script: Buffer | null;
@@ -139,7 +146,7 @@ export async function readBatch<Code extends CurrencyCode = UtxoCode>(
   const suffix = lock ? ' for update' : '';
   const { rows } = await sql.query<BatchRow<Code>>({
     name: `read_batch${lock ? '_locked' : ''}`,
-    text: `select id, currency, state, fee_rate, tip, gas_limit, change_index, lease_epoch, mined_attempt, created_at,
+    text: `select id, currency, state, purpose, target, fee_rate, tip, gas_limit, change_index, lease_epoch, mined_attempt, created_at,
                   (select a.script from own_addresses a where a.address_index = change_index and a.account_xpub_id =
                      (select i.account_xpub_id from outgoing_inputs i where i.batch_id = outgoing_batches.id limit 1)) as change_script
              from outgoing_batches where id = $1${suffix}`,
@@ -152,6 +159,8 @@ export async function readBatch<Code extends CurrencyCode = UtxoCode>(
     id: row.id,
     currency: row.currency,
     state: row.state,
+    purpose: row.purpose,
+    target: row.target,
     feeRate: row.fee_rate,
     gas: row.tip === null ? null : { tip: BigInt(row.tip), limit: row.gas_limit ?? 0 },
     changeIndex: row.change_index === null ? null : Number(row.change_index),

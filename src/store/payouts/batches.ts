@@ -124,6 +124,8 @@ export type NewBatch = {
   readonly feeRate: bigint;
   /** On Ethereum's chain, as in {@link Batch}. */
   readonly gas?: Batch['gas'];
+  /** Absent: it pays payouts. */
+  readonly sweep?: { readonly purpose: 'sweep' | 'top_up'; readonly target: Uint8Array };
   readonly accountId: bigint;
   /** Null where nothing comes back. */
   readonly change: { readonly index: number; readonly script: Uint8Array } | null;
@@ -137,7 +139,7 @@ export type NewBatch = {
 export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
   await sql.query({
     name: 'insert_batch',
-    text: `insert into outgoing_batches (id, currency, state, fee_rate, change_index, due_at, created_at, tip, gas_limit) values ($1, $2, 'reserved', $3, $4, $5, $5, $6, $7)`,
+    text: `insert into outgoing_batches (id, currency, state, fee_rate, change_index, due_at, created_at, tip, gas_limit, purpose, target) values ($1, $2, 'reserved', $3, $4, $5, $5, $6, $7, $8, $9)`,
     values: [
       batch.id,
       batch.currency,
@@ -146,6 +148,8 @@ export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
       new Date(batch.atMs),
       batch.gas?.tip ?? null,
       batch.gas?.limit ?? null,
+      batch.sweep?.purpose ?? 'payout',
+      batch.sweep === undefined ? null : Buffer.from(batch.sweep.target),
     ],
   });
   if (batch.change !== null) await insertOwnAddress(sql, batch.accountId, batch.currency, batch.change);

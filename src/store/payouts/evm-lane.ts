@@ -16,10 +16,10 @@ export async function nextNonce(sql: Sql, currency: EvmCode, sender: string): Pr
   return rows[0]?.next ?? null;
 }
 
-/** What batches take that no block up to a height holds: how many, their amounts, and the most that their gas may cost in wei. */
+/** What batches of a sender take that no block up to a height holds: how many, their amounts, and the most that their gas may cost in wei. */
 export async function openOutflow(
   sql: Sql,
-  currency: EvmCode,
+  { currency, sender }: { readonly currency: EvmCode; readonly sender: string },
   height: number,
 ): Promise<{ readonly count: number; readonly hasUnsigned: boolean; readonly units: bigint; readonly gas: bigint }> {
   const { rows } = await sql.query<{ count: number; unsigned: boolean | null; units: string; gas: string }>({
@@ -27,8 +27,8 @@ export async function openOutflow(
     text: `select count(*)::int as count, bool_or(b.state = 'reserved') as unsigned, coalesce(sum(i.amount), 0) as units,
                   coalesce(sum(coalesce((select max(a.vbytes * a.max_fee) from outgoing_attempts a where a.batch_id = b.id), b.gas_limit * b.fee_rate::numeric)), 0) as gas
              from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id
-            where b.currency = $1 and b.state <> 'dead' and (i.spent_height is null or i.spent_height > $2)`,
-    values: [currency, height],
+            where b.currency = $1 and i.txid = $3 and b.state <> 'dead' and (i.spent_height is null or i.spent_height > $2)`,
+    values: [currency, height, sender],
   });
   const row = rows[0];
   return {

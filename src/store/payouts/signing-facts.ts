@@ -24,6 +24,8 @@ export type BatchFacts = {
   readonly id: string;
   readonly currency: string;
   readonly state: string;
+  /** `payout`: it pays payouts. */
+  readonly purpose: string;
   readonly leaseEpoch: bigint;
 };
 
@@ -62,14 +64,12 @@ export function readSigningFacts(db: Database, wanted: FactsWanted): Promise<Sig
 }
 
 async function batchesOf(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, BatchFacts>> {
-  const { rows } = await sql.query<{ id: string; currency: string; state: string; lease_epoch: bigint }>({
+  const { rows } = await sql.query<{ id: string; currency: string; state: string; purpose: string; lease_epoch: bigint }>({
     name: 'signing_batches',
-    text: 'select id, currency, state, lease_epoch from outgoing_batches where id = any ($1)',
+    text: 'select id, currency, state, purpose, lease_epoch from outgoing_batches where id = any ($1)',
     values: [ids],
   });
-  return new Map(
-    rows.map((row) => [row.id, { id: row.id, currency: row.currency, state: row.state, leaseEpoch: row.lease_epoch }]),
-  );
+  return new Map(rows.map(({ lease_epoch: leaseEpoch, ...row }) => [row.id, { ...row, leaseEpoch }]));
 }
 
 type PayoutRow = SignedColumns & HoldColumns & { status: string; step: string; batch_id: string | null };

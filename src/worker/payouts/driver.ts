@@ -33,32 +33,10 @@ import { readFeeRate } from '../../store/payouts/fee-rates.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
 import { payingPortOf } from '../chain/context.ts';
 import { reachable, troubleOf } from '../chain/pass-result.ts';
+import type { DriverOptions, PayoutDriver } from './driver-options.ts';
 import { createFeeAsking } from './fee-asking.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
-
-/** Asks the signer; throws with a `fault`: `refused` (nothing was signed, by a rule), anything else is unknown. */
-export type Signing = {
-  sign(request: TransactionToSign): Promise<SignedTransaction>;
-  /** What was signed after a number of the signer's, or for a batch, oldest first; `more` when there is more. */
-  signed(asked: {
-    readonly after: number;
-    readonly batchId?: string;
-  }): Promise<{ readonly transactions: readonly SignedTransaction[]; readonly more: boolean }>;
-};
-
-export type PayoutDriver = {
-  /** Asks the node now and then what a transaction costs. */
-  askFee(): Promise<void>;
-  /** One pass over everything that is due. */
-  pass(may: Pass): Promise<void>;
-};
-export type Pass = {
-  /** Payouts wait for a batch. */
-  readonly isQueued: boolean;
-  /** Everything that has left is known: a batch may get its first signature. */
-  readonly signsNew: boolean;
-};
 
 /**
  * After this long another worker takes a batch over whose worker died. One that is only slow loses nothing: what it stores under an older
@@ -74,19 +52,6 @@ const RETRY_MS = 15_000;
 const SEARCH_MS = 60_000;
 /** One in a block is looked at so often until it is final. */
 const MINED_LOOK_MS = 60_000;
-
-/** What has just become so when a process dies there: in the order of a payout's way. */
-export const DRIVER_STEPS = ['queued', 'reserved', 'signed', 'stored', 'sent', 'marked', 'seen', 'completed', 'final'] as const;
-export type PayoutDriverStep = (typeof DRIVER_STEPS)[number];
-
-export type DriverOptions = {
-  readonly signing: Signing;
-  /** Names this worker in leases. */
-  readonly owner: string;
-  /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
-  readonly reached?: (step: PayoutDriverStep) => Promise<void>;
-  readonly onTrouble: (what: string) => void;
-};
 
 /** Nothing was signed: by a rule of the signer (its message), or because an output is gone (null). */
 type Refused = { readonly refusal: string | null };

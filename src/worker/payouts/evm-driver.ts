@@ -10,16 +10,17 @@ import type { Context } from '../../flow/context.ts';
 import {
   callOf,
   type EvmFormed,
-  evmSigningRequest,
-  feeOfBatch,
   formEvmBatch,
   type HotAddress,
   hotAddress,
   queuedOnEvm,
 } from '../../flow/payouts/evm-batches.ts';
 import { evmProgress, storeEvmSigned } from '../../flow/payouts/evm-progress.ts';
+import { evmRequestOf } from '../../flow/payouts/evm-signing.ts';
 import { giveUpUnsignedBatch, holdForOperator } from '../../flow/payouts/operator-holds.ts';
 import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
+import { sweepProgress } from '../../flow/sweeps/progress.ts';
+import { giveUpSweep, withUnswept } from '../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { markSent } from '../../store/payouts/attempts.ts';
 import {
@@ -34,8 +35,9 @@ import {
 import type { QueuedPayout } from '../../store/payouts/batches.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
 import { reachable } from '../chain/pass-result.ts';
-import type { DriverOptions, Pass, PayoutDriver } from './driver.ts';
+import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from './driver-options.ts';
 import { findMined, type Lane } from './evm-lane.ts';
+import { createSweeper } from './sweeper.ts';
 
 const LEASE_MS = 20_000;
 const RESEND_MS = 60_000;
@@ -47,12 +49,18 @@ const CONFIRMING_LOOK_MS = 2_000;
 const MINED_LOOK_MS = 15_000;
 /** After the operator's limits or the node have refused, or while a price is missing. */
 const LATER_MS = 30_000;
+/** A sweep that the signer has refused is nobody's money on its way: it can wait. */
+const REFUSED_SWEEP_MS = 600_000;
 
 export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions): PayoutDriver {
   const { currency, port, contract } = lane;
   const { clock } = ctx.ports;
   const reached = options.reached ?? (async () => undefined);
+  const reachedBy = ({ purpose }: Batch<EvmCode>, step: (typeof DRIVER_STEPS)[number]): Promise<void> =>
+    reached(purpose === 'payout' ? step : `sweep-${step}`);
+  const sweeper = createSweeper(ctx, lane, (why) => options.onTrouble(`payments in ${currency} stay at their addresses: ${why}`));
   let formAgainMs = Number.NEGATIVE_INFINITY;
+  let sweepAgainMs = Number.NEGATIVE_INFINITY;
 
   async function drive(batchId: string, signsNew: boolean): Promise<void> {
     const batch = await readBatch<EvmCode>(ctx.db, batchId, { lock: false });
@@ -65,10 +73,10 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   async function work(batch: Batch<EvmCode>, signsNew: boolean): Promise<number | null> {
     if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
     const finalized = await reachable(() => port.finalized());
-    if (batch.inputs.some((input) => input.spentBy !== null)) await reached('seen');
-    const how = await evmProgress(ctx, batch.id, finalized?.height ?? 0);
-    if (how === 'confirmed') await reached('completed');
-    if (how === 'final') await reached('final');
+    if (batch.inputs.some((input) => input.spentBy !== null)) await reachedBy(batch, 'seen');
+    const how = await (batch.purpose === 'payout' ? evmProgress : sweepProgress)(ctx, batch.id, finalized?.height ?? 0);
+    if (how === 'confirmed') await reachedBy(batch, 'completed');
+    if (how === 'final') await reachedBy(batch, 'final');
     const now = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
     if (now === null || now.state === 'final' || now.state === 'dead') return null;
     if (now.attempts.some((attempt) => attempt.height !== null))
@@ -88,13 +96,13 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
 
   /** Signs and stores; null when nothing was stored: the same request gets the same bytes later. */
   async function sign(batch: Batch<EvmCode>, number: number, offer: GasOffer): Promise<SignedTransaction | null> {
-    const fee = await feeOfBatch(ctx, batch);
-    if (fee === null) return waits(batch, 'there is no price of what its gas is worth');
+    const request = await evmRequestOf(ctx, batch, contract, { number, offer });
+    if (request === null) return waits(batch, 'there is no price of what its gas is worth');
     try {
-      const signed = await options.signing.sign(evmSigningRequest(batch, contract, { number, offer }, fee));
-      await reached('signed');
+      const signed = await options.signing.sign(request);
+      await reachedBy(batch, 'signed');
       await storeEvmSigned(ctx, signed, batch.leaseEpoch);
-      await reached('stored');
+      await reachedBy(batch, 'stored');
       await setBatchTrouble(ctx.db, batch.id, null);
       return signed;
     } catch (error) {
@@ -136,8 +144,9 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (epoch === null) return null;
     const restored = await restore(batch);
     if (restored === 0) {
-      if (refusal !== null && refusalKind(refusal) === 'later') formAgainMs = clock.now() + LATER_MS;
-      await giveUpUnsignedBatch(ctx, batch, epoch, refusal);
+      if (refusal !== null && batch.purpose !== 'payout') sweepAgainMs = clock.now() + REFUSED_SWEEP_MS;
+      else if (refusal !== null && refusalKind(refusal) === 'later') formAgainMs = clock.now() + LATER_MS;
+      await (batch.purpose === 'payout' ? giveUpUnsignedBatch : giveUpSweep)(ctx, batch, epoch, refusal);
     }
     await endLease(ctx.db, batch.id, epoch, clock.now() + (restored === null ? RETRY_MS : 0));
     return null;
@@ -151,7 +160,9 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     const fees = await reachable(() => port.gasFees());
     // whoever offers what the next block asks for only has to wait
     if (fees === null || last >= fees.base + fees.tip) return null;
-    const signed = await sign(batch, newest.number + 1, replacementOffer(last, fees));
+    const offer = await reachable(() => sweeper.affordable(batch, replacementOffer(last, fees)));
+    if (offer === null) return null;
+    const signed = await sign(batch, newest.number + 1, offer);
     const stored = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
     if (stored === null) return null;
     return Math.min(await sendNewest(stored, signed !== null), signed === null ? RETRY_MS : RESEND_MS);
@@ -164,11 +175,11 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     const left = newest.sentAtMs === null || atOnce ? 0 : newest.sentAtMs + RESEND_MS - clock.now();
     if (left > 0 && left <= RESEND_MS) return left;
     const answer = await reachable(() => port.send(newest.raw));
-    await reached('sent');
+    await reachedBy(batch, 'sent');
     if (answer === null) return RETRY_MS;
     if (!('reason' in answer)) {
       await markSent(ctx.db, newest.id, clock.now());
-      await reached('marked');
+      await reachedBy(batch, 'marked');
       await setBatchTrouble(ctx.db, batch.id, null);
       return RESEND_MS;
     }
@@ -198,7 +209,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
         return true;
       }
       if (formed === null) tell('its node cannot be asked what they cost');
-      else if (formed.outcome === 'waits') tell(formed.why);
+      else if (formed.outcome === 'waits') tell(await withUnswept(ctx, currency, formed.why));
     }
     return false;
   }
@@ -224,7 +235,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
 
   return {
     askFee: lane.askFee,
-    async pass({ isQueued, signsNew }: Pass) {
+    wantsToMove: () => sweeper.isDue(),
+    async pass({ isQueued, signsNew, moves = false }: Pass) {
       const seen: string[] = [];
       for (;;) {
         const nowMs = clock.now();
@@ -236,7 +248,10 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
           continue;
         }
         // the next nonce is reserved when the one before has its signature
-        if (!isQueued || !signsNew || !(await form())) return;
+        if (!signsNew) return;
+        if (isQueued && (await form())) continue;
+        if (!moves || clock.now() < sweepAgainMs || (await reachable(() => sweeper.form())) !== true) return;
+        await reached('sweep-reserved');
       }
     },
   };

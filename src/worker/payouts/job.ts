@@ -14,7 +14,8 @@ import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
 import { sendingPortOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
-import { createPayoutDriver, type DriverOptions, type PayoutDriver, type Signing } from './driver.ts';
+import { createPayoutDriver } from './driver.ts';
+import type { DriverOptions, PayoutDriver, Signing } from './driver-options.ts';
 import { createEvmDriver } from './evm-driver.ts';
 import { createLane, createNonceCheck } from './evm-lane.ts';
 import { createOutputCheck, type OutputCheck } from './output-check.ts';
@@ -147,10 +148,10 @@ export function payoutJob(ctx: Context, currencies: readonly CurrencyCode[], opt
       for (const [currency, check] of checks) if (older.has(currency) && check.hasPassed()) check.forget();
       for (const [currency, driver] of drivers) {
         const due = work.find((one) => one.currency === currency);
-        const signsNew = await isKnown(currency, due?.queued === true || due?.reserved === true);
-        if (due === undefined) continue;
-        if (due.unbooked) await bookCapital(ctx, currency);
-        await driver.pass({ isQueued: due.queued, signsNew });
+        const moves = (await driver.wantsToMove?.()) === true;
+        const signsNew = await isKnown(currency, moves || due?.queued === true || due?.reserved === true);
+        if (due?.unbooked === true) await bookCapital(ctx, currency);
+        if (due !== undefined || moves) await driver.pass({ isQueued: due?.queued === true, signsNew, moves });
       }
       return false;
     },

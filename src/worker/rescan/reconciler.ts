@@ -4,8 +4,9 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { finalDepth } from '../../core/confirmations.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
-import type { BlockFacts, ChainPort } from '../../core/ports.ts';
+import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
+import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import {
   addReceipts,
   beginReconciled,
@@ -161,11 +162,13 @@ async function readReceipts(
   const owners = await ownersOf(ctx.db, collector.scripts());
   if (owners.size === 0) return { height, hash, previousHash, receipts: [] };
   const scripts = [...owners.keys()].map((script) => Buffer.from(script, 'hex'));
-  return { height, hash, previousHash, receipts: receiptsOf(await port.readBlock(hash, watchOnly(scripts)), owners) };
+  const { touched } = await port.readBlock(hash, watchOnly(scripts));
+  const receipts = receiptsOf(await withoutOwnSends(ctx.db, port.currency, touched), owners);
+  return { height, hash, previousHash, receipts };
 }
 
-function receiptsOf(block: BlockFacts, owners: ReadonlyMap<string, string>): Receipt[] {
-  return block.touched.flatMap(({ txid, coinbase, outputs }) =>
+function receiptsOf(touched: readonly TransactionFacts[], owners: ReadonlyMap<string, string>): Receipt[] {
+  return touched.flatMap(({ txid, coinbase, outputs }) =>
     outputs.flatMap(({ vout, script, amountMinor }) => {
       const transactionId = owners.get(script);
       return transactionId === undefined || amountMinor <= 0n

@@ -5,7 +5,8 @@ import type { ChainPort } from '../../../src/core/ports.ts';
 import type { SignedTransaction, TransactionToSign } from '../../../src/core/signer-wire.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { contentHash } from '../../../src/signer/signature-index.ts';
-import { createPayoutDriver, type PayoutDriver } from '../../../src/worker/payouts/driver.ts';
+import { createPayoutDriver } from '../../../src/worker/payouts/driver.ts';
+import type { PayoutDriver } from '../../../src/worker/payouts/driver-options.ts';
 import type { ServiceOnDatabase } from '../../support/service-on-database.ts';
 
 export type Signer = {

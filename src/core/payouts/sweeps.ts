@@ -1,0 +1,43 @@
+// When a payment on Ethereum's chain is moved to the address that payouts leave from, and how that is booked: only its gas, because the ledger
+// has one account for a currency's addresses together.
+import { GAS } from '../currencies/evm.ts';
+import { ETHER, type EvmCode, isToken } from '../currency.ts';
+import type { Entry } from '../judge/case.ts';
+import { minus, negated } from '../money.ts';
+import type { Rate } from '../rate.ts';
+import { exactOffer, type GasFees, gasWorth } from './gas.ts';
+
+/** A top-up brings no more than this, in wei: what the dearest transaction of ours may cost. The signer holds it. */
+export const MOST_TOP_UP = BigInt(GAS.most) * GAS.mostFee;
+
+/** What moving a payment costs now, in wei: a token's needs ether, which is sent there first. */
+function sweepGas(currency: EvmCode, fees: GasFees): bigint {
+  const { maxFee } = exactOffer(fees);
+  return BigInt(isToken(currency) ? GAS.token + GAS.plain : GAS.plain) * maxFee;
+}
+
+/** The least that is worth moving, in minor units; null where there is no price. @param multiple so many times the gas */
+export function leastSwept(
+  currency: EvmCode,
+  { fees, multiple, rates }: { readonly fees: GasFees; readonly multiple: number; readonly rates: Rates },
+): bigint | null {
+  return gasWorth(currency, sweepGas(currency, fees) * BigInt(multiple), rates);
+}
+type Rates = ReadonlyMap<string, { readonly usd: Rate }>;
+
+/** What arrives of ether that is moved: all but its gas, which is paid whole because both fees of its transaction are the same. */
+export const sweptEther = (total: bigint, gas: number, maxFee: bigint): bigint => minus(total, BigInt(gas) * maxFee);
+
+/** The block of a sweep or a top-up is final, whether it succeeded or not. Null when its gas cost nothing. */
+export function sweepGasEntry(batchId: string, wei: bigint): Entry | null {
+  if (wei === 0n) return null;
+  return {
+    key: `sweep:${batchId}:gas`,
+    kind: 'gas_paid',
+    postings: [
+      { account: `expense:network_fee:${ETHER}`, amount: wei },
+      { account: `asset:chain:${ETHER}`, amount: negated(wei) },
+    ],
+    parts: [],
+  };
+}

@@ -1,0 +1,51 @@
+// What happens to a sweep, or to ether for the gas of one, after it was signed. What it moves stays ours, so only its gas is booked, when its
+// block is final. One that failed, or whose nonce somebody else has used, leaves its payments where they are: they are moved by another.
+import type { EvmCode } from '../../core/currency.ts';
+import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { type Attempt, type Batch, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import { noteSwept } from '../../store/sweeps/addresses.ts';
+import type { Context } from '../context.ts';
+import { stopUnclear } from '../payouts/evm-progress.ts';
+import { decidedHeight, type Progress, stopOnForeignSpend } from '../payouts/progress.ts';
+
+/** As evmProgress, for a batch without payouts. */
+export function sweepProgress(ctx: Context, batchId: string, finalized: number): Promise<Progress> {
+  return ctx.db.transaction(async (sql) => {
+    const batch = await readBatch<EvmCode>(sql, batchId, { lock: true });
+    const tip = batch === null ? null : await readCursor(sql, batch.currency);
+    if (batch === null || tip === null || batch.attempts.length === 0) return 'waiting';
+    const decided = await decidedHeight(ctx, sql, batch, tip.height);
+    const isFinal = (height: number | null): boolean => height !== null && height <= Math.min(finalized, decided);
+    const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
+    if (mined === null) {
+      await stopOnForeignSpend(ctx, sql, batch);
+      if (batch.inputs.some(({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight)))
+        return ended(ctx, sql, batch, null);
+      if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
+      await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
+      return 'reorged';
+    }
+    if (mined.outcome === null || mined.outcome.result === 'unclear') return stopUnclear(ctx, sql, batch, mined);
+    if (isFinal(mined.height)) return ended(ctx, sql, batch, mined);
+    if (batch.state === 'mined' && batch.minedAttempt === mined.id) return 'waiting';
+    const isFirst = batch.state === 'signed' && batch.minedAttempt === null;
+    await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
+    return isFirst ? 'confirmed' : 'moved';
+  });
+}
+
+/** @param mined null where a transaction that is none of ours took the nonce for good */
+async function ended(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attempt | null): Promise<Progress> {
+  if (batch.state === 'final' || batch.state === 'dead') return 'waiting';
+  const entry = sweepGasEntry(batch.id, mined?.outcome?.gasPaid ?? 0n);
+  if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
+  const isPaid = mined?.outcome?.result === 'paid';
+  await setBatchState(sql, batch.id, { state: isPaid ? 'final' : 'dead', minedAttempt: mined?.id ?? null });
+  if (isPaid) return 'final';
+  const [input] = batch.inputs;
+  if (batch.purpose === 'sweep' && input !== undefined) await noteSwept(sql, batch.currency, input.script);
+  return 'failed';
+}

@@ -1,0 +1,31 @@
+// On Ethereum's chain a transaction has one sender. What one of our own addresses sends to another one of ours is no payment and no capital: it
+// only moves what is here (sweeps, and ether for their gas).
+import { evmScript } from '../../core/currencies/evm.ts';
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
+import type { TransactionFacts } from '../../core/ports.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
+
+const senderOf = ({ inputs }: TransactionFacts): string | null => (inputs[0] === undefined ? null : evmScript(inputs[0].txid));
+
+/** The facts, without the outputs of transactions that an address of ours has sent. Other chains' are given back as they are. */
+export async function withoutOwnSends(
+  sql: Sql,
+  currency: CurrencyCode,
+  facts: readonly TransactionFacts[],
+): Promise<readonly TransactionFacts[]> {
+  if (isUtxo(currency)) return facts;
+  const senders = new Set(facts.filter(({ outputs }) => outputs.length > 0).flatMap((one) => senderOf(one) ?? []));
+  const own = new Set<string>();
+  await inParts([...senders], CHOSEN_AT_ONCE, async (part) => {
+    const { rows } = await sql.query<{ script: string }>({
+      // planned each time, as whose script it is (store/chain/script-owners.ts)
+      text: `select encode(s.script, 'hex') as script from unnest($1::bytea[]) as s(script)
+              where exists (select from own_addresses a where a.script = s.script) or exists (select from transactions t where t.script = s.script)`,
+      values: [part.map((script) => Buffer.from(script, 'hex'))],
+    });
+    for (const { script } of rows) own.add(script);
+  });
+  if (own.size === 0) return facts;
+  return facts.map((one) => (own.has(senderOf(one) ?? '') ? { ...one, outputs: [] } : one));
+}

@@ -1,0 +1,120 @@
+// Addresses of transactions that hold booked payments in ether or a token: which are moved next, and what is on its way from or to them.
+import type { EvmCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** An address of a transaction (its receiving chain), with what of its own currency is booked there, final, and not moved. */
+export type SweepableAddress = { readonly script: Buffer; readonly index: number; readonly amount: bigint };
+
+/** After a sweep that failed, its address rests so long: whatever made it fail would burn the gas again. */
+const REST = "interval '6 hours'";
+
+/** SQL: the outpoint that stands for the sender and any nonce of an output script. */
+const SENDER = (script: string): string => `lpad(encode(substr(${script}, 4), 'hex'), 64, '0')`;
+/** SQL: what has left an address, or is about to. */
+const MOVED = (currency: string, script: string): string =>
+  `coalesce((select sum(i.amount) from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+              where i.currency = ${currency} and i.txid = ${SENDER(script)} and b.purpose = 'sweep' and b.state <> 'dead'), 0)`;
+/** SQL: what is booked at an address and final. */
+const BOOKED = (currency: string, script: string): string =>
+  `(select coalesce(sum(q.amount), 0) from transactions owner join payments q on q.transaction_id = owner.id and q.currency = owner.currency
+     where owner.script = ${script} and owner.currency = ${currency} and q.part_key is not null and q.state = 'mined' and q.lock is not null)`;
+
+/** Addresses that hold at least so much which is final, the fullest first; none from which something is on its way. */
+export async function sweepableAddresses(
+  sql: Sql,
+  currency: EvmCode,
+  { least, nowMs, limit }: { readonly least: bigint; readonly nowMs: number; readonly limit: number },
+): Promise<readonly SweepableAddress[]> {
+  const { rows } = await sql.query<{ script: Buffer; index: bigint; amount: string }>({
+    name: 'sweepable_addresses',
+    text: `with unswept as materialized (
+             select t.script, t.address_index, sum(p.amount) as amount from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
+              where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and p.lock is not null and t.script is not null
+              group by t.script, t.address_index having sum(p.amount) >= $2)
+           select u.script, u.address_index as index, ${BOOKED('$1', 'u.script')} - ${MOVED('$1', 'u.script')} as amount
+             from unswept u
+            where not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+                               where i.currency = $1 and i.txid = ${SENDER('u.script')}
+                                 and (b.state in ('reserved', 'signed', 'mined') or (b.state = 'dead' and b.created_at > $3::timestamptz - ${REST})))
+            order by u.amount desc limit $4`,
+    values: [currency, least, new Date(nowMs), limit],
+  });
+  return rows
+    .map((row) => ({ script: row.script, index: Number(row.index), amount: BigInt(row.amount) }))
+    .filter(({ amount }) => amount >= least);
+}
+
+/** Whether there is anything to move at all, however little. */
+export async function hasUnswept(sql: Sql, currency: EvmCode): Promise<boolean> {
+  const { rows } = await sql.query<{ there: boolean }>({
+    name: 'has_unswept',
+    text: `select exists (select from payments p where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and p.lock is not null) as there`,
+    values: [currency],
+  });
+  return rows[0]?.there === true;
+}
+
+/** What lies at addresses of transactions and is not on its way to ours yet, final or not. */
+export async function unsweptUnits(sql: Sql, currency: EvmCode): Promise<bigint> {
+  const { rows } = await sql.query<{ amount: string }>({
+    name: 'unswept_units',
+    text: `select coalesce(sum(p.amount), 0) as amount from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
+            where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null`,
+    values: [currency],
+  });
+  return BigInt(rows[0]?.amount ?? 0);
+}
+
+/** Marks which payments at an address its sweeps have taken, the oldest first, as far as their amounts reach; the others wait for another one. */
+export async function noteSwept(sql: Sql, currency: EvmCode, script: Uint8Array): Promise<void> {
+  // in the order in which every writer locks payments
+  await sql.query({
+    name: 'lock_swept',
+    text: `select p.id from payments p join transactions t on t.id = p.transaction_id where t.script = $1 and p.currency = $2 order by p.id for no key update of p`,
+    values: [Buffer.from(script), currency],
+  });
+  await sql.query({
+    name: 'note_swept',
+    text: `with moved as materialized (select ${MOVED('$1', '$2::bytea')} as amount),
+           there as (
+             select p.id, p.spent, sum(p.amount) over (order by p.height, p.id) <= moved.amount as taken
+               from moved, payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
+              where t.script = $2 and p.currency = $1 and p.part_key is not null and p.height is not null)
+           update payments p set spent = there.taken from there where p.id = there.id and there.spent <> there.taken`,
+    values: [currency, Buffer.from(script)],
+  });
+}
+
+/** Whether ether for gas is on its way to an address. */
+export async function isToppedUp(sql: Sql, script: Uint8Array): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'is_topped_up',
+    text: `select 1 from outgoing_batches where target = $1 and purpose = 'top_up' and state in ('reserved', 'signed')`,
+    values: [Buffer.from(script)],
+  });
+  return rows.length > 0;
+}
+
+/** How many sweeps of a currency are not in a block yet. */
+export async function openSweeps(sql: Sql, currency: EvmCode): Promise<number> {
+  const { rows } = await sql.query<{ count: number }>({
+    name: 'open_sweeps',
+    text: `select count(*)::int as count from outgoing_batches where currency = $1 and purpose = 'sweep' and state in ('reserved', 'signed')`,
+    values: [currency],
+  });
+  return rows[0]?.count ?? 0;
+}
+
+/** The address of a transaction with this output script: its currency, and its index in the receiving chain; null for any other script. */
+export async function addressOfScript(
+  sql: Sql,
+  script: Uint8Array,
+): Promise<{ readonly currency: EvmCode; readonly index: number } | null> {
+  const { rows } = await sql.query<{ currency: EvmCode; index: bigint | null }>({
+    name: 'address_of_script',
+    text: 'select currency, address_index as index from transactions where script = $1',
+    values: [Buffer.from(script)],
+  });
+  const [row] = rows;
+  return row === undefined || row.index === null ? null : { currency: row.currency, index: Number(row.index) };
+}

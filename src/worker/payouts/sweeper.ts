@@ -1,0 +1,135 @@
+// Decides what moves next from the addresses of transactions to the one that payouts leave from, and what ether that needs there first. It asks
+// the node, and has the rest reserved in one database transaction (flow/sweeps/sweeps.ts); the driver does what every batch needs.
+import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
+import { ETHER, type EvmCode, isToken } from '../../core/currency.ts';
+import type { EvmPort } from '../../core/evm/port.ts';
+import { transferCall } from '../../core/evm/transaction.ts';
+import { least, minus } from '../../core/money.ts';
+import { exactOffer, type GasFees, type GasOffer, gasLimit, payoutOffer } from '../../core/payouts/gas.ts';
+import { leastSwept, sweptEther } from '../../core/payouts/sweeps.ts';
+import type { Context } from '../../flow/context.ts';
+import { type HotAddress, hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { formSweep, formTopUp } from '../../flow/sweeps/sweeps.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import type { Batch } from '../../store/payouts/batch-rows.ts';
+import { hasUnswept, type SweepableAddress, sweepableAddresses } from '../../store/sweeps/addresses.ts';
+import { latestRates } from '../../store/transactions/rates.ts';
+import { portOf } from '../chain/context.ts';
+import type { Lane } from './evm-lane.ts';
+
+export type Sweeper = {
+  /** Whether there may be something to move that was not looked at yet. */
+  isDue(): Promise<boolean>;
+  /** Reserves the next sweep, or ether for its gas; whether a sweep was reserved. @throws NodeTrouble */
+  form(): Promise<boolean>;
+  /** What a replacement of a sweep may offer: its address pays the gas. Null: no more than before, ether for more is sent first. @throws NodeTrouble */
+  affordable(batch: Batch<EvmCode>, offer: GasOffer): Promise<GasOffer | null>;
+};
+
+/** Addresses that are looked at in one pass. */
+const MOST_LOOKED_AT = 20;
+/** Where nothing could be moved, it is looked at again with a new block, and not sooner than this. */
+const LOOK_AGAIN_MS = 10_000;
+
+/** @param onWait told why something that is worth moving stays where it is */
+export function createSweeper(ctx: Context, { currency, port, contract }: Lane, onWait: (why: string) => void): Sweeper {
+  const multiple = ctx.sweepGasMultiple ?? 0;
+  let looked: { readonly height: number; readonly atMs: number; readonly generation: number } | null = null;
+
+  type Looked = {
+    readonly hot: HotAddress;
+    readonly height: number;
+    readonly fees: GasFees;
+    readonly least: bigint;
+  };
+
+  async function form(): Promise<boolean> {
+    const hot = await hotAddress(ctx, ctx.db, currency);
+    const cursor = await readCursor(ctx.db, currency);
+    if (hot === null || cursor === null) return false;
+    const fees = await port.gasFees();
+    const rates = await latestRates(ctx.db, [ETHER, currency], ctx.ports.clock.now());
+    const least = leastSwept(currency, { fees, multiple, rates });
+    if (least === null) return false;
+    const nowMs = ctx.ports.clock.now();
+    for (const from of await sweepableAddresses(ctx.db, currency, { least, nowMs, limit: MOST_LOOKED_AT }))
+      if (await formOne({ hot, height: cursor.height, fees, least }, from)) return true;
+    looked = { height: cursor.height, atMs: nowMs, generation: ctx.db.identity.generation };
+    return false;
+  }
+
+  async function formOne(at: Looked, from: SweepableAddress): Promise<boolean> {
+    const { hot, height, fees, least } = at;
+    // an imported account's addresses, or those of a key that is not in use any more, are not the signer's
+    const { script } = ctx.ports.addresses.of(currency, hot.key.xpub).derive(from.index);
+    if (!from.script.equals(Buffer.from(script))) return false;
+    const address = evmAddressOf(from.script.toString('hex'));
+    const funds = { ...(await port.account(address, height)), height };
+    if (funds.units < from.amount) {
+      onWait(`${address} has ${funds.units} units of ${currency}, and ${from.amount} are booked there`);
+      if (isToken(currency)) return false;
+    }
+    if (contract === null) return formSweep(ctx, { hot, from, funds, least, gas: GAS.plain, offer: exactOffer(fees) });
+    const problem = await port.payeeProblem(address, hot.address);
+    if (problem !== null) {
+      onWait(problem.what);
+      return false;
+    }
+    const call = { from: address, to: contract, value: 0n, input: transferCall(hot.address, from.amount) };
+    const asked = await port.gasOf(call);
+    if ('refused' in asked) {
+      onWait(`${address} cannot be emptied: ${asked.refused}`);
+      return false;
+    }
+    const gas = gasLimit(asked.gas);
+    const offer = within(funds.ether, gas, payoutOffer(fees), fees);
+    if (offer !== null) return formSweep(ctx, { hot, from, funds, least, gas, offer });
+    await topUp(from.script, minus(BigInt(gas) * payoutOffer(fees).maxFee, funds.ether), fees);
+    return false;
+  }
+
+  /** Sends ether for gas from ether's own address. */
+  async function topUp(target: Uint8Array, amount: bigint, fees: GasFees): Promise<void> {
+    const ether = ctx.ports.chains.has(ETHER) ? (portOf(ctx, ETHER) as EvmPort) : null;
+    const hot = await hotAddress(ctx, ctx.db, ETHER);
+    const cursor = await readCursor(ctx.db, ETHER);
+    if (ether === null || hot === null || cursor === null) {
+      onWait('nothing can be moved without ether of our own for its gas');
+      return;
+    }
+    const funds = { ...(await ether.account(hot.address, cursor.height)), height: cursor.height };
+    const why = await formTopUp(ctx, { hot, funds, target, amount, offer: payoutOffer(fees) });
+    if (why !== null) onWait(why);
+  }
+
+  return {
+    async isDue() {
+      if (!(multiple > 0) || !(await hasUnswept(ctx.db, currency))) return false;
+      const height = (await readCursor(ctx.db, currency))?.height ?? 0;
+      const agoMs = ctx.ports.clock.now() - (looked?.atMs ?? 0);
+      if (looked === null || looked.generation !== ctx.db.identity.generation) return true;
+      return looked.height !== height && (agoMs >= LOOK_AGAIN_MS || agoMs < 0);
+    },
+    form,
+    async affordable({ purpose, inputs, gas, attempts }, offer) {
+      const [input] = inputs;
+      const last = attempts.at(-1)?.maxFee ?? 0n;
+      if (purpose !== 'sweep' || input === undefined || gas === null) return offer;
+      if (contract === null)
+        return sweptEther(input.amount, gas.limit, offer.maxFee) > BigInt(gas.limit) * offer.maxFee ? offer : null;
+      const cursor = await readCursor(ctx.db, currency);
+      const { ether } = await port.account(evmAddressOf(input.script.toString('hex')), cursor?.height ?? 0);
+      const there = ether / BigInt(gas.limit);
+      if (there >= offer.maxFee) return offer;
+      if (there * 8n >= last * 9n) return { maxFee: there, tip: least(offer.tip, there) };
+      await topUp(input.script, minus(BigInt(gas.limit) * offer.maxFee, ether), await port.gasFees());
+      return null;
+    },
+  };
+}
+
+/** What can be offered with the ether that is there; null where that is too little for the next blocks. */
+function within(ether: bigint, gas: number, wanted: GasOffer, fees: GasFees): GasOffer | null {
+  const maxFee = least(wanted.maxFee, ether / BigInt(gas));
+  return maxFee < exactOffer(fees).maxFee && maxFee < wanted.maxFee ? null : { maxFee, tip: least(wanted.tip, maxFee) };
+}

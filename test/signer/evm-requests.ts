@@ -1,0 +1,204 @@
+// Requests to the signer for Ethereum's chain, each of which keeps every rule, with what the API and the worker have written for them before.
+import { evmInput, evmScript, GAS } from '../../src/core/currencies/evm.ts';
+import type { EvmCode } from '../../src/core/currency.ts';
+import { intentBytes } from '../../src/core/payouts/intent.ts';
+import { holdEntry } from '../../src/core/payouts/payout-postings.ts';
+import type { TransactionToSign } from '../../src/core/signer-wire.ts';
+import { trustedIntentKeys } from '../../src/signer/intent-trust.ts';
+import type { SignerLimits } from '../../src/signer/limits.ts';
+import { evmAddressAt } from '../../src/signer/own-scripts.ts';
+import { openSignatureJournal, type SignatureJournal } from '../../src/signer/signature-journal.ts';
+import { createSigning, type Signing } from '../../src/signer/signing.ts';
+import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { newId, openTestSigner } from './setup.ts';
+
+export const CONTRACT = `0x${'c0'.repeat(20)}`;
+export const GWEI = 10n ** 9n;
+export const ETHER = 10n ** 18n;
+/** The most that a payout is charged for gas, in millionths. */
+export const FEE = 500_000n;
+
+export type Evm = NonNullable<TransactionToSign['evm']>;
+type Changes = Partial<Omit<TransactionToSign, 'evm'>> & {
+  readonly evm?: Partial<Evm>;
+  readonly script?: string;
+  readonly amount?: bigint;
+};
+
+/** The same with something changed. */
+export function request(base: TransactionToSign, { evm, script, amount, ...rest }: Changes = {}): TransactionToSign {
+  const [output] = base.outputs as [TransactionToSign['outputs'][number]];
+  const outputs = [
+    { ...output, ...(script === undefined ? {} : { script }), ...(amount === undefined ? {} : { amount: String(amount) }) },
+  ];
+  return { ...base, outputs, ...rest, evm: { ...(base.evm as Evm), ...evm } };
+}
+
+/** The same with another input. */
+export const withInput = (base: TransactionToSign, given: Partial<TransactionToSign['inputs'][number]>): TransactionToSign => ({
+  ...base,
+  inputs: [{ ...(base.inputs[0] as TransactionToSign['inputs'][number]), ...given }],
+});
+
+export async function openEvmSigner() {
+  const signer = await openTestSigner();
+  const xpubs = new Map((await signer.keyring.accounts())?.map(({ currency, xpub }) => [currency, xpub]));
+  let journal: SignatureJournal | undefined;
+
+  const xpub = (currency: EvmCode): string => xpubs.get(currency) as string;
+  const addressAt = (currency: EvmCode, chain: 0 | 1, at: number): string =>
+    evmAddressAt({ currency, network: 'regtest', xpub: xpub(currency) }, chain, at);
+  const hot = (currency: EvmCode): string => addressAt(currency, 1, 0);
+
+  async function start(limits: SignerLimits = {}): Promise<Signing> {
+    await journal?.close();
+    journal = await openSignatureJournal(signer.signerFolder, 'regtest');
+    return createSigning({
+      keyring: signer.keyring,
+      db: signer.readOnly,
+      journal: async () => journal as SignatureJournal,
+      intentKeys: async () => (await trustedIntentKeys(signer.signerFolder)) ?? [],
+      limits,
+      usdtContract: CONTRACT,
+      now: () => signer.clock.nowMs,
+    });
+  }
+
+  async function insertBatch(currency: EvmCode, purpose: 'payout' | 'sweep' | 'top_up', target: string | null): Promise<string> {
+    const id = newId('batch');
+    await signer.owner.query(
+      `insert into outgoing_batches (id, currency, state, fee_rate, lease_epoch, due_at, created_at, tip, gas_limit, purpose, target)
+       values ($1, $2, 'reserved', 5000, 1, now(), now(), 1, 100000, $3, $4)`,
+      [id, currency, purpose, target === null ? null : Buffer.from(evmScript(target), 'hex')],
+    );
+    return id;
+  }
+
+  /** A payout of 50 USDT, as the API and the worker write it, and its request at a nonce of ours. */
+  async function payout(payee: string, nonce: number): Promise<TransactionToSign> {
+    const batchId = await insertBatch('USDT', 'payout', null);
+    const id = newId('po');
+    const amount = 50_000_000n;
+    const script = evmScript(payee);
+    const row = { id, merchantId: 1n, currency: 'USDT' as const, amount, feeMax: FEE, reimburses: null };
+    const postings = [
+      { account: 'asset:chain:USDT', amount: amount + FEE },
+      { account: 'merchant:1:available:USDT', amount: -(amount + FEE) },
+    ];
+    const atMs = signer.clock.nowMs;
+    await postEntries(signer.db, [
+      { entry: { key: newId('dep'), kind: 'deposit', postings, parts: [] }, transactionId: null, atMs },
+    ]);
+    await postEntries(signer.db, [{ entry: holdEntry(row), transactionId: null, payoutId: id, atMs }]);
+    const { keyId, signature } = signer.intents.sign(
+      intentBytes({ ...row, network: 'regtest', payoutId: id, method: 'usdt', destination: script, createdAtMs: atMs }),
+    );
+    await signer.owner.query(
+      `insert into payouts (id, merchant_id, amount_text, currency, amount, fee_max, destination, script, status, step, batch_id, intent_key, intent, created_at, method)
+       values ($1, 1, '50', 'USDT', $2, $3, $4, $5, 'processing', 'batched', $6, $7, $8, $9, 'usdt')`,
+      [
+        id,
+        String(amount),
+        String(FEE),
+        payee,
+        Buffer.from(script, 'hex'),
+        batchId,
+        keyId,
+        Buffer.from(signature),
+        new Date(atMs),
+      ],
+    );
+    const input = { ...evmInput(hot('USDT'), nonce), amount: String(amount), xpub: xpub('USDT'), chain: 1 as const, index: 0 };
+    return {
+      currency: 'USDT',
+      batchId,
+      number: 1,
+      leaseEpoch: '1',
+      inputs: [input],
+      outputs: [{ payoutId: id, script, amount: String(amount) }],
+      change: null,
+      evm: { contract: CONTRACT, gas: 100_000, maxFee: String(20n * GWEI), tip: String(GWEI), fee: String(FEE) },
+    };
+  }
+
+  /** A sweep of an address that nothing left before. */
+  async function sweep(currency: EvmCode, index: number): Promise<TransactionToSign> {
+    const batchId = await insertBatch(currency, 'sweep', hot(currency));
+    const gas = currency === 'ETH' ? GAS.plain : 80_000;
+    const maxFee = 20n * GWEI;
+    const fee = BigInt(gas) * maxFee;
+    const total = currency === 'ETH' ? ETHER : 300_000_000n;
+    const output = { payoutId: batchId, script: evmScript(hot(currency)) };
+    const input = {
+      ...evmInput(addressAt(currency, 0, index), 0),
+      amount: String(total),
+      xpub: xpub(currency),
+      chain: 0 as const,
+      index,
+    };
+    return {
+      currency,
+      batchId,
+      number: 1,
+      leaseEpoch: '1',
+      inputs: [input],
+      outputs: [
+        currency === 'ETH'
+          ? { ...output, amount: String(total - fee), total: String(total) }
+          : { ...output, amount: String(total) },
+      ],
+      change: null,
+      evm: {
+        contract: currency === 'ETH' ? null : CONTRACT,
+        gas,
+        maxFee: String(maxFee),
+        tip: String(currency === 'ETH' ? maxFee : GWEI),
+        fee: String(fee),
+        purpose: 'sweep',
+      },
+    };
+  }
+
+  /** Ether for gas to an address of USDT's account. */
+  async function topUp(index: number, nonce: number): Promise<TransactionToSign> {
+    const target = addressAt('USDT', 0, index);
+    const batchId = await insertBatch('ETH', 'top_up', target);
+    const amount = String(ETHER / 1_000n);
+    return {
+      currency: 'ETH',
+      batchId,
+      number: 1,
+      leaseEpoch: '1',
+      inputs: [{ ...evmInput(hot('ETH'), nonce), amount, xpub: xpub('ETH'), chain: 1, index: 0 }],
+      outputs: [{ payoutId: batchId, script: evmScript(target), amount }],
+      change: null,
+      evm: {
+        contract: null,
+        gas: GAS.plain,
+        maxFee: String(20n * GWEI),
+        tip: String(GWEI),
+        fee: String(BigInt(GAS.plain) * 20n * GWEI),
+        purpose: 'top_up',
+        payee: { currency: 'USDT', index },
+      },
+    };
+  }
+
+  return {
+    ...signer,
+    /** Another process on the same folder, after the one before has ended. */
+    startEvm: start,
+    signatures: () => journal?.count() ?? 0,
+    xpub,
+    addressAt,
+    hot,
+    insertBatch,
+    payout,
+    sweep,
+    topUp,
+    async close() {
+      await journal?.close();
+      await signer.close();
+    },
+  };
+}
