@@ -175,6 +175,17 @@ create table public.ach_files (
   constraint ach_files_state_check CHECK ((state = ANY (ARRAY['built'::text, 'uploading'::text, 'unknown'::text, 'acked'::text, 'refused'::text, 'over'::text])))
 );
 
+create table public.address_balances (
+  currency text not null,
+  script bytea not null,
+  height integer not null,
+  known numeric(78,0) not null,
+  found units not null,
+  compared_at timestamp with time zone not null,
+  constraint address_balances_pkey PRIMARY KEY (currency, script),
+  constraint address_balances_found_check CHECK (((found)::numeric >= (0)::numeric))
+);
+
 create table public.address_requests (
   id text collate "C" not null,
   currency text not null,
@@ -1733,6 +1744,8 @@ grant delete, insert, select, update on public.account_xpubs to bursar_app;
 grant insert, select on public.ach_entries to bursar_app;
 
 grant insert, select on public.ach_files to bursar_app;
+
+grant delete, insert, select, update on public.address_balances to bursar_app;
 
 grant delete, insert, select, update on public.address_requests to bursar_app;
 

@@ -3,6 +3,7 @@
 import { TRANSITIONS } from '../core/transaction-states.ts';
 import { OF_BANK_FILES } from '../store/ledger/ach-audit.ts';
 import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts';
+import { OF_BALANCES, TOLD_OF_BALANCES } from '../store/ledger/balance-audit.ts';
 import { OF_BATCHES } from '../store/ledger/batch-audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
@@ -49,6 +50,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
             ...OF_BATCHES,
             ...OF_BANK_FILES,
             ...OF_LIGHTNING,
+            ...OF_BALANCES,
             ...OUR_SCRIPTS,
             ...RECONCILIATION,
           ],
@@ -56,7 +58,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
         )),
         ...(await ask(sql, OF_EXPOSURE, ctx.exposureMinor)),
       ],
-      pages: await ask(sql, TOLD_OF_PAYOUTS, ALL_BLOCKS),
+      pages: await ask(sql, [...TOLD_OF_PAYOUTS, ...TOLD_OF_BALANCES], ALL_BLOCKS),
       chains: await readChainTotals(sql),
     };
   });

@@ -23,6 +23,7 @@ import { createHeldPayouts } from './payouts/held-payouts.ts';
 import { type PayoutJobOptions, payoutJob } from './payouts/job.ts';
 import { type LightningPaying, lightningPayoutJob } from './payouts/lightning-driver.ts';
 import { pollRates } from './rate-poller.ts';
+import { compareBalances } from './rescan/address-balances.ts';
 import { type BlockMemory, createBlockMemory } from './rescan/block-script-fingerprints.ts';
 import { reconcile } from './rescan/reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan/rescan.ts';
@@ -126,6 +127,8 @@ export function workerJobs(
       work: async () => {
         // what could not be sealed now is sealed the next time
         await extendLinks(ctx).catch((error: unknown) => report('audit', error));
+        const unread = await compareBalances(ctx, [...watchers.keys()]);
+        if (unread !== null) report('audit', new Alarm(`balances were not compared: ${unread}`));
         return nothingMore(judged(ctx, report, runAudit(ctx)));
       },
     }),

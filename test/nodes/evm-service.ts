@@ -28,6 +28,7 @@ import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import type { DriverOptions, Signing } from '../../src/worker/payouts/driver-options.ts';
 import { payoutJob } from '../../src/worker/payouts/job.ts';
+import { compareBalances } from '../../src/worker/rescan/address-balances.ts';
 import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { callData, startAnvil } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
@@ -63,6 +64,7 @@ export async function openEvmService() {
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
     unfinalPayoutMinor: null,
+    exposureMinor: null,
     hasBank: false,
     sweepGasMultiple: 20,
     batches: createTransactionBatches(db, async (currency) => pools.get(currency as EvmCode)!.next()),
@@ -227,7 +229,10 @@ export async function openEvmService() {
     /** What the audit finds, after the second reading. */
     async findings(): Promise<readonly string[]> {
       for (const currency of BOTH) while ((await reconcile(ctx, currency)).more);
-      return (await runAudit(ctx)).answers.flatMap(({ id, findings }) => findings.map((finding) => `${id}: ${finding}`));
+      const unread = await compareBalances(ctx, BOTH);
+      if (unread !== null) throw new Error(unread);
+      const { answers, pages } = await runAudit(ctx);
+      return [...answers, ...pages].flatMap(({ id, findings }) => findings.map((finding) => `${id}: ${finding}`));
     },
     async close(): Promise<void> {
       for (const watcher of watchers) await watcher.close();

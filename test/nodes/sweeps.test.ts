@@ -226,6 +226,28 @@ test('a restored database learns from the signer what was moved, and moves nothi
   await ledgerIsChain();
 });
 
+test('an address that holds less than is known is red by name, and one that holds more is told and stops nothing', {
+  timeout: TIMEOUT,
+}, async () => {
+  const [ether, usdt] = await paid('ETH', 'USDT');
+  const setBalance = (address: string, wei: bigint) => service.anvil.rpc('anvil_setBalance', address, `0x${wei.toString(16)}`);
+  const deal = (address: string, units: bigint) =>
+    service.anvil.rpc('anvil_dealERC20', address, service.anvil.token, `0x${units.toString(16)}`);
+  await setBalance(ether?.address as string, TENTH - 1n);
+  await deal(usdt?.address as string, UNITS + 1n);
+  await service.mine(FINAL);
+  const found = (await service.findings()).filter((one) => one.startsWith('EVM'));
+  expect(found).toEqual([
+    expect.stringMatching(`^EVM-1: ${ether?.address} of ${ether?.id} had ${TENTH - 1n} of ETH.*: 1 are missing`),
+    expect.stringMatching(`^EVM-2: ${usdt?.address} of ${usdt?.id} had ${UNITS + 1n} of USDT.* 1 more than is known`),
+  ]);
+  await setBalance(ether?.address as string, TENTH);
+  await deal(usdt?.address as string, UNITS);
+  await service.mine(FINAL);
+  await moved();
+  await ledgerIsChain();
+});
+
 test('dust stays where it is, nothing moves while payouts are stopped, and a payout that lacks funds says what is still to be moved', {
   timeout: TIMEOUT,
 }, async () => {

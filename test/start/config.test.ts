@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config/config.ts';
-import { envExample, TABLE, VARIABLES } from '../../src/main/config/table.ts';
+import { envExample } from '../../src/main/config/env-example.ts';
+import { TABLE, VARIABLES } from '../../src/main/config/table.ts';
 
 function problems(environment: Record<string, string>): string[] {
   try {

@@ -1,4 +1,4 @@
-// Every environment variable of the service, one row each. config.ts reads the environment by it, .env.example is generated from it.
+// Every environment variable of the service, one row each. config.ts reads the environment by it, .env.example is made of it.
 import { CURRENCY_CODES, type CurrencyCode, type Network, nodesOf, UTXO_CODES } from '../../core/currency.ts';
 import {
   bankOrigin,
@@ -286,20 +286,3 @@ export type SignerSecrets = Values<'signer'>;
 
 /** Every row, in the order of the table. */
 export const TABLE: readonly Variable<unknown>[] = rows;
-
-/** The text of .env.example: every variable with its default, by sections. */
-export function envExample(): string {
-  const parts = [
-    '# Every setting, with its default. Copy to .env beside package.json, which every command and process reads; the environment takes precedence.',
-    '# Put a value with white space before a # in quotation marks. A relative path starts at the folder of this file.',
-  ];
-  let title = '';
-  for (const row of TABLE) {
-    if (row.section !== title) parts.push(`\n# ${row.section}`);
-    title = row.section;
-    const orFile = row.secret ? ` (or the path of a file with it in ${row.name}_FILE)` : '';
-    parts.push(`# ${row.help}${orFile}${row.unused === null ? '' : `; accepted and not used: ${row.unused}`}`);
-    parts.push(row.fallback === null ? `#${row.name}=` : `${row.name}=${row.fallback}`);
-  }
-  return `${parts.join('\n')}\n`;
-}

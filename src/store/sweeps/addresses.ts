@@ -9,7 +9,7 @@ export type SweepableAddress = { readonly script: Buffer; readonly index: number
 const REST = "interval '6 hours'";
 
 /** SQL: the outpoint that stands for the sender and any nonce of an output script. */
-const SENDER = (script: string): string => `lpad(encode(substr(${script}, 4), 'hex'), 64, '0')`;
+export const SENDER = (script: string): string => `lpad(encode(substr(${script}, 4), 'hex'), 64, '0')`;
 /** SQL: what has left an address, or is about to. */
 const MOVED = (currency: string, script: string): string =>
   `coalesce((select sum(i.amount) from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id

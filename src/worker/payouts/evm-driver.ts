@@ -16,9 +16,9 @@ import {
   queuedOnEvm,
 } from '../../flow/payouts/evm-batches.ts';
 import { evmProgress, storeEvmSigned } from '../../flow/payouts/evm-progress.ts';
-import { evmRequestOf } from '../../flow/payouts/evm-signing.ts';
 import { giveUpUnsignedBatch, holdForOperator } from '../../flow/payouts/operator-holds.ts';
 import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
+import { evmRequestOf } from '../../flow/sweeps/evm-signing.ts';
 import { sweepProgress } from '../../flow/sweeps/progress.ts';
 import { giveUpSweep, withUnswept } from '../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../store/chain/blocks.ts';

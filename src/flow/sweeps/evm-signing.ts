@@ -6,7 +6,7 @@ import type { TransactionToSign } from '../../core/signer-wire.ts';
 import type { Attempt, Batch } from '../../store/payouts/batch-rows.ts';
 import { addressOfScript } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
-import { feeFor } from './evm-batches.ts';
+import { feeFor } from '../payouts/evm-batches.ts';
 
 /** The number of a batch's next transaction, and what it offers. */
 export type NextAttempt = { readonly number: number; readonly offer: GasOffer };

@@ -1,0 +1,24 @@
+// What our addresses on Ethereum's chain hold against what is known to have come and gone, see audit.ts: by the last comparison with a node
+// (worker/rescan/address-balances.ts).
+import type { Question } from './audit.ts';
+
+const ADDRESS = `'0x' || encode(substr(c.script, 4), 'hex') || coalesce(' of ' || t.id, ' of our own') || ' had ' || c.found || ' of ' || c.currency || ' after block ' || c.height`;
+const FROM = 'address_balances c left join transactions t on t.script = c.script';
+
+/** Less than there should be: somebody else has the key, or what was booked has not come. */
+export const OF_BALANCES: readonly Question[] = [
+  {
+    id: 'EVM-1',
+    says: "no address of ours on Ethereum's chain holds less than what is known to have come there and not to have gone",
+    text: `select ${ADDRESS} || ', and ' || c.known || ' are known: ' || (c.known - c.found) || ' are missing' as what from ${FROM} where c.found < c.known`,
+  },
+];
+
+/** More than that stops nothing, because anybody can send it: what is no transaction (a withdrawal, a block reward) and what traces would show. */
+export const TOLD_OF_BALANCES: readonly Question[] = [
+  {
+    id: 'EVM-2',
+    says: "no address of ours on Ethereum's chain holds more than what is known to have come",
+    text: `select ${ADDRESS} || ', ' || (c.found - c.known) || ' more than is known: nothing of it is booked' as what from ${FROM} where c.found > c.known`,
+  },
+];

@@ -1,0 +1,87 @@
+// What is known here to have come to our addresses on Ethereum's chain and gone from them, up to a block, and what a node has said that they hold
+// there. The audit names the differences (store/ledger/balance-audit.ts).
+import { ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+import { SENDER } from './addresses.ts';
+
+export type KnownBalance = { readonly script: Buffer; readonly known: bigint };
+
+/** SQL: what a mined transaction of a batch has moved: the outpoint's amount, but for what of it was gas, or was not sent. */
+const MOVED = `case when b.purpose = 'sweep' and a.currency = '${ETHER}' then i.amount - a.gas_paid
+                    when b.purpose = 'payout' and a.currency = '${ETHER}' then i.amount - a.fee
+                    else i.amount end`;
+/** SQL: batches with their one input and the transaction of theirs that a block up to $2 holds. */
+const MINED = `outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id and a.height <= $2`;
+
+/**
+ * The addresses that are compared next: our own ones, those that differed, and those of transactions from which nothing was moved yet, the
+ * longest not compared first.
+ */
+export async function balancesToCompare(
+  sql: Sql,
+  currency: EvmCode,
+  { height, limit }: { readonly height: number; readonly limit: number },
+): Promise<readonly KnownBalance[]> {
+  const { rows } = await sql.query<{ script: Buffer; known: string }>({
+    name: 'balances_to_compare',
+    text: `with chosen as materialized (
+             select s.script from (
+               select script from own_addresses where currency = $1
+               union select script from address_balances where currency = $1 and known <> found
+               union select t.script from payments p join transactions t on t.id = p.transaction_id
+                      where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and t.currency in (${EVM})) s
+               left join address_balances c on c.currency = $1 and c.script = s.script
+              order by c.compared_at nulls first limit $3)
+           select s.script,
+                  coalesce((select sum(p.amount) from transactions t join payments p on p.transaction_id = t.id
+                             where t.script = s.script and p.currency = $1 and p.state = 'mined' and p.height <= $2), 0)
+                + coalesce((select sum(e.amount) from transactions t join early_payments e on e.transaction_id = t.id
+                             where t.script = s.script and e.currency = $1 and e.accepted_at is null and e.height <= $2), 0)
+                + coalesce((select sum(o.amount) from own_outputs o where o.script = s.script and o.currency = $1 and o.height <= $2), 0)
+                + coalesce((select sum(${MOVED}) from ${MINED} where b.target = s.script and a.currency = $1 and a.result = 'paid'), 0)
+                - coalesce((select sum(case when a.result = 'paid' and a.currency = $1 then ${MOVED} else 0 end
+                                       + case when $1 = '${ETHER}' then a.gas_paid else 0 end)
+                              from ${MINED} where i.currency in (${EVM}) and i.txid = ${SENDER('s.script')}), 0) as known
+             from chosen s`,
+    values: [currency, height, limit],
+  });
+  return rows.map((row) => ({ script: row.script, known: BigInt(row.known) }));
+}
+const EVM = EVM_CODES.map((code) => `'${code}'`).join();
+
+/** The highest block that the second reading has read in every currency of the chain; null while one has not begun. */
+export async function comparableHeight(sql: Sql, currencies: readonly EvmCode[]): Promise<number | null> {
+  const { rows } = await sql.query<{ height: number | null; count: number }>({
+    name: 'comparable_height',
+    text: `select min(c.height) as height, count(*)::int as count from chain_reconciled c
+             join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash where c.currency = any ($1)`,
+    values: [currencies],
+  });
+  const [row] = rows;
+  return row?.count === currencies.length ? row.height : null;
+}
+
+export type ComparedBalance = KnownBalance & { readonly found: bigint };
+
+/** Stores what a node has said of addresses after a block. */
+export async function saveBalances(
+  sql: Sql,
+  currency: EvmCode,
+  { height, atMs }: { readonly height: number; readonly atMs: number },
+  compared: readonly ComparedBalance[],
+): Promise<void> {
+  await sql.query({
+    name: 'save_balances',
+    text: `insert into address_balances (currency, script, height, known, found, compared_at)
+             select $1, t.script, $2, t.known, t.found, $3 from unnest($4::bytea[], $5::numeric[], $6::numeric[]) as t(script, known, found)
+             on conflict (currency, script) do update set height = excluded.height, known = excluded.known, found = excluded.found, compared_at = excluded.compared_at`,
+    values: [
+      currency,
+      height,
+      new Date(atMs),
+      compared.map(({ script }) => script),
+      compared.map(({ known }) => known),
+      compared.map(({ found }) => found),
+    ],
+  });
+}
