@@ -1,9 +1,7 @@
 // The table of the worker's jobs: what runs, and how often. Each is safe to run in any number of workers at once.
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../core/currency.ts';
-import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
-import { extendLinks } from '../flow/ledger-links.ts';
 import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-payments.ts';
 import { pruneAttempts } from '../store/deliveries/deliveries.ts';
 import { rollUp } from '../store/ledger/ledger.ts';
@@ -11,6 +9,7 @@ import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
 import { Alarm, createAlarm, type Report } from './alarm.ts';
+import { auditJobs } from './audit-jobs.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
@@ -23,7 +22,6 @@ import { createHeldPayouts } from './payouts/held-payouts.ts';
 import { type PayoutJobOptions, payoutJob } from './payouts/job.ts';
 import { type LightningPaying, lightningPayoutJob } from './payouts/lightning-driver.ts';
 import { pollRates } from './rate-poller.ts';
-import { compareBalances } from './rescan/address-balances.ts';
 import { type BlockMemory, createBlockMemory } from './rescan/block-script-fingerprints.ts';
 import { reconcile } from './rescan/reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan/rescan.ts';
@@ -40,8 +38,6 @@ const LOOKUP_SHARE = 10;
 /** Transactions that the judge cannot decide delay the look-ups of others for at most this long. */
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
-/** How far back the frequent comparison of chain and books looks; the hourly audit covers everything. */
-const RECONCILED_BLOCKS = 2_000;
 
 export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'intents'> & {
   /** Called with each step that was reached: tests stop a process there (main/sandbox/failpoints). */
@@ -118,20 +114,7 @@ export function workerJobs(
       }),
       scheduled(ctx, `reconcile ${currency}`, 60 * SECOND_MS, { urgent: true, ...secondReading(ctx, currency, report) }),
     ]),
-    scheduled(ctx, 'reconciliation', 300 * SECOND_MS, {
-      urgent: false,
-      work: async () => nothingMore(judged(ctx, report, runReconciliation(ctx, RECONCILED_BLOCKS))),
-    }),
-    scheduled(ctx, 'audit', 3_600 * SECOND_MS, {
-      urgent: false,
-      work: async () => {
-        // what could not be sealed now is sealed the next time
-        await extendLinks(ctx).catch((error: unknown) => report('audit', error));
-        const unread = await compareBalances(ctx, [...watchers.keys()]);
-        if (unread !== null) report('audit', new Alarm(`balances were not compared: ${unread}`));
-        return nothingMore(judged(ctx, report, runAudit(ctx)));
-      },
-    }),
+    ...auditJobs(ctx, [...watchers.keys()], report),
   ];
 }
 
@@ -241,11 +224,6 @@ function paying(report: Report, made: (onTrouble: (what: string) => void) => Job
     },
   };
 }
-async function nothingMore(work: Promise<unknown>): Promise<boolean> {
-  await work;
-  return false;
-}
-
 /**
  * Rule 8's last look-up, for all transactions of a chain in one reading: it begins when the judge has decided everything that may need it.
  * Then it rests for ten times as long as it took, unless a caller waits for it.
@@ -291,13 +269,4 @@ function lookUps(
       return false;
     },
   };
-}
-
-/** Red results are logged, and stop payouts. */
-async function judged(ctx: Context, report: Report, audit: Promise<AuditReport>): Promise<void> {
-  const audited = await audit;
-  await tripIfRed(ctx, audited);
-  for (const answer of audited.answers) {
-    for (const finding of answer.findings) report('audit', new Error(`${answer.id} is red: ${finding}`));
-  }
 }

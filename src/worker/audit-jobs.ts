@@ -1,0 +1,46 @@
+// The audit on its schedule: of the newest blocks every five minutes, of everything every hour.
+import type { CurrencyCode } from '../core/currency.ts';
+import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
+import type { Context } from '../flow/context.ts';
+import { extendLinks } from '../flow/ledger-links.ts';
+import { Alarm, type Report } from './alarm.ts';
+import type { Job } from './loop.ts';
+import { compareBalances } from './rescan/address-balances.ts';
+import { scheduled } from './scheduled.ts';
+
+const MINUTE_MS = 60_000;
+/** What the audit of every few minutes looks back. */
+const RECONCILED_BLOCKS = 2_000;
+
+/** @param currencies those that have a node */
+export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], report: Report): Job[] {
+  return [
+    scheduled(ctx, 'reconciliation', 5 * MINUTE_MS, {
+      urgent: false,
+      async work() {
+        await judged(ctx, report, runReconciliation(ctx, RECONCILED_BLOCKS));
+        return false;
+      },
+    }),
+    scheduled(ctx, 'audit', 60 * MINUTE_MS, {
+      urgent: false,
+      async work() {
+        // what could not be sealed now is sealed the next time
+        await extendLinks(ctx).catch((error: unknown) => report('audit', error));
+        const unread = await compareBalances(ctx, currencies);
+        if (unread !== null) report('audit', new Alarm(`balances were not compared: ${unread}`));
+        await judged(ctx, report, runAudit(ctx));
+        return false;
+      },
+    }),
+  ];
+}
+
+/** Red results are logged, and stop payouts. */
+async function judged(ctx: Context, report: Report, audit: Promise<AuditReport>): Promise<void> {
+  const audited = await audit;
+  await tripIfRed(ctx, audited);
+  for (const answer of audited.answers) {
+    for (const finding of answer.findings) report('audit', new Error(`${answer.id} is red: ${finding}`));
+  }
+}
