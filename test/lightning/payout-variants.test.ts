@@ -142,7 +142,8 @@ test('detect_restore: a node that has forgotten what it took is noticed, and onl
   expect(outgoing().payment(to.hash)).toBeNull();
   outgoing().resolve(to.hash, true);
   await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'the recipient shows the preimage' });
-  expect(await status(id)).toBe('completed');
+  expect(await at.payout(id)).toMatchObject({ status: 'completed', fee: 0n });
+  expect(await at.available(), 'a fee that nobody has seen is not the merchant’s').toBe(499_000n);
   expect(await at.findings()).toEqual([]);
 });
 

@@ -8,6 +8,8 @@ import type { LightningPort } from '../../src/core/lightning/port.ts';
 import { requestLightningPayout } from '../../src/flow/lightning/payout-request.ts';
 import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { type ReimbursementRequest, readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { isIntentSigned } from '../../src/signer/intent-trust.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { createPaying, type Paying } from '../../src/signer/paying.ts';
@@ -15,6 +17,7 @@ import { openPaymentJournal } from '../../src/signer/payment-journal.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { comparePayments } from '../../src/worker/lightning/sent-comparison.ts';
 import { type LightningPaying, type LightningStep, lightningPayoutJob } from '../../src/worker/payouts/lightning-driver.ts';
+import { type SimulatedEngine, simulatedEngine } from './lightning-engines.ts';
 import { openLightningService } from './lightning-service.ts';
 import { INTENT_KEY } from './ports.ts';
 import type { TestDatabase } from './postgres.ts';
@@ -125,6 +128,30 @@ export async function openLightningPayouts(
       payer.close();
       await service.drop();
       rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The same on a simulated node of its own, with 500,000 satoshis that came in. */
+export async function openSimulatedPayouts(
+  clock: { now(): number },
+  options: Options = {},
+): Promise<{ readonly engine: SimulatedEngine; readonly at: LightningPayouts; close(): Promise<void> }> {
+  const engine = await simulatedEngine(() => clock.now());
+  const port = createLnd(async () => engine.target(), { chain: 'regtest' });
+  const payer = createLndPayer(async () => engine.payTarget());
+  const at = await openLightningPayouts(port, payer, clock, options);
+  await at.work();
+  await at.look();
+  const { transactionId, address } = await at.create(500_00n);
+  await engine.pay(address, await at.hashOf(transactionId));
+  await at.work();
+  return {
+    engine,
+    at,
+    async close() {
+      await at.close();
+      await engine.close();
     },
   };
 }

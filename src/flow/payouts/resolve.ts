@@ -1,5 +1,6 @@
 // An operator decides a payout whose outcome nobody can find out (`held_reason` unknown_outcome), with evidence that stays in its history.
 import type { Entry } from '../../core/judge/case.ts';
+import { chargedFee } from '../../core/lightning/payout-fees.ts';
 import { achCompleteEntry, achHandOverEntry, achReleaseEntry, type PostedAchPayout } from '../../core/payouts/ach-postings.ts';
 import {
   completeEntries,
@@ -12,6 +13,7 @@ import {
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
+import { listedFee } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
   bookedFee,
@@ -80,12 +82,13 @@ export async function resolveLocked(
   const owed =
     (await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null })).get(currency)?.receivable ?? 0n;
   const booked = await bookedFee(sql, payoutId);
+  const fee = await paidFee(sql, payout, booked);
   const atMs = ctx.ports.clock.now();
   const entries =
     source !== null
       ? achEntries({ ...payout, source }, outcome, owed)
       : outcome === 'paid'
-        ? paidEntries({ ...payout, currency }, booked, owed)
+        ? paidEntries({ ...payout, currency }, { booked, fee, owed })
         : failedEntries({ ...payout, currency }, booked, owed);
   await postEntries(
     sql,
@@ -98,7 +101,7 @@ export async function resolveLocked(
   const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;
   return outcome === 'paid'
     ? movePayout(sql, payout, 'resolved_paid', {
-        ...(source === null ? { fee: booked ?? 0n } : {}),
+        ...(source === null ? { fee } : {}),
         completedAtMs: atMs,
         reason,
         atMs,
@@ -111,10 +114,23 @@ export async function resolveLocked(
       });
 }
 
-function paidEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {
+/**
+ * What one that was found paid has cost. Over Lightning the highest fee is booked, and the merchant pays only what the node has shown: what it
+ * may show later is the service's. What a reimbursement's invoice left is its fee.
+ */
+async function paidFee(sql: Sql, { paymentHash, reimburses }: PayoutRow, booked: bigint | null): Promise<bigint> {
+  if (booked === null || paymentHash == null || reimburses !== null) return booked ?? 0n;
+  const listed = await listedFee(sql, paymentHash);
+  return listed === null ? 0n : chargedFee(listed, booked);
+}
+
+function paidEntries(
+  payout: PostedPayout,
+  { booked, fee, owed }: { readonly booked: bigint | null; readonly fee: bigint; readonly owed: bigint },
+): readonly Entry[] {
   // what left without a signature of ours was never booked as on its way
   const left = booked === null ? signEntry(payout, 0, 0n, null) : null;
-  return [...(left === null ? [] : [left]), ...completeEntries(payout, booked ?? 0n, booked ?? 0n, owed)];
+  return [...(left === null ? [] : [left]), ...completeEntries(payout, fee, booked ?? 0n, owed)];
 }
 
 function failedEntries(payout: PostedPayout, booked: bigint | null, owed: bigint): readonly Entry[] {

@@ -12,6 +12,16 @@ export async function readPaymentsCompared(sql: Sql, identity: string): Promise<
   return rows[0]?.payments_compared ?? null;
 }
 
+/** What a payment has cost, in msat, as the node lists it; null where it lists none that has succeeded. */
+export async function listedFee(sql: Sql, paymentHash: string): Promise<bigint | null> {
+  const { rows } = await sql.query<{ fee: string }>({
+    name: 'listed_lightning_fee',
+    text: `select fee_msat::text as fee from lightning_sent where payment_hash = $1 and state = 'succeeded' limit 1`,
+    values: [paymentHash],
+  });
+  return rows[0] === undefined ? null : BigInt(rows[0].fee);
+}
+
 /** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(
   sql: Sql,
