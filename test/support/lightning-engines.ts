@@ -63,7 +63,9 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
       const behaviour = isHeld ? 'hold' : 'pay';
       return node.outgoing.invoice({ amountMsat: BigInt(sat ?? 0) * 1_000n, expirySeconds: 3_600, behaviour });
     },
-    decide: async (hash, takes) => void node.outgoing.resolve(hash, takes),
+    async decide(hash, takes) {
+      if (!node.outgoing.resolve(hash, takes)) throw new Error(`no payment of ${hash} is held`);
+    },
     arrived: async (hash) => Number((node.outgoing.find(hash)?.receivedMsat ?? 0n) / 1_000n),
     async restart() {
       await stop();

@@ -1,0 +1,40 @@
+// Payments in and out, in an order that nobody chose, while answers are lost, payments are refused, workers are killed and node and watcher are
+// started again: each arrives once or not at all, and the books are the node's own lists and its own balance. LIGHTNING_WALK=200 walks further.
+import { expect, test } from 'vitest';
+import { openSimulatedPayouts } from '../support/lightning-payouts.ts';
+import { walk } from '../support/lightning-walk.ts';
+
+const CAPITAL_MSAT = 50n * 100_000_000_000n;
+
+test.each([1, 2])(
+  'a random walk ends with books that are the lists of the node (seed %i)',
+  { timeout: 240_000 },
+  async (seed) => {
+    const clock = { nowMs: Date.now(), now: () => clock.nowMs };
+    const { engine, at, close } = await openSimulatedPayouts(clock);
+    const calm = () => engine.node().setTrouble({ down: false, fault: null, left: null });
+    const fault = (name: 'lose_answers' | 'reject') => () => engine.node().setTrouble({ down: false, fault: name, left: 2 });
+    const walked = await walk({
+      engine,
+      at,
+      pass: (ms) => {
+        clock.nowMs += ms;
+      },
+      seed,
+      payments: Number(process.env.WALKN ?? 100),
+      troubles: [
+        fault('lose_answers'),
+        fault('lose_answers'),
+        fault('reject'),
+        () => engine.node().setTrouble({ down: true, fault: null, left: null }),
+        calm,
+        () => engine.restart(),
+      ],
+      calm,
+    });
+    for (const count of Object.values(walked)) expect(count, JSON.stringify(walked)).toBeGreaterThan(0);
+    const kept = (engine.node().localMsat() - CAPITAL_MSAT) / 1_000n;
+    expect((await at.balance('asset:ln:BTC')) + (await at.balance('asset:ln:BTC:outbound'))).toBe(kept);
+    await close();
+  },
+);

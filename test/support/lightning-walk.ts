@@ -1,0 +1,145 @@
+// A random walk over a Lightning node: payments in, payouts, reimbursements and their ends, in any order, while answers are lost, workers are killed
+// and the node is started again. What must be true at the end is here too.
+import { expect } from 'vitest';
+import { formatMinor } from '../../src/core/money.ts';
+import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning-driver.ts';
+import type { LightningEngine } from './lightning-engines.ts';
+import type { LightningPayouts } from './lightning-payouts.ts';
+import { randomBelow } from './random.ts';
+import { eventually } from './service.ts';
+
+type Out = { readonly hash: string; readonly isHeld: boolean; isDecided: boolean };
+export type Walk = {
+  readonly engine: LightningEngine;
+  readonly at: LightningPayouts;
+  /** Moves the service's clock; a real node's goes by itself. */
+  readonly pass: (ms: number) => void;
+  readonly seed: number;
+  readonly payments: number;
+  /** What else may go wrong, as the node allows. */
+  readonly troubles: readonly (() => void | Promise<void>)[];
+  /** Ends every trouble. */
+  readonly calm: () => void;
+};
+export type Walked = {
+  readonly paidIn: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly reimbursed: number;
+};
+
+/** The walk, until everything has ended. @returns how many of each there were */
+export async function walk({ engine, at, pass, seed, payments, troubles, calm }: Walk): Promise<Walked> {
+  const below = randomBelow(seed);
+  const one = <T>(list: readonly T[]): T => list[below(list.length)] as T;
+  const ins: string[] = [];
+  const outs = new Map<string, Out>();
+  const backs = new Map<string, Out>();
+  let made = 0;
+  const look = async (): Promise<void> => {
+    await at.look({}, below(4) === 0 ? one(LIGHTNING_STEPS) : null);
+    await at.judge();
+  };
+  async function payIn(): Promise<void> {
+    await at.rate('100000.00');
+    const asked = await at.create(BigInt(500 + below(2_000))).catch(() => null);
+    if (asked === null) return;
+    const hash = await at.hashOf(asked.transactionId);
+    if (below(8) > 0 && (await engine.pay(asked.address, hash))) ins.push(asked.transactionId);
+    made += 1;
+  }
+  async function invoice(sat: number | null): Promise<Out & { readonly request: string }> {
+    const isHeld = below(3) === 0;
+    return { ...(await engine.invoice({ sat, isHeld })), isHeld, isDecided: false };
+  }
+  async function payOut(): Promise<void> {
+    const amount = 100 + below(3_000);
+    const to = await invoice(below(2) === 0 ? amount : null);
+    const payout = await at.request(to.request, formatMinor(BigInt(amount), 8)).catch(() => null);
+    if (payout !== null) outs.set(payout.id, to);
+    made += 1;
+  }
+  async function payBack(): Promise<void> {
+    const id = ins.length === 0 ? null : one(ins);
+    if (id === null || (await at.path(id)).at(-1) !== 'succeeded') return;
+    const to = await invoice(null);
+    if (await at.reimburse(id, to.request).then(Boolean, () => false)) backs.set(id, to);
+    made += 1;
+  }
+  async function decide(): Promise<void> {
+    const open = [...outs.values(), ...backs.values()].filter(({ isHeld, isDecided }) => isHeld && !isDecided);
+    if (open.length === 0) return;
+    const out = one(open);
+    out.isDecided = await engine.decide(out.hash, below(2) === 0).then(
+      () => true,
+      () => false,
+    );
+  }
+  const moves = [
+    payIn,
+    payIn,
+    payIn,
+    payOut,
+    payOut,
+    payBack,
+    look,
+    look,
+    () => at.work(),
+    at.restartWorker,
+    async () => pass(16_000),
+  ];
+  while (made < payments) {
+    await one(moves)();
+    if (below(12) === 0) await decide();
+    if (below(10) === 0 && troubles.length > 0) await one(troubles)();
+  }
+  calm();
+  const isOpen = async (): Promise<boolean> =>
+    ((await at.admin.query(`select 1 from payouts where step <> 'ended' or (reimburses is not null and not noted)`)).rowCount ??
+      0) > 0;
+  await eventually(
+    'everything has ended',
+    async () => {
+      pass(21_000);
+      await at.rate('100000.00');
+      await at.work();
+      await at.look();
+      await at.judge();
+      await decide();
+      return !(await isOpen());
+    },
+    180_000,
+  );
+  return endings(engine, at, { ins, outs, backs });
+}
+
+/** Each payout has arrived exactly where it is completed, each reimbursement where its transaction says so; the balance is what all of them left. */
+async function endings(
+  engine: LightningEngine,
+  at: LightningPayouts,
+  of: { readonly ins: readonly string[]; readonly outs: ReadonlyMap<string, Out>; readonly backs: ReadonlyMap<string, Out> },
+): Promise<Walked> {
+  const { rows } = await at.admin.query(
+    `select coalesce(sum(amount_due), 0)::text as due, count(*)::int as n from transactions where status in ('succeeded', 'settled')`,
+  );
+  let expected = BigInt(rows[0].due);
+  const walked = { paidIn: of.ins.length, completed: 0, failed: 0, reimbursed: 0 };
+  for (const [id, { hash }] of of.outs) {
+    const { status, amountText, fee } = await at.payout(id);
+    const amount = BigInt(amountText.replace('.', ''));
+    expect(await engine.arrived(hash), `${id} is ${status}`).toBe(status === 'completed' ? Number(amount) : 0);
+    if (status === 'completed') expected -= amount + (fee as bigint);
+    walked[status === 'completed' ? 'completed' : 'failed'] += 1;
+  }
+  for (const [id, { hash }] of of.backs) {
+    const refund = await at.refund(id);
+    const isBack = (await at.path(id)).at(-1) === 'reimbursed';
+    if (refund?.txid !== hash) continue;
+    expect(await engine.arrived(hash), `${id} is reimbursed: ${isBack}`).toBe(isBack ? Number(refund.amount) : 0);
+    if (isBack) walked.reimbursed += 1;
+  }
+  for (const id of of.ins) expect(['succeeded', 'reimbursed'], id).toContain((await at.path(id)).at(-1));
+  expect(await at.available()).toBe(expected);
+  expect(await at.compared()).toEqual([]);
+  return walked;
+}
