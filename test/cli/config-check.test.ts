@@ -3,8 +3,12 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { macaroonIdentifier, writeMacaroon } from '../../src/core/lightning/macaroon.ts';
+import { RECEIVING } from '../../src/outside/lightning/lnd.ts';
+import { PAYING } from '../../src/outside/lightning/lnd-payer.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import { freePort } from '../support/core-daemon.ts';
+import { simulatedEngine } from '../support/lightning-engines.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { askCli, runCli } from './run.ts';
 
@@ -102,4 +106,58 @@ test('in the sandbox there is nothing to ask before the first start, and nothing
     ['nodes and price sources', true],
     ['seed', true],
   ]);
+});
+
+/** As LND bakes it, but for the signature, which is nobody's business here. */
+function macaroonFor(methods: readonly string[], entity = 'uri'): string {
+  const operations = methods.map((action) => ({ entity, actions: [action] }));
+  const identifier = macaroonIdentifier(new Uint8Array(16), operations);
+  return Buffer.from(writeMacaroon({ location: 'lnd', identifier, caveats: [], signature: new Uint8Array(32) })).toString('hex');
+}
+
+test('what macaroons of the Lightning node permit is read from them: too little, too much, exactly that', async () => {
+  const engine = await simulatedEngine();
+  const database = await freshDatabase();
+  const { url, certificate } = engine.target();
+  const cert = join(folder, 'lnd.cert');
+  writeFileSync(cert, certificate ?? '');
+  const check = async (receiving: string, paying: string) => {
+    const given = {
+      BURSAR_NETWORK: 'regtest',
+      BURSAR_FIXED_RATES: 'BTC=65000.00',
+      BURSAR_DATA_DIR: join(folder, 'lightning'),
+      DATABASE_URL: database.url,
+      BURSAR_LND_URL: url,
+      BURSAR_LND_CERT: cert,
+      BURSAR_LND_MACAROON: receiving,
+      BURSAR_LND_PAY_MACAROON: paying,
+    };
+    const checked = await askCli<Checked>(['config', 'check', '--nodes'], given);
+    return of(checked, /^macaroon/);
+  };
+  const [lookUp, track] = ['/lnrpc.Lightning/LookupInvoice', '/routerrpc.Router/TrackPaymentV2'];
+  const without = (all: readonly string[], one: string) => macaroonFor(all.filter((method) => method !== one));
+  const said = (ok: boolean, text: string) => ({ ok, stops: false, says: expect.stringContaining(text) });
+  expect(await check(macaroonFor(RECEIVING), macaroonFor(PAYING))).toEqual([
+    said(true, 'it permits receiving and nothing else'),
+    said(true, 'it permits paying and nothing else'),
+  ]);
+  expect(await check(without(RECEIVING, lookUp), without(PAYING, track))).toEqual([
+    said(
+      false,
+      `it does not permit ${lookUp}; bake one that permits exactly this: lncli bakemacaroon uri:/lnrpc.Lightning/GetInfo`,
+    ),
+    said(false, `it does not permit ${track}; `),
+  ]);
+  const spends = '/lnrpc.Lightning/SendCoins';
+  expect(await check(macaroonFor([...RECEIVING, spends]), macaroonFor(['write', 'read'], 'offchain'))).toEqual([
+    said(false, `it permits more than receiving needs (${spends})`),
+    said(false, 'it permits more than paying needs (offchain:write, offchain:read)'),
+  ]);
+  expect(await check('00ff', macaroonFor(PAYING))).toEqual([
+    said(false, 'it is no macaroon of LND'),
+    said(true, 'it permits paying and nothing else'),
+  ]);
+  await database.drop();
+  await engine.close();
 });

@@ -1,9 +1,10 @@
 // Payouts over Lightning by the whole driver and the signer's rules, on the simulated node and on two real LND: paid, held, given back, and while
 // the worker or the node is killed in mid-payment.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLnd } from '../../src/outside/lightning/lnd.ts';
-import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { createLnd, RECEIVING } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer, PAYING } from '../../src/outside/lightning/lnd-payer.ts';
 import { createLndRest } from '../../src/outside/lightning/lnd-rest.ts';
+import { permissionsOf } from '../../src/outside/lightning/permissions.ts';
 import { HAS_LND, type LightningEngine, lndEngine, type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
@@ -153,6 +154,10 @@ describe.each(ENGINES)('%s', (name, open) => {
     );
     const sending = receives!.lines('/v2/router/send', new AbortController().signal, { body: { payment_request: to.request } });
     await expect(sending.next()).rejects.toThrow('permission denied');
+    const exactly = { missing: [], beyond: [] };
+    expect(permissionsOf(engine.target().macaroon, RECEIVING)).toEqual(exactly);
+    expect(permissionsOf(engine.payTarget().macaroon, PAYING)).toEqual(exactly);
+    expect(permissionsOf(engine.target().macaroon, PAYING)?.missing).toContain('/routerrpc.Router/SendPaymentV2');
     receives!.close();
     pays!.close();
   });
