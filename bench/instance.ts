@@ -16,6 +16,7 @@ export type Instance = {
   readonly groupPid: number;
   readonly apiPid: number;
   readonly postmasterPid: number;
+  readonly dataFolder: string;
   /** URL of the service's database as its owner. */
   readonly databaseUrl: string;
   /** An access token of the demo merchant. */
@@ -74,6 +75,7 @@ export async function startInstance(nodeOptions: string, blockSeconds = 0): Prom
     groupPid: child.pid as number,
     apiPid: onlyOne(childrenOf(child.pid as number).filter((pid) => commandLine(pid).some((word) => word.endsWith('/api.ts')))),
     postmasterPid: onlyOne([runningServer(paths)].filter((pid) => pid !== null)),
+    dataFolder: data,
     databaseUrl: clusterUrl(paths, 'bursar'),
     token: () => signIn(port),
     async emptyDatabase(name) {

@@ -18,6 +18,7 @@ const PARTS = {
   lists: 'list_transactions',
   auth: 'auth',
   payouts: 'request_payout',
+  lightning: 'invoices, payments and payouts over Lightning',
   webhooks: 'deliveries to webhooks, and streams of events',
   lives: 'lives of transactions in CPU of every process: paid, unpaid, looked up once more',
   growth: 'create at a million rows against ten thousand',
@@ -89,6 +90,7 @@ export const SIZE = options.quick
       waiting: 2_000,
       dust: 1_500,
       webhooks: { idle: 10, waiting: 400, creates: 50, streams: 20, rounds: 1 },
+      lightning: { each: 5, parallel: 20 },
       lives: { unpaid: 100, rounds: 1, afterSeconds: 0, restSeconds: 1 },
     }
   : {
@@ -103,5 +105,6 @@ export const SIZE = options.quick
       waiting: 100_000,
       dust: 20_000,
       webhooks: { idle: 200, waiting: 100_000, creates: 1_000, streams: 1_000, rounds: 5 },
+      lightning: { each: 200, parallel: 500 },
       lives: { unpaid: 3_000, rounds: 30, afterSeconds: 12, restSeconds: 10 },
     };

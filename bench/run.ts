@@ -11,6 +11,7 @@ import { collectFlood } from './flood.ts';
 import { fillTransactions } from './growth.ts';
 import { type Instance, PASSWORD, startInstance } from './instance.ts';
 import { judgeReplaced } from './judge.ts';
+import { measureLightning } from './lightning.ts';
 import { type Limit, startLimit } from './limit.ts';
 import { measureLives } from './lives.ts';
 import { load } from './load-job.ts';
@@ -230,6 +231,7 @@ const ON_INSTANCE: readonly PartName[] = [
   'parallel',
   ...REQUESTS,
   'lives',
+  'lightning',
   'payouts',
   'webhooks',
   'growth',
@@ -256,6 +258,10 @@ async function onInstance(): Promise<{ readonly rows: readonly Row[]; readonly f
     if (wanted('payouts')) {
       say('payouts');
       figures.push(await measurePayouts(bench.instance, { requests: options.quick ? 20 : 500, rounds: SIZE.rounds }));
+    }
+    if (wanted('lightning')) {
+      say('Lightning');
+      figures.push(...(await measureLightning(bench.instance, SIZE.lightning)));
     }
     if (wanted('webhooks')) {
       say('webhooks and streams');
