@@ -1,5 +1,6 @@
-// `npm run simulate -- --seeds N [--first F]`: random chain histories beyond those of `npm test` (test/simulation), five per seed. The
-// first seed is drawn anew each time unless it is given; a failing one is printed with its history and belongs into
+// `npm run simulate -- --seeds N [--first F] [--only histories|payouts]`: random chain histories beyond those of `npm test`
+// (test/simulation), five per seed, and merchants whose money leaves while everything is killed (test/payout-walk), one per seed. The first
+// seed is drawn anew each time unless it is given; a failing one is printed with what happened, and one of a history belongs into
 // test/simulation/seeds.txt.
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -9,7 +10,8 @@ import { parseArgs } from 'node:util';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 let given;
 try {
-  given = parseArgs({ options: { seeds: { type: 'string', default: '200' }, first: { type: 'string' } } }).values;
+  const options = { seeds: { type: 'string', default: '200' }, first: { type: 'string' }, only: { type: 'string' } };
+  given = parseArgs({ options }).values;
 } catch (error) {
   console.error(`simulate: ${error.message}`);
   process.exit(1);
@@ -21,15 +23,18 @@ for (const [name, value] of Object.entries({ seeds, first })) {
   process.exit(1);
 }
 
+const FILES = { histories: 'test/simulation/histories.test.ts', payouts: 'test/payout-walk/walk.test.ts' };
+if (given.only !== undefined && FILES[given.only] === undefined) {
+  console.error(`simulate: --only must be one of ${Object.keys(FILES).join(', ')}`);
+  process.exit(1);
+}
+const files = given.only === undefined ? Object.values(FILES) : [FILES[given.only]];
+
 console.log(`simulate: seeds ${first} to ${Number(first) + Number(seeds) - 1}`);
-const child = spawn(
-  process.execPath,
-  [join(root, 'node_modules/vitest/vitest.mjs'), 'run', 'test/simulation/histories.test.ts'],
-  {
-    cwd: root,
-    stdio: 'inherit',
-    env: { ...process.env, SIMULATION_SEEDS: seeds, SIMULATION_FIRST: first },
-  },
-);
+const child = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...files], {
+  cwd: root,
+  stdio: 'inherit',
+  env: { ...process.env, SIMULATION_SEEDS: seeds, SIMULATION_FIRST: first },
+});
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
 child.on('close', (code) => process.exit(code ?? 1));
