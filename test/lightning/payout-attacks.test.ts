@@ -11,6 +11,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { fund } from '../support/funded.ts';
 import { invoice as imitation } from '../support/invoice.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
@@ -205,4 +206,16 @@ test('what our channels cannot send now waits until they can, or until its invoi
   expect(await at.available()).toBe(500_000n - 1_002n);
   for (const hash of others) outgoing().resolve(hash, false);
   expect(await at.compared()).toEqual([]);
+});
+
+test('coins that came on the chain are paid out over channels of the operator, and no invariant turns red for it', async () => {
+  const red = async () => [...new Set((await at.compared()).map((finding) => finding.split(':')[0]))];
+  await fund(at.ctx, at.merchantId, 5_000_000n);
+  // they came without a payment
+  const before = await red();
+  const { id } = await at.request(invoice('pay', 4_000_000_000n).request, '0.04');
+  await at.look();
+  expect(await status(id)).toBe('completed');
+  expect(await at.balance('asset:ln:BTC')).toBe(500_000n - 4_004_001n);
+  expect(await red()).toEqual(before);
 });
