@@ -8,6 +8,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { hotAddress } from '../../src/flow/payouts/evm-batches.ts';
 import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
+import { cancelPayout } from '../../src/flow/payouts/life.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
 import { createKeyring } from '../../src/signer/keyring.ts';
 import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
@@ -235,6 +236,25 @@ test('a paused token holds payouts up, and fails none', async () => {
   await work(30_000);
   expect(await row(id)).toMatchObject({ status: 'completed' });
   expect((await arrived()) - before).toBe(FIFTY);
+});
+
+test('one that would use more gas than the signer allows waits for the operator, and no nonce and no gas is spent on it', async () => {
+  const code = await anvil.rpc<string>('eth_getCode', anvil.token, 'latest');
+  const nonce = await anvil.rpc<string>('eth_getTransactionCount', hot, 'latest');
+  // balanceOf is a billion, transfer fills twenty places, everything else is no
+  const fills = Array.from({ length: 20 }, (_, n) => `600160${(n + 100).toString(16)}55`).join('');
+  const says = (word: string): string => `${word}60005260206000f3`;
+  const greedy = `0x60003560e01c806370a08231146024578063a9059cbb14603257${says('6000')}5b${says('633b9aca00')}5b${fills}${says('6001')}`;
+  await anvil.rpc('anvil_setCode', anvil.token, greedy);
+  const id = await request();
+  await work(30_000);
+  expect(await row(id)).toMatchObject({ status: 'pending', txid: null });
+  expect(await attempts(id)).toEqual([]);
+  await anvil.rpc('anvil_setCode', anvil.token, code);
+  await mine(12);
+  expect(await anvil.rpc('eth_getTransactionCount', hot, 'latest')).toBe(nonce);
+  await cancelPayout(ctx, { merchantId, payoutId: id });
+  expect(await held()).toBe(0n);
 });
 
 test('a transaction at our nonce that nobody here signed stops payouts', async () => {

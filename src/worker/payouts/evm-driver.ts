@@ -3,13 +3,14 @@
 // Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
-import { type GasOffer, gasLimit, replacementOffer } from '../../core/payouts/gas.ts';
+import { type GasFees, type GasOffer, gasLimit, replacementOffer } from '../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
 import {
   callOf,
   type EvmFormed,
+  type Funds,
   formEvmBatch,
   type HotAddress,
   hotAddress,
@@ -51,6 +52,9 @@ const MINED_LOOK_MS = 15_000;
 const LATER_MS = 30_000;
 /** A sweep that the signer has refused is nobody's money on its way: it can wait. */
 const REFUSED_SWEEP_MS = 600_000;
+
+/** What gas costs now, and what our address has. */
+type Offered = { readonly fees: GasFees; readonly funds: Funds };
 
 export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions): PayoutDriver {
   const { currency, port, contract } = lane;
@@ -202,8 +206,17 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
       tell(hot === null ? 'the signer has no key in use for this currency' : 'its chain was not read yet');
       return false;
     }
+    // asked once for all that wait: without funds there may be many
+    const offered = await reachable(async () => ({
+      fees: await port.gasFees(),
+      funds: { ...(await port.account(hot.address, cursor.height)), height: cursor.height },
+    }));
+    if (offered === null) {
+      tell('its node cannot be asked what they cost');
+      return false;
+    }
     for (const payout of queued) {
-      const formed = await reachable(() => formOne(hot, payout, cursor.height));
+      const formed = await reachable(() => formOne(hot, payout, offered));
       if (formed?.outcome === 'formed') {
         await reached('reserved');
         return true;
@@ -215,10 +228,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   }
   const tell = (why: string): void => options.onTrouble(`payouts in ${currency} wait: ${why}`);
 
-  async function formOne(hot: HotAddress, payout: QueuedPayout, height: number): Promise<EvmFormed> {
+  async function formOne(hot: HotAddress, payout: QueuedPayout, { fees, funds }: Offered): Promise<EvmFormed> {
     const script = payout.script.toString('hex');
-    const [fees, account] = [await port.gasFees(), await port.account(hot.address, height)];
-    const funds = { ...account, height };
     if (funds.units < payout.amount || funds.ether === 0n)
       return { outcome: 'waits', why: `our address ${hot.address} has too little ${currency}, or no ether` };
     const problem = await port.payeeProblem(hot.address, evmAddressOf(script));
@@ -227,8 +238,15 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     // what its fee leaves of a reimbursement is not known yet: of ether any amount uses the same gas
     const value = call.value > 0n ? 1n : 0n;
     const asked = problem === null ? await port.gasOf({ ...call, value, from: hot.address }) : { refused: problem.what };
-    if ('gas' in asked) return formEvmBatch(ctx, hot, payout.id, { funds, fees, gas: gasLimit(asked.gas) });
-    const why = `it cannot be paid now: ${asked.refused}`;
+    // with less than it uses it would fail for certain, and the service would pay for that
+    const refused =
+      'gas' in asked
+        ? asked.gas > GAS.most
+          ? `it would use ${asked.gas} gas, and ${GAS.most} is the most`
+          : null
+        : asked.refused;
+    if (refused === null && 'gas' in asked) return formEvmBatch(ctx, hot, payout.id, { funds, fees, gas: gasLimit(asked.gas) });
+    const why = `it cannot be paid now: ${refused}`;
     await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId: payout.id, why }));
     return { outcome: 'nothing' };
   }
