@@ -1,10 +1,13 @@
 // A copy of the database that is older than what the node was asked to pay: the signer's journal and the node say what is missing in it.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { requestLightningPayout } from '../../src/flow/lightning/payout-request.ts';
+import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
 import { approvePayout, cancelPayout } from '../../src/flow/payouts/life.ts';
 import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { clearBreakers, openBreakers } from '../../src/store/ledger/breakers.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
 import { copyDatabase } from '../support/postgres.ts';
@@ -99,6 +102,37 @@ test('one that was put back with its signer asks the node what became of every p
   pass(81_000);
   await restored.look();
   expect((await checkPayoutStatus(restored.ctx, { merchantId: at.merchantId, payoutId: id })).status).toBe('completed');
+  await restored.close();
+  await copy.drop();
+});
+
+test('database and signer put back together: what only the node knows stops payouts, before anything is paid a second time', async () => {
+  const copy = await copyDatabase(at.url);
+  await copy.db.query({ text: `update comparisons set timeline = 'another'` });
+  const forgotten = invoice('pay');
+  const { id } = await at.request(forgotten.request, AMOUNT);
+  await approvePayout(at.ctx, { payoutId: id, by: 'test' });
+  pass(16_000);
+  await at.look();
+  expect(await status(id)).toBe('completed');
+  const restored = await at.onCopy(copy, { authorized: async () => ({ payments: [], more: false }) });
+  const again = invoice('pay');
+  const request = { merchantId: at.merchantId, amount: AMOUNT, destination: again.request, paymentRequest: again.request };
+  const { id: second } = await requestLightningPayout(restored.ctx, request);
+  await approvePayout(restored.ctx, { payoutId: second, by: 'test' });
+  for (let n = 0; n < 3; n++) {
+    pass(21_000);
+    await restored.look();
+  }
+  expect(outgoing().payment(again.hash)).toBeNull();
+  expect((await openBreakers(restored.ctx.db)).map(({ trippedBy }) => trippedBy)).toEqual([['LN-5']]);
+  // once it is booked, and the breaker cleared, payouts go on
+  expect(await bookUnasked(restored.ctx, { paymentHash: forgotten.hash, acceptsLoss: true })).toBe(1_002n);
+  await clearBreakers(copy.db, 'test', clock.nowMs);
+  pass(21_000);
+  await restored.look();
+  expect(await openBreakers(restored.ctx.db)).toEqual([]);
+  expect(outgoing().payment(again.hash)?.status).toBe('SUCCEEDED');
   await restored.close();
   await copy.drop();
 });

@@ -70,6 +70,7 @@ export async function openLightningPayouts(
     send: (of) => saying(signer.send(of)),
     track: (hash) => saying(signer.track(hash)),
     authorized: (after) => saying(signer.authorized(after)),
+    payments: async (after) => (await saying(signer.payments(after.toString()))).payments,
   });
   const signer = signerOn(readOnly);
   const paying = payingBy(signer);

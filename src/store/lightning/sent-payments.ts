@@ -39,6 +39,19 @@ export async function lockUnasked(
   return row === undefined ? null : { isUnderWay: row.state !== 'succeeded', msat: BigInt(row.msat) };
 }
 
+/** Payment hashes that the node lists as paid or under way, and that no payout here has asked for, or only such as failed. */
+export async function unaskedHashes(sql: Sql): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ payment_hash: string }>({
+    name: 'unasked_hashes',
+    text: `select distinct payment_hash from lightning_sent s
+            where acknowledged_at is null
+              and not exists (select from lightning_payments l join payouts p on p.id = l.payout_id
+                               where l.payment_hash = s.payment_hash and p.status <> 'failed') order by 1 limit 20`,
+    values: [],
+  });
+  return rows.map((row) => row.payment_hash);
+}
+
 /** It is booked as what it was. */
 export async function setAcknowledged(sql: Sql, paymentHash: string, atMs: number): Promise<void> {
   await sql.query({

@@ -11,6 +11,28 @@ export type SentPayments = {
 
 const PAGES_AT_ONCE = 20;
 
+/** Throws with a `fault` when the signer, or the node, cannot be asked. */
+export async function readSent(
+  ctx: Context,
+  sent: Pick<SentPayments, 'payments'>,
+  { identity, pages }: { readonly identity: string; readonly pages: number },
+): Promise<boolean> {
+  let compared = await readPaymentsCompared(ctx.db, identity);
+  if (compared === null) return false;
+  let isEnded = true;
+  for (let read = 0, from = compared; read < pages; read++) {
+    const page = await sent.payments(from);
+    if (page.length === 0) return false;
+    for (const { paymentIndex, status } of page) {
+      isEnded &&= status !== 'in_flight';
+      if (isEnded) compared = BigInt(paymentIndex);
+      from = BigInt(paymentIndex);
+    }
+    await recordSent(ctx.db, identity, page, compared, ctx.ports.clock.now());
+  }
+  return isEnded;
+}
+
 /**
  * Reads on from the first payment that may still change.
  * @returns whether there is more to read at once
@@ -18,20 +40,7 @@ const PAGES_AT_ONCE = 20;
 export async function comparePayments(ctx: Context, sent: SentPayments): Promise<boolean> {
   try {
     const { identity } = await sent.node();
-    let compared = await readPaymentsCompared(ctx.db, identity);
-    if (compared === null) return false;
-    let isEnded = true;
-    for (let pages = 0, from = compared; pages < PAGES_AT_ONCE; pages++) {
-      const page = await sent.payments(from);
-      if (page.length === 0) return false;
-      for (const { paymentIndex, status } of page) {
-        isEnded &&= status !== 'in_flight';
-        if (isEnded) compared = BigInt(paymentIndex);
-        from = BigInt(paymentIndex);
-      }
-      await recordSent(ctx.db, identity, page, compared, ctx.ports.clock.now());
-    }
-    return isEnded;
+    return await readSent(ctx, sent, { identity, pages: PAGES_AT_ONCE });
   } catch (error) {
     // the job that pays says what is wrong
     if ((error as { fault?: string }).fault === undefined) throw error;

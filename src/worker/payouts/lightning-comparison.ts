@@ -1,18 +1,21 @@
 // After a start of the database, and when another copy has taken its place: whether it knows of every payment over Lightning that the signer has
-// let our node make. Until then nothing is paid, and nothing that could have been paid is cancelled.
+// let our node make, and of what the node lists besides. Until then nothing is paid, and nothing that could have been paid is cancelled.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { PayingNode, TrackedPayment } from '../../core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
 import { restorePayment } from '../../flow/lightning/restored-payments.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { neverSent, notSent } from '../../store/lightning/payment-rows.ts';
+import { unaskedHashes } from '../../store/lightning/sent-payments.ts';
 import { isComparedSince, saveChecked } from '../../store/payouts/unknown-movements.ts';
+import { readSent, type SentPayments } from '../lightning/sent-comparison.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
 export type AuthorizedPayments = {
   authorized(after: number): Promise<{ readonly payments: readonly AuthorizedPayment[]; readonly more: boolean }>;
   track(paymentHash: string): Promise<TrackedPayment>;
-};
+} & Pick<SentPayments, 'payments'>;
 
 /** Writes back what is missing. @returns whether everything was compared with this database, and not with one that has been replaced since */
 export async function isPaidKnown(
@@ -44,6 +47,17 @@ export async function isPaidKnown(
   }
   // a signer that was put back together with the database has forgotten the same payments: the node has not
   for (const payment of await neverSent(ctx.db)) await writeBack(payment);
+  // and what neither knows, the node lists
+  await readSent(ctx, paying, { identity, pages: Number.POSITIVE_INFINITY });
+  const unasked = await unaskedHashes(ctx.db);
+  if (unasked.length > 0) {
+    const findings = unasked.map(
+      (hash) => `the Lightning node has paid ${hash}, or is paying it, and no payout here has asked for it`,
+    );
+    await tripBreaker(ctx.db, { name: 'payouts', by: ['LN-5'], findings, atMs: ctx.ports.clock.now() });
+    onTrouble(`the Lightning node has paid what is not known here (bursar payout recover): payouts are stopped`);
+    return false;
+  }
   if (generation !== ctx.db.identity.generation) return false;
   await saveChecked(ctx.db, LIGHTNING.code, 0);
   return true;
