@@ -31,8 +31,11 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
     return times.some((untilMs) => now() <= untilMs + CLOCKS_DIFFER_MS);
   }
 
+  async function hasEnded(payoutId: string): Promise<boolean> {
+    return (await readPayerFacts(db, payoutId))?.isHoldEnded === true;
+  }
+
   async function hasFailed(node: LightningPayer, payoutId: string, paymentHash: string): Promise<boolean> {
-    if ((await readPayerFacts(db, payoutId))?.isHoldEnded !== true) return false;
     const { payment, isPending } = await node.track(paymentHash);
     if (payment?.status === 'succeeded') paid.add(payoutId);
     return payment?.status === 'failed' && !payment.isPartOpen && !isPending;
@@ -52,7 +55,8 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
       let has = false;
       try {
         for (const { payoutId, paymentHash, authorizedAtMs } of journal.counted(now() - DAY_MS)) {
-          if (paid.has(payoutId) || mayArrive(payoutId, authorizedAtMs)) continue;
+          // in this order: a request that begins after the first look finds that the hold has ended
+          if (paid.has(payoutId) || !(await hasEnded(payoutId)) || mayArrive(payoutId, authorizedAtMs)) continue;
           if (!(await hasFailed(node, payoutId, paymentHash))) continue;
           journal.giveBack(payoutId);
           has = true;

@@ -111,13 +111,18 @@ export function createPaying(options: PayingOptions): Paying {
     return made;
   }
 
-  async function send({
-    payoutId,
-    leaseEpoch,
-  }: {
-    payoutId: string;
-    leaseEpoch: bigint;
-  }): Promise<SignerReplies['send_payment']> {
+  type Sending = { readonly payoutId: string; readonly leaseEpoch: bigint };
+  /** Whoever looks for failed payments sees it from before it reads that the hold is open. */
+  async function send(asked: Sending): Promise<SignerReplies['send_payment']> {
+    const ended = failed.asking(asked.payoutId, Number.POSITIVE_INFINITY);
+    try {
+      return await sent(asked);
+    } finally {
+      ended();
+    }
+  }
+
+  async function sent({ payoutId, leaseEpoch }: Sending): Promise<SignerReplies['send_payment']> {
     const node = payer();
     const journal = await options.journal();
     const facts = await factsOf(options, payoutId, leaseEpoch);

@@ -9,6 +9,7 @@ import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { createTransaction } from '../../src/flow/transactions/life.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import type { SignerLimits } from '../../src/signer/limits.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { fund } from '../support/funded.ts';
@@ -25,15 +26,19 @@ function pass(ms: number): void {
 let engine: SimulatedEngine;
 let at: LightningPayouts;
 
-async function open(): Promise<void> {
+/** While it is set, our node says nothing of an invoice, and `heard` is called when it is asked. */
+let silence: { readonly until: Promise<void>; readonly heard: () => void } | null = null;
+async function open(limits: SignerLimits = {}): Promise<void> {
   clock.nowMs = Date.now();
   engine = await simulatedEngine(clock.now);
   const port = createLnd(async () => engine.target(), { chain: 'regtest' });
-  at = await openLightningPayouts(
-    port,
-    createLndPayer(async () => engine.payTarget()),
-    clock,
-  );
+  const payer = createLndPayer(async () => engine.payTarget());
+  const decode = async (request: string) => {
+    silence?.heard();
+    await silence?.until;
+    return payer.decode(request);
+  };
+  at = await openLightningPayouts(port, { ...payer, decode }, clock, { limits });
   await at.work();
   await at.look();
   const { transactionId, address } = await at.create(500_00n);
@@ -218,4 +223,45 @@ test('coins that came on the chain are paid out over channels of the operator, a
   expect(await status(id)).toBe('completed');
   expect(await at.balance('asset:ln:BTC')).toBe(500_000n - 4_004_001n);
   expect(await red()).toEqual(before);
+});
+
+test('a payment that the node is about to be asked for counts for the limits, also when somebody has released its hold meanwhile', async () => {
+  await at.close();
+  await engine.close();
+  await open({ BTC: { payout: null, hour: 1_500n, day: null } });
+  const { id } = await at.request(invoice('fail').request, AMOUNT);
+  await at.look({}, 'ln-answered');
+  const { lease_epoch: epoch } = await at.payment(id);
+  pass(3 * MINUTE);
+  let speak = (): void => undefined;
+  const until = new Promise<void>((resolve) => {
+    speak = resolve;
+  });
+  let late: Promise<unknown> = Promise.resolve();
+  await at.admin.query(`update lightning_payments set lease_until = $2 where payout_id = $1`, [
+    id,
+    new Date(clock.now() + MINUTE),
+  ]);
+  await new Promise<void>((heard) => {
+    silence = { until, heard };
+    late = code(at.paying.send({ payoutId: id, leaseEpoch: String(epoch) }));
+  });
+  silence = null;
+  const { rows } = await at.admin.query('select amount, fee_max, merchant_id from payouts where id = $1', [id]);
+  const whole = BigInt(rows[0].amount) + BigInt(rows[0].fee_max);
+  const entry = {
+    key: `po:${id}:release`,
+    kind: 'payout_released',
+    postings: [
+      { account: `merchant:${rows[0].merchant_id}:held:BTC`, amount: whole },
+      { account: `merchant:${rows[0].merchant_id}:available:BTC`, amount: -whole },
+    ],
+    parts: [],
+  };
+  await postEntries(at.ctx.db, [{ entry, transactionId: null, payoutId: id, atMs: clock.now() }]);
+  const other = await at.request(invoice().request, AMOUNT);
+  await looks(1);
+  expect(await at.payout(other.id)).toMatchObject({ status: 'pending', heldReason: 'approval' });
+  speak();
+  await late;
 });
