@@ -8,8 +8,14 @@ import { isAsSigned } from './signed-payouts.ts';
 const AT_ONCE = 100;
 const SHOWN = 20;
 const HOUR_MS = 3_600_000;
-/** Seven banking days and the weekends and holidays between them, for a bank account; a day for a chain. */
-const LONGEST_MS = { bitcoin: 24 * HOUR_MS, usdt: 24 * HOUR_MS, reimbursement: 24 * HOUR_MS, ach: 12 * 24 * HOUR_MS } as const;
+/** Seven banking days and the weekends and holidays between them, for a bank account; a day for a chain, an hour for Lightning. */
+const LONGEST_MS = {
+  lightning: HOUR_MS,
+  bitcoin: 24 * HOUR_MS,
+  usdt: 24 * HOUR_MS,
+  reimbursement: 24 * HOUR_MS,
+  ach: 12 * 24 * HOUR_MS,
+} as const;
 
 /** INT-1: whoever writes to the database without the key of an API changes nothing of a payout that goes unnoticed until it is to leave. */
 export async function auditIntents(ctx: Context): Promise<Answer> {
