@@ -182,7 +182,7 @@ test('a payout is mined once, completed by the twelfth block, and charged what i
   expect(await held()).toBe(0n);
 });
 
-test('one that fees have left behind is replaced at its nonce, one that pools have dropped is sent again, and one of them is paid', async () => {
+test('house_pays_lane, timeout_is_unknown: one that fees have left behind is replaced at its nonce, one that pools have dropped is sent again, and one of them is paid', async () => {
   const before = await arrived();
   const id = await request();
   await work();
@@ -198,12 +198,15 @@ test('one that fees have left behind is replaced at its nonce, one that pools ha
   await mine(12);
   await work(30_000);
   expect((await arrived()) - before).toBe(FIFTY);
-  expect(await row(id)).toMatchObject({ status: 'completed' });
+  const done = await row(id);
+  expect(done).toMatchObject({ status: 'completed' });
+  // what the replacement costs more is the service's: the first offered 3 gwei for 100,000 of gas, a dollar
+  expect(Number(done.fee)).toBeLessThan(2_000_000);
   await anvil.rpc('anvil_setNextBlockBaseFeePerGas', `0x${GWEI.toString(16)}`);
   await mine();
 });
 
-test('one that fails is given back when its block is final, and not before', async () => {
+test('fail_at_final: one that fails is given back when its block is final, and not before', async () => {
   const before = await arrived();
   const id = await request();
   await work();

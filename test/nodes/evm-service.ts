@@ -95,9 +95,11 @@ export async function openEvmService() {
   const told: string[] = [];
   /** Signatures whose answers are lost, by batch. */
   let losesAnswers = false;
+  let refusal: Error | null = null;
   const lost = new Set<string>();
   const asked: Signing = {
     async sign(request) {
+      if (refusal !== null) throw refusal;
       const signed = await signing.sign(request).catch((error: Error) => {
         throw Object.assign(error, { fault: 'refused' });
       });
@@ -125,6 +127,10 @@ export async function openEvmService() {
     signing: asked,
     journal,
     merchantId,
+    /** What the signer answers instead of a signature from now on; null = it signs. */
+    refuse(answer: string | null): void {
+      refusal = answer === null ? null : Object.assign(new Error(answer), { fault: 'refused' });
+    },
     /** The first answer of the signer for each batch is lost from now on, or is not any more. */
     loseAnswers(loses: boolean): void {
       losesAnswers = loses;

@@ -79,7 +79,7 @@ describe('a payout in a token', () => {
     await refused(withInput(asked, { amount: '50000001' }), 'amounts', /says otherwise/);
   });
 
-  test('has the next nonce of its sender, and one of one payout is nobody else’s', async () => {
+  test('same_nonce: has the next nonce of its sender, and one of one payout is nobody else’s', async () => {
     const asked = await payout();
     await refused(withInput(asked, { vout: nonce + 1 }), 'conflict', /the next nonce/);
     await signing.sign(asked);

@@ -9,7 +9,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
 import { stopUnclear } from '../payouts/evm-progress.ts';
-import { decidedHeight, type Progress, stopOnForeignSpend } from '../payouts/progress.ts';
+import { decidedHeight, type Progress, sendAgain, stopOnForeignSpend } from '../payouts/progress.ts';
 
 /** As evmProgress, for a batch without payouts. */
 export function sweepProgress(ctx: Context, batchId: string, finalized: number): Promise<Progress> {
@@ -24,9 +24,7 @@ export function sweepProgress(ctx: Context, batchId: string, finalized: number):
       await stopOnForeignSpend(ctx, sql, batch);
       if (batch.inputs.some(({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight)))
         return ended(ctx, sql, batch, null);
-      if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
-      await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
-      return 'reorged';
+      return sendAgain(ctx, sql, batch);
     }
     if (mined.outcome === null || mined.outcome.result === 'unclear') return stopUnclear(ctx, sql, batch, mined);
     if (isFinal(mined.height)) return ended(ctx, sql, batch, mined);
