@@ -58,6 +58,14 @@ test('an event that was asked for again while an attempt was on its way keeps it
   expect(await left()).toEqual([]);
 });
 
+test('a last failure ends nothing where another was written since, and a delivery ends it whatever failed before', async () => {
+  await waits(3);
+  await writeAttempts(database.db, [{ ...failed, failures: 9, againAtMs: null }]);
+  expect(await left()).toHaveLength(1);
+  await writeAttempts(database.db, [{ ...failed, failures: 2, againAtMs: null, status: 204, isDelivered: true }]);
+  expect(await left()).toEqual([]);
+});
+
 test('each endpoint with something waiting is found once, with what is due first', async () => {
   await sql(
     `insert into deliveries select w, e, timestamptz '2026-06-01Z' + e * interval '1 second' from generate_series(1, 30) w, generate_series(1, 40) e`,

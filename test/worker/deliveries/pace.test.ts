@@ -101,6 +101,12 @@ describe('connections', () => {
     mine[0]?.();
     mine[1]?.();
     expect(taken(slots, () => 1n, 3)).toBe(2);
+    for (const giveBack of mine.slice(2)) giveBack();
+    // those two still count
+    expect(taken(slots, () => 1n, 3)).toBe(62);
+    const other = times(64, 0).flatMap(() => slots.take(2n, 3) ?? []);
+    for (const giveBack of other.slice(1)) giveBack();
+    expect(taken(slots, () => 2n, 3)).toBe(63);
   });
 
   test('are free again when they are given back', () => {
