@@ -33,6 +33,31 @@ const AREAS = [
     tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
   {
+    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|payout-states|payout-validation|payout-units|gas)\.ts$/,
+    tests: ['test/core/payouts', 'test/flow/payouts/holds', 'test/flow/payouts/many-outputs', 'test/flow/payouts/batches'],
+  },
+  {
+    code: /^src\/(core\/payouts\/(payout-postings|ach-postings|evm-postings)|flow\/payouts\/(batches|progress|covered|signed-payouts))\.ts$/,
+    tests: ['test/core/payouts', 'test/flow/payouts/', 'test/flow/ach/'],
+  },
+  {
+    code: /^src\/flow\/(payouts\/(life|holds|resolve|reimbursements|internal-payouts|restored-signatures)|ach\/.*)\.ts$/,
+    tests: ['test/flow/payouts/', 'test/flow/ach/'],
+  },
+  {
+    code: /^src\/store\/payouts\/.*\.ts$/,
+    tests: ['test/flow/payouts/', 'test/flow/ach/', 'test/store/payout-plans'],
+  },
+  {
+    code: /^src\/flow\/lightning\/(payout-progress|payout-request|restored-.*|internal-payouts)\.ts$/,
+    tests: ['test/lightning/payout-variants', 'test/lightning/payout-restored'],
+  },
+  {
+    code: /^src\/signer\/(paying|payment-journal|failed-payments)\.ts$/,
+    tests: ['test/lightning/payout-variants', 'test/signer/give-up'],
+  },
+  { code: /^src\/flow\/ledger-links\.ts$/, tests: ['test/flow/ledger-links'] },
+  {
     code: /^src\/signer\/(rules|limits|previous-outputs|signature-index)\.ts$/,
     tests: [
       'test/signer/rules',

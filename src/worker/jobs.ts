@@ -81,9 +81,7 @@ export function workerJobs(
     ...(payouts === undefined
       ? []
       : [paying(report, (onTrouble) => payoutJob(ctx, [...watchers.keys()], { ...payouts, onTrouble }))]),
-    ...(payouts?.ach
-      ? [paying(report, (onTrouble) => achJob(ctx, { ...(payouts.ach as Ach), owner: payouts.owner, onTrouble }))]
-      : []),
+    ...(payouts?.ach ? [paying(report, (onTrouble) => achJob(ctx, { ...payouts, ...(payouts.ach as Ach), onTrouble }))] : []),
     ...(payouts?.overLightning ? overLightning(ctx, payouts, payouts.overLightning, report) : []),
     createCredited(ctx),
     scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, { urgent: true, work: () => announceAutomatic(ctx) }),

@@ -1,8 +1,11 @@
 // The real `npm start` in the sandbox: payouts to bank accounts from the request to the end of the days of returns, what the bank may say on
 // the way, and kill -9. Each file passes moov-io/ach; the account gets its money exactly once or not at all; the audit is green.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
+import { ACH_STEPS } from '../../src/worker/payouts/ach-driver.ts';
 import { runCli } from '../cli/run.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
@@ -105,6 +108,64 @@ describe('a payout to a bank account', () => {
     await start();
     await bank('settle');
     await becomes(id, 'completed');
+    expect(await received(to)).toMatchObject({ received: '99.00', payments: [{ amount: '99.00' }] });
+    await isGreen();
+  });
+
+  const failpoint = join(folder, 'sandbox', FAILPOINT);
+  const waiting = join(folder, 'sandbox', WAITING);
+  const heldProcess = (): number | null => (existsSync(waiting) ? Number(readFileSync(waiting, 'utf8')) || null : null);
+  const kill = (pid: number | null) => void (pid !== null && process.kill(pid, 'SIGKILL'));
+  const pass = async (seconds: number): Promise<void> => {
+    await ask('/sandbox/clock', { advance_seconds: seconds });
+    await signIn();
+  };
+  /** The bank settles again and again, one call at a time: none of them need see what a process that died has left. */
+  let isSettling = false;
+  function settling(): void {
+    if (isSettling) return;
+    isSettling = true;
+    const ended = (): void => {
+      isSettling = false;
+    };
+    bank('settle').then(ended, ended);
+  }
+  const happenings = {
+    'kill -9 of that worker': kill,
+    'kill -9 of PostgreSQL': () => kill(service.postgres()),
+    'the clock jumps by a day': () => pass(86_400),
+  };
+  const CELLS = [
+    ...ACH_STEPS.map((step) => [step, 'kill -9 of that worker'] as const),
+    ['ach-handed', 'kill -9 of PostgreSQL'] as const,
+    ['ach-leaving', 'the clock jumps by a day'] as const,
+  ];
+  test.each(CELLS)('at "%s", %s: the account gets it once', { timeout: TIMEOUT }, async (step, what) => {
+    const to = account();
+    rmSync(waiting, { force: true });
+    const id = await request(to);
+    // what the bank reports of an entry is read at this step only
+    if (step === 'ach-read')
+      await until(async () => {
+        await bank('settle');
+        return (await payout(id)).trace;
+      }, 'it is handed over');
+    writeFileSync(failpoint, step);
+    if (step === 'ach-read') bank('noc', { payout_id: id }).catch(() => undefined);
+    const pid = await until(async () => {
+      if (step !== 'ach-read') settling();
+      return heldProcess();
+    }, `${step} is reached`);
+    if (step === 'ach-made' || step === 'ach-kept' || step === 'ach-leaving') expect((await received(to)).payments).toEqual([]);
+    await Promise.race([happenings[what](pid), delay(3_000)]);
+    rmSync(waiting, { force: true });
+    let looks = 0;
+    await until(async () => {
+      settling();
+      // whoever died had the file leased
+      if (looks++ % 20 === 10) await pass(21);
+      return (await payout(id)).status === 'completed' ? true : null;
+    }, `${id} is completed`);
     expect(await received(to)).toMatchObject({ received: '99.00', payments: [{ amount: '99.00' }] });
     await isGreen();
   });

@@ -36,6 +36,18 @@ const LEASE_MS = 20_000;
 /** A file that lies where the bank takes it from for longer is told. */
 const TAKEN_WITHIN_MS = 4 * 3_600_000;
 
+/** What has just become so when a process dies there: in the order of a payout's way. */
+export const ACH_STEPS = [
+  'ach-made',
+  'ach-kept',
+  'ach-leaving',
+  'ach-handed',
+  'ach-acknowledged',
+  'ach-read',
+  'ach-completed',
+] as const;
+export type AchStep = (typeof ACH_STEPS)[number];
+
 export type AchOptions = {
   readonly bank: BankPort;
   readonly files: KeptFiles;
@@ -44,6 +56,8 @@ export type AchOptions = {
   readonly intents: AskTrust;
   /** Names this worker in leases. */
   readonly owner: string;
+  /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
+  readonly reached?: (step: AchStep) => Promise<void>;
   readonly onTrouble: (what: string) => void;
 };
 
@@ -82,7 +96,11 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
   if (read === null) return { setAside: null, handled };
   // only when every return that the bank had reported by then is booked
   if (read.held !== 'all')
-    for (const name of await endedAchFiles(ctx.db, nowMs)) if (!read.held.has(name)) await completeFile(ctx, name);
+    for (const name of await endedAchFiles(ctx.db, nowMs)) {
+      if (read.held.has(name)) continue;
+      await completeFile(ctx, name);
+      await options.reached?.('ach-completed');
+    }
   return { setAside: read.setAside, handled };
 }
 
@@ -96,6 +114,7 @@ async function makeFiles(ctx: Context, options: AchOptions, cutOffMs: number): P
       return;
     }
     made = await makeAchFile(ctx, { ...checks, cutOffMs, kept: await files.names(), onTrouble });
+    if (made === 'made') await options.reached?.('ach-made');
     if (made === 'too_many_files') onTrouble('payouts by ach wait for tomorrow: a day has 36 files');
   }
 }
@@ -156,8 +175,14 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
     const forgotten = await whyForgotten(ctx, options);
     if (forgotten !== null) return forgotten;
     if (!(await options.files.keep(file))) return stopOnOther(ctx, file);
+    await options.reached?.('ach-kept');
     if (!(await moveAchFile(ctx.db, file, 'built', 'uploading'))) return null;
-    return await settled(ctx, file, await options.bank.handOver(file));
+    await options.reached?.('ach-leaving');
+    const said = await options.bank.handOver(file);
+    await options.reached?.('ach-handed');
+    const trouble = await settled(ctx, file, said);
+    await options.reached?.('ach-acknowledged');
+    return trouble;
   } catch (error) {
     if (!(error instanceof BankTrouble)) throw error;
     return askedAfterwards(ctx, options, file, error);

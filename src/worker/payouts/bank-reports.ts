@@ -7,7 +7,13 @@ import type { Context } from '../../flow/context.ts';
 import { hasReturned } from '../../store/payouts/ach-entries.ts';
 import { setAchOver } from '../../store/payouts/ach-files.ts';
 
-export type Reporting = { readonly bank: BankPort; readonly files: KeptFiles; readonly onTrouble: (what: string) => void };
+export type Reporting = {
+  readonly bank: BankPort;
+  readonly files: KeptFiles;
+  readonly onTrouble: (what: string) => void;
+  /** Called when a report is booked, before the bank is told so. */
+  readonly reached?: (step: 'ach-read') => Promise<void>;
+};
 
 /** What one reading of the bank's reports leaves. */
 export type ReadReports = {
@@ -29,7 +35,7 @@ type Booked =
 const BOOKED: Booked = { how: 'booked' };
 
 /** Books the bank's reports. Null when they could not be read. */
-export async function readReports(ctx: Context, { bank, files, onTrouble }: Reporting): Promise<ReadReports | null> {
+export async function readReports(ctx: Context, { bank, files, onTrouble, reached }: Reporting): Promise<ReadReports | null> {
   try {
     const { cutOffMs, reports } = await bank.news();
     const waiting: Extract<Booked, { readonly how: 'waits' }>[] = [];
@@ -40,6 +46,7 @@ export async function readReports(ctx: Context, { bank, files, onTrouble }: Repo
         waiting.push(booked);
         continue;
       }
+      await reached?.('ach-read');
       await files.keepReport(report);
       await bank.acknowledge(report.id);
     }
