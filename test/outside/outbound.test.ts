@@ -6,7 +6,7 @@ import { askForInvoice } from '../../src/flow/lightning/lnurl.ts';
 import { createDestinations } from '../../src/outside/destinations.ts';
 import { namesByDns } from '../../src/outside/outbound/names.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
-import { publicInternet } from '../../src/outside/outbound/policy.ts';
+import { ANYWHERE, publicInternet } from '../../src/outside/outbound/policy.ts';
 import { isPublicAddress } from '../../src/outside/outbound/public-address.ts';
 import { startNameServer } from '../support/name-server.ts';
 import { asking, closing, listening, opened } from './outbound-servers.ts';
@@ -126,7 +126,9 @@ describe('outside the sandbox', () => {
     expect(await outbound.call({ ...asking, url })).toMatchObject({ kind: 'failed', failure: 'url_not_allowed', tookMs: 0 });
   });
 
-  test('a URL of 10 kB may not be called', () => {
+  test('a URL of 2,048 characters may be called, and one of 2,049 or of 10 kB may not', () => {
+    const long = (length: number): string => 'https://shop.example/'.padEnd(length, 'a');
+    expect([problemOf(long(2_048)), problemOf(long(2_049))]).toEqual([null, expect.stringContaining('at most 2048')]);
     expect(problemOf(`https://shop.example/${'a'.repeat(10_000)}`)).toContain('at most 2048');
   });
 
@@ -214,4 +216,10 @@ describe('outside the sandbox', () => {
     expect(result).toMatchObject({ kind: 'failed', failure: 'tls_failed' });
     expect(Buffer.concat(said).toString('latin1')).not.toContain('secret-path');
   });
+});
+
+test('in the sandbox every port may be called but 0, which is none', () => {
+  const { problemOf } = createOutbound(ANYWHERE);
+  expect(['http://127.0.0.1:1/', 'http://127.0.0.1/', 'https://[::1]:65535/'].map(problemOf)).toEqual([null, null, null]);
+  expect(problemOf('http://127.0.0.1:0/')).toBe('a URL with port 1 to 65535');
 });
