@@ -106,6 +106,31 @@ test('one that was put back with its signer asks the node what became of every p
   await copy.drop();
 });
 
+test('a payment that a restored database does not know stops payouts until an operator has booked it, also at later starts', async () => {
+  const to = invoice('pay');
+  const copy = await copyDatabase(at.url);
+  const { id } = await at.request(to.request, AMOUNT);
+  await approvePayout(at.ctx, { payoutId: id, by: 'test' });
+  pass(16_000);
+  await at.look();
+  expect(await status(id)).toBe('completed');
+  const restored = await at.onCopy(copy);
+  async function start(): Promise<readonly unknown[]> {
+    await copy.db.query({ text: `update comparisons set timeline = 'another'` });
+    for (let n = 0; n < 3; n++) {
+      pass(21_000);
+      await restored.look();
+    }
+    return openBreakers(restored.ctx.db);
+  }
+  expect(await start()).toHaveLength(1);
+  expect(await bookUnasked(restored.ctx, { paymentHash: to.hash, acceptsLoss: true })).toBe(1_002n);
+  await clearBreakers(copy.db, 'test', clock.nowMs);
+  expect(await start()).toEqual([]);
+  await restored.close();
+  await copy.drop();
+});
+
 test('database and signer put back together: what only the node knows stops payouts, before anything is paid a second time', async () => {
   const copy = await copyDatabase(at.url);
   await copy.db.query({ text: `update comparisons set timeline = 'another'` });

@@ -7,6 +7,7 @@ import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { isOfAnother, readPaymentState, setSentAgain } from '../../store/lightning/payment-rows.ts';
+import { isBookedHere } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movePayout, paidFrom } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
@@ -19,7 +20,7 @@ const STILL_ARRIVES_MS = 60_000;
 
 /**
  * Writes one payment back of which this database does not know that it was sent. One that it does not know at all, or has cancelled, and that
- * the node has paid or is paying, stops all payouts.
+ * the node has paid or is paying, stops all payouts until an operator has booked it.
  */
 export function restorePayment(
   ctx: Context,
@@ -37,6 +38,7 @@ export function restorePayment(
     // it failed, and its merchant has asked once more for the same invoice
     if (state === 'failed' && (await isOfAnother(sql, paymentHash, payoutId))) return 'known';
     if (row === null || state === null || row.step === 'ended') {
+      if (await isBookedHere(sql, paymentHash, payoutId)) return 'known';
       const known = row === null ? 'which this database does not know' : `which is ${row.status} here`;
       const finding = `the Lightning node has paid ${paymentHash}, or is paying it, for ${payoutId}, ${known}`;
       await tripBreaker(sql, { name: 'payouts', by: ['LN-5'], findings: [finding], atMs });

@@ -61,6 +61,17 @@ export async function setAcknowledged(sql: Sql, paymentHash: string, atMs: numbe
   });
 }
 
+/** Whether what the node has paid for a hash is in the books: an operator has booked it, or a payout other than this one had it paid. */
+export async function isBookedHere(sql: Sql, paymentHash: string, payoutId: string): Promise<boolean> {
+  const { rows } = await sql.query<{ booked: boolean }>({
+    name: 'hash_is_booked',
+    text: `select exists (select from lightning_sent where payment_hash = $1 and acknowledged_at is not null)
+               or exists (select from lightning_payments where payment_hash = $1 and payout_id <> $2 and state in ('sent', 'paid', 'closed')) as booked`,
+    values: [paymentHash, payoutId],
+  });
+  return rows[0]?.booked === true;
+}
+
 /**
  * Keeps what a page of the node's list says; what has failed since it was kept goes.
  * @param comparedTo up to this payment everything has ended
