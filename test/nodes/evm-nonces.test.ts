@@ -7,7 +7,7 @@ import { readPayout } from '../../src/store/payouts/payout-reads.ts';
 import { fund } from '../support/funded.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 
-const TIMEOUT = 120_000;
+const TIMEOUT = 300_000;
 const PAYEE = '0x00000000000000000000000000000000000a11ce';
 const FIFTY = 50_000_000n;
 let service: EvmService;

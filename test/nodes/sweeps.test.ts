@@ -8,7 +8,7 @@ import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 
-const TIMEOUT = 120_000;
+const TIMEOUT = 300_000;
 const CENTS = 300_00n;
 const TENTH = 10n ** 17n;
 const UNITS = 300_000_000n;
