@@ -17,7 +17,7 @@ export const PAYOUT_API = {
     path: '/request_payout',
     subject: 'payouts',
     summary: 'Request a payout',
-    about: `By bitcoin the destination receives the amount; the network fee is held at its maximum on top of it and trued up. By ach the bank account receives the amount less 1 %, and the amount is paid from one balance at the median rate: \`source_currency\`, else ${ACH_SOURCES.join(', then ')}, then the largest. By lightning the invoice is paid for the real routing fee, at most 10 satoshis or 1 %, which is held on top; the same invoice again gets the payout that there is. A Lightning address or an LNURL is asked for its invoice before the answer. usdt is not available in this version: well-formed requests are answered 503.`,
+    about: `By bitcoin the destination receives the amount; the network fee is held at its maximum on top of it and trued up. By ach the bank account receives the amount less 1 %, and the amount is paid from one balance at the median rate: \`source_currency\`, else ${ACH_SOURCES.join(', then ')}, then the largest. By lightning the invoice is paid for the real routing fee, at most 10 satoshis or 1 %, which is held on top; the same invoice again gets the payout that there is. A Lightning address or an LNURL is asked for its invoice before the answer. By usdt the destination receives the amount; the most that its gas may be worth is held in the same currency on top of it and trued up.`,
     access: needs('payouts'),
     limit: { perMinute: 20 },
     keyKept: 'for ever',

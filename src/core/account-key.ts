@@ -1,5 +1,11 @@
-// What can be wrong with an account-level public key or with one of its indexes. No message ever carries the key's text: it might be a
-// private key.
+// Extended keys (BIP32): their version bytes, and what can be wrong with an account-level public key or with one of its indexes. No message
+// ever carries the key's text: it might be a private key.
+
+/** BIP32's version bytes of extended keys, which every currency has; the currencies' own forms stand in their files (`extendedKeys`). */
+export const BIP32_VERSIONS = {
+  mainnet: { public: 0x0488b21e, private: 0x0488ade4 },
+  test: { public: 0x043587cf, private: 0x04358394 },
+} as const;
 
 /** BIP32 defines no index from here on (those above are hardened). */
 export const END_OF_INDEXES = 2 ** 31;

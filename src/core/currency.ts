@@ -33,7 +33,7 @@ export const CURRENCIES: Readonly<Record<PaymentMethod, CurrencyRow>> = Object.f
 export const CURRENCY_CODES: readonly CurrencyCode[] = ROWS.map((row) => row.code);
 /** What an amount of the ledger can be in. */
 export const LEDGER_CODES: readonly LedgerCurrency[] = [...CURRENCY_CODES, 'USD'];
-/** The currencies of Bitcoin's family: those that payouts can be made in. */
+/** The currencies of Bitcoin's family. */
 export const UTXO_CODES: readonly UtxoCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [row.code] : []));
 /** The currencies on Ethereum's chain: ether and its tokens. */
 export const EVM_CODES: readonly EvmCode[] = ROWS.flatMap((row) => (row.family === 'utxo' ? [] : [row.code]));

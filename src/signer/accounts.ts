@@ -1,16 +1,12 @@
 // The signer's accounts: the path of each currency, and the account-level public keys that a seed gives.
+
 import { pbkdf2Sync } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { entropyToMnemonic, mnemonicToEntropy } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
+import { BIP32_VERSIONS } from '../core/account-key.ts';
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, chainRow, type Network } from '../core/currency.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
-
-/** BIP32's version bytes, which every currency's keys have here. */
-export const VERSIONS = {
-  mainnet: { public: 0x0488b21e, private: 0x0488ade4 },
-  test: { public: 0x043587cf, private: 0x04358394 },
-} as const;
 
 const HARDENED = 0x8000_0000;
 
@@ -55,7 +51,7 @@ function seedOf(mnemonic: string): Buffer {
  */
 export function accountsOf(entropy: Uint8Array, network: Network): readonly SignerAccount[] {
   const seed = seedOf(mnemonicOf(entropy));
-  const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? BIP32_VERSIONS.mainnet : BIP32_VERSIONS.test);
   const fingerprint = root.fingerprint.toString(16).padStart(8, '0');
   try {
     return ACCOUNT_CODES.map((currency) => {
@@ -74,7 +70,7 @@ export function accountsOf(entropy: Uint8Array, network: Network): readonly Sign
  */
 export function withAccount<T>(entropy: Uint8Array, network: Network, currency: CurrencyCode, work: (account: HDKey) => T): T {
   const seed = seedOf(mnemonicOf(entropy));
-  const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  const root = HDKey.fromMasterSeed(seed, network === 'mainnet' ? BIP32_VERSIONS.mainnet : BIP32_VERSIONS.test);
   seed.fill(0);
   try {
     const account = keyAt(root, accountPath(currency, network));

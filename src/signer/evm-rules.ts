@@ -1,9 +1,11 @@
 // The rules for transactions on Ethereum's chain that are unlike those of Bitcoin's family: whose address sends, what may be called, and what
 // it may cost. Everything about payouts, holds, intents, limits and the journal is in rules.ts: sender and nonce are the one input, so all
 // transactions that are ever signed for a payout have the same nonce.
+
 import { EVM_SCRIPT, evmAddressOf, evmInput, GAS } from '../core/currencies/evm.ts';
 import { ETHER, type EvmCode, isToken, type Network } from '../core/currency.ts';
 import { plus } from '../core/money.ts';
+import { isReplacement } from '../core/payouts/gas.ts';
 import { MOST_TOP_UP } from '../core/payouts/sweeps.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
 import type { SigningFacts } from '../store/payouts/signing-facts.ts';
@@ -62,7 +64,7 @@ export function checkEvmFee({ outputs, evm, inputs, currency }: EvmSigningReques
 export function checkReplacement(request: EvmSigningRequest, index: SignatureIndex): void {
   const { batchId, evm } = request;
   for (const one of index.ofBatch(batchId)) {
-    if (one.maxFee !== null && evm.maxFee * 8n < one.maxFee * 9n)
+    if (one.maxFee !== null && !isReplacement(evm.maxFee, one.maxFee))
       throw new SigningRefused('fee', `a replacement of ${one.txid} offers an eighth more than ${one.maxFee} at least`);
   }
 }

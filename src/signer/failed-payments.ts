@@ -1,7 +1,9 @@
-// Payments over Lightning that were authorized and failed: they count for the limits no more, else a merchant whose payments all fail would use up
-// what may leave, and stop everybody's payouts. The proof has two parts: the ledger shows that the hold has ended, after which this process never
+// Payments over Lightning that were authorized and failed: they no longer count for the limits, else a merchant whose payments all fail would
+// use up what may leave, and stop everybody's payouts. The proof has two parts: the ledger shows that the hold has ended, after which this process never
 // asks the node to pay it (ledger entries are never changed), and the node calls it failed.
+
 import type { LightningPayer } from '../core/lightning/payer.ts';
+import { LEASE_MS } from '../core/payouts/payout-states.ts';
 import { readPayerFacts } from '../store/lightning/payer-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
 import type { PaymentJournal } from './payment-journal.ts';
@@ -14,8 +16,9 @@ export type FailedPayments = {
 };
 
 const DAY_MS = 86_400_000;
-/** Longer than a lease, and how far the node's clock may be behind ours. */
-const LEASE_MS = 60_000;
+/** So long after a start a request of the process before may still arrive. */
+const LEASED_BEFORE_MS = 3 * LEASE_MS;
+/** How far the node's clock may be behind ours. */
 const CLOCKS_DIFFER_MS = 60_000;
 
 export function createFailedPayments({ db, now }: { readonly db: Database; readonly now: () => number }): FailedPayments {
@@ -27,7 +30,7 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
   function mayArrive(payoutId: string, authorizedAtMs: number): boolean {
     // requests of the process before this one are not known
     const times = [...(unanswered.get(payoutId) ?? [])].map(({ untilMs }) => untilMs);
-    if (authorizedAtMs <= startedMs) times.push(startedMs + LEASE_MS);
+    if (authorizedAtMs <= startedMs) times.push(startedMs + LEASED_BEFORE_MS);
     return times.some((untilMs) => now() <= untilMs + CLOCKS_DIFFER_MS);
   }
 

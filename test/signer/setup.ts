@@ -1,18 +1,19 @@
 // A signer as its process wires it, on a real database: its seed, its journal and trusted keys in a folder, its own read-only role; an API's
 // intent key; and functions that write what the API and the worker write before they ask for a signature.
+
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HDKey } from '@scure/bip32';
 import pg from 'pg';
+import { BIP32_VERSIONS } from '../../src/core/account-key.ts';
 import { type Network, UTXO_CODES, type UtxoCode, utxoRow } from '../../src/core/currency.ts';
 import { type IntentKey, intentBytes, type PayoutIntent } from '../../src/core/payouts/intent.ts';
 import { holdEntry } from '../../src/core/payouts/payout-postings.ts';
 import { REIMBURSEMENT } from '../../src/core/payouts/payout-units.ts';
 import type { SignedTransaction, TransactionToSign } from '../../src/core/signer-wire.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
-import { VERSIONS } from '../../src/signer/accounts.ts';
 import { trustedIntentKeys, trustFirstIntentKey } from '../../src/signer/intent-trust.ts';
 import { createKeyring } from '../../src/signer/keyring.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
@@ -255,7 +256,7 @@ export const isLegacy = (currency: UtxoCode): boolean => utxoRow(currency).utxo.
 
 /** A public key of an account. */
 export function publicKeyOf(xpub: string, network: Network, chain: number, index: number): Uint8Array {
-  const account = HDKey.fromExtendedKey(xpub, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test);
+  const account = HDKey.fromExtendedKey(xpub, network === 'mainnet' ? BIP32_VERSIONS.mainnet : BIP32_VERSIONS.test);
   return account.deriveChild(chain).deriveChild(index).publicKey as Uint8Array;
 }
 

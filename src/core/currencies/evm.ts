@@ -64,6 +64,8 @@ export function evmInput(from: string, nonce: number): { readonly txid: string; 
   return { txid: from.slice(2).toLowerCase().padStart(64, '0'), vout: nonce };
 }
 
+/** Blocks that confirm a payout: the one that holds it counts (behaviour §5). */
+export const EVM_CONFIRMATIONS = 12;
 /** What a transaction of ours may use and pay, in gas and in wei for each unit of gas. */
 export const GAS = {
   /** A plain transfer of ether uses exactly this. */

@@ -23,6 +23,9 @@ export function exactOffer({ base, tip }: GasFees): GasOffer {
   return { maxFee, tip: maxFee };
 }
 
+/** Whether every node takes an offer in place of another: an eighth more of both fees. */
+export const isReplacement = (maxFee: bigint, lastMaxFee: bigint): boolean => maxFee >= mulDivUp(lastMaxFee, 9n, 8n);
+
 /** A replacement offers an eighth more of both than any before it, which every node takes, and what is asked for now where that is more. */
 export function replacementOffer(lastMaxFee: bigint, today: GasFees): GasOffer {
   const maxFee = greatest(mulDivUp(lastMaxFee, 9n, 8n), exactOffer(today).maxFee);

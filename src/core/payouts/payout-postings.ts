@@ -48,7 +48,7 @@ export function creditRepayingReceivable(payout: PostedPayout, amount: bigint, o
 
 const AGAIN = 'again:release';
 
-/** P0: the amount and the highest fee leave available. */
+/** The amount and the highest fee leave available. */
 export function holdEntry(payout: PostedPayout): Entry {
   const whole = plus(payout.amount, payout.feeMax);
   return entry(payout, 'hold', 'payout_hold', [

@@ -11,6 +11,13 @@ export type PayoutStep = 'held' | 'queued' | 'batched' | 'ended';
 export const HELD_REASONS = ['breaker', 'receivable', 'approval', 'not_final', 'cool_down', 'unknown_outcome'] as const;
 export type HeldReason = (typeof HELD_REASONS)[number];
 
+/**
+ * A worker has what it works on (a batch, a bank file, a payment over Lightning) for so long; after that another one takes it over. One that is
+ * only slow loses nothing: what it stores under an older epoch is refused, and whoever comes next gets the same bytes from the signer. Longer
+ * than a request to the signer takes, and than the adapters wait for a bank; a Lightning node refuses what arrives after it.
+ */
+export const LEASE_MS = 20_000;
+
 export type PayoutEvent =
   | 'requested'
   | 'requested_and_held'

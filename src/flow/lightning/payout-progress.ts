@@ -50,7 +50,7 @@ export async function owedOf(sql: Sql, { merchantId, currency }: Booked): Promis
 /** `waits`: payouts are stopped, its merchant owes something, or it is held again; the job of held payouts says so. */
 export type Committed = 'committed' | 'waits' | 'lost';
 
-/** P4: from here on the node may be asked, and only its word ends the payout. What it may take is on its way out. */
+/** From here on the node may be asked, and only its word ends the payout. What it may take is on its way out. */
 export function commitPayment(ctx: Context, of: Leased, node: string): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
     const { isStopped, owes } = await readStops(sql, payout.merchantId, payout.id);

@@ -1,6 +1,7 @@
 // What happens to a batch on Ethereum's chain after its nonce was reserved: a signed transaction is stored, twelve blocks confirm it, its block
 // becomes final, or a final block shows that it has failed. A failed transaction and one of somebody else at our nonce count only when final,
 // because a reorganisation may put another of the batch in their place. Nothing here calls anything outside.
+import { EVM_CONFIRMATIONS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { minus, plus } from '../../core/money.ts';
@@ -24,10 +25,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { decidedHeight, lockOwed, type Progress, post, reimbursedBy, sendAgain, stopOnForeignSpend } from './progress.ts';
 
-/** Blocks that confirm a payout: the one that holds it counts. */
-export const EVM_CONFIRMATIONS = 12;
-
-/** P4, as storeSigned. */
+/** As storeSigned. */
 export function storeEvmSigned(ctx: Context, signed: SignedTransaction, epoch: bigint): Promise<boolean> {
   return ctx.db.transaction(async (sql) => {
     const batch = await readBatch<EvmCode>(sql, signed.request.batchId, { lock: true });

@@ -60,7 +60,7 @@ export type PayoutRequest = {
 };
 
 /**
- * P0: takes a payout with its hold, or refuses it and leaves nothing behind. In this order: whose address it is, the allow-list, the
+ * Takes a payout with its hold, or refuses it and leaves nothing behind. In this order: whose address it is, the allow-list, the
  * minimum, the fee, the balance.
  * @throws Refusal invalid_destination, destination_not_allowed, payout_below_minimum, currency_unavailable, insufficient_balance
  */

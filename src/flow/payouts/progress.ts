@@ -29,7 +29,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
 /**
- * P4: stores a signed transaction, and books what it takes from our outputs, before it is sent. Refused (false) when another worker has leased
+ * Stores a signed transaction, and books what it takes from our outputs, before it is sent. Refused (false) when another worker has leased
  * the batch since, or the transaction is stored already.
  */
 export function storeSigned(

@@ -98,7 +98,11 @@ export const VARIABLES = {
   ...inSection('Where it listens'),
   port: required('PORT', '8080', integer(0, 65_535), 'port of the API; 0 = any free one'),
   host: required('HOST', '127.0.0.1', host, 'address of the API'),
-  publicUrl: optional('BURSAR_PUBLIC_URL', url('http', 'https'), 'base of checkout.url; default: the listening address'),
+  publicUrl: optional(
+    'BURSAR_PUBLIC_URL',
+    url('http', 'https'),
+    'where clients reach the API, told in /openapi.json; default: the listening address',
+  ),
   metricsPort: optional('BURSAR_METRICS_PORT', integer(1, 65_535), 'port of /metrics; unset: off', {
     unused: 'there are no metrics in this version',
   }),

@@ -1,6 +1,8 @@
 // Derivation of addresses by account key, and the same derivation again by other libraries, so that a fault of one library cannot give out
 // addresses that nobody can spend from.
+
 import type { HDKey } from '@scure/bip32';
+import { BIP32_VERSIONS } from '../../core/account-key.ts';
 import { type CurrencyCode, chainNetwork, isUtxo, type Network, utxoRow } from '../../core/currency.ts';
 import type { AddressDerivers, DerivedAddress } from '../../core/ports.ts';
 import { evmAddress } from '../evm/key-address.ts';
@@ -15,7 +17,10 @@ export function createAddressDerivers(network: Network): AddressDerivers {
     if (known !== undefined) return known;
     const { HDKey: Key } = await import('@scure/bip32');
     const account = readAccountKey(currency, network, xpub);
-    const chain = Key.fromExtendedKey(account.xpub, network === 'mainnet' ? VERSIONS.mainnet : VERSIONS.test).deriveChild(0);
+    const chain = Key.fromExtendedKey(
+      account.xpub,
+      network === 'mainnet' ? BIP32_VERSIONS.mainnet : BIP32_VERSIONS.test,
+    ).deriveChild(0);
     chains.set(xpub, chain);
     return chain;
   }
@@ -29,11 +34,6 @@ export function createAddressDerivers(network: Network): AddressDerivers {
     },
   };
 }
-
-const VERSIONS = {
-  mainnet: { public: 0x0488b21e, private: 0x0488ade4 },
-  test: { public: 0x043587cf, private: 0x04358394 },
-} as const;
 
 /** The address by @scure/btc-signer, or by @bitauth/libauth for Bitcoin Cash; on Ethereum's chain an address has no second way than its hash. */
 async function secondAddress(

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
 import { createBase58check } from '@scure/base';
-import { AccountKeyProblem, UnderivableIndex } from '../../core/account-key.ts';
+import { AccountKeyProblem, BIP32_VERSIONS, UnderivableIndex } from '../../core/account-key.ts';
 import type { ExtendedKeyForm } from '../../core/currencies/utxo.ts';
 import { CURRENCY_CODES, type CurrencyCode, chainRow, type Network } from '../../core/currency.ts';
 import type { AddressDeriver } from '../../core/ports.ts';
@@ -97,11 +97,11 @@ type VersionRow = ExtendedKeyForm & { readonly of: readonly CurrencyCode[] };
 
 /** Version bytes in use: BIP32's, which every currency accepts, and those of the currencies' own rows; regtest uses those of testnet. */
 const VERSIONS: readonly VersionRow[] = [
-  { form: 'xpub', public: 0x0488b21e, private: 0x0488ade4, mainnet: true, of: CURRENCY_CODES },
-  { form: 'tpub', public: 0x043587cf, private: 0x04358394, mainnet: false, of: CURRENCY_CODES },
+  { form: 'xpub', ...BIP32_VERSIONS.mainnet, mainnet: true, of: CURRENCY_CODES },
+  { form: 'tpub', ...BIP32_VERSIONS.test, mainnet: false, of: CURRENCY_CODES },
   ...CURRENCY_CODES.flatMap((code) => chainRow(code).extendedKeys.map((key) => ({ ...key, of: [code] }))),
 ];
-const CANONICAL = { mainnet: 0x0488b21e, other: 0x043587cf };
+const CANONICAL = { mainnet: BIP32_VERSIONS.mainnet.public, other: BIP32_VERSIONS.test.public };
 
 /** The forms of key that a currency accepts on a network, for messages. */
 export function acceptedForms(currency: CurrencyCode, network: Network): readonly string[] {

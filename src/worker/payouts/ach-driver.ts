@@ -2,10 +2,12 @@
 // and completes what can no longer come back. Any number of workers may run it: a file is worked on under a lease, and a crash anywhere leaves
 // a state from which the next look goes on. A file whose hand-over ended without an answer is handed over again only when the bank has said
 // that it does not have it.
+
 import { type BankPort, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
 import { lastCutOff } from '../../core/ach/banking-days.ts';
 import type { AchOrigin } from '../../core/ach/nacha-file.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
+import { LEASE_MS } from '../../core/payouts/payout-states.ts';
 import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../flow/ach/checks.ts';
 import { makeAchFile } from '../../flow/ach/files.ts';
 import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';
@@ -31,8 +33,6 @@ const LOOK_MS = 15_000;
 /** The same while no file is under way: banks and their days are slower than that. */
 const REST_MS = 60_000;
 const SPREAD = 0.1;
-/** Longer than the adapters wait for the bank: after it, no hand-over of the worker that had the lease is under way. */
-const LEASE_MS = 20_000;
 /** A file that lies where the bank takes it from for longer is told. */
 const TAKEN_WITHIN_MS = 4 * 3_600_000;
 

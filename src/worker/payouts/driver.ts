@@ -1,8 +1,10 @@
 // Drives the payouts of one chain of Bitcoin's family: forms batches, has them signed, stores each signature before it is sent, sends the same
 // bytes again until a block has them, replaces them at a higher fee when they wait too long, and follows the blocks. Any number of workers may
 // run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
+
 import type { UtxoCode } from '../../core/currency.ts';
 import { replacementRate } from '../../core/payouts/outgoing-fees.ts';
+import { LEASE_MS } from '../../core/payouts/payout-states.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction, TransactionToSign } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
@@ -38,11 +40,6 @@ import { createFeeAsking } from './fee-asking.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
 
-/**
- * After this long another worker takes a batch over whose worker died. One that is only slow loses nothing: what it stores under an older
- * epoch is refused, and whoever comes next gets the same bytes from the signer.
- */
-const LEASE_MS = 20_000;
 /** Payouts that are requested one after the other are paid together: so long after the last batch a new one is formed. */
 const TOGETHER_MS = 10_000;
 const RESEND_MS = 600_000;

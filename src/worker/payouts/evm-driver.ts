@@ -1,9 +1,11 @@
 // Drives the payouts of ether or a token: asks the node what the next one costs, reserves a nonce for it, has it signed, stores the signature
 // before it is sent, sends the same bytes again until a block has them, replaces them at a higher fee when they wait, and follows the blocks.
 // Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
+
 import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import { type GasFees, type GasOffer, gasLimit, replacementOffer } from '../../core/payouts/gas.ts';
+import { LEASE_MS } from '../../core/payouts/payout-states.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
@@ -40,7 +42,6 @@ import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from './driver-o
 import { findMined, type Lane } from './evm-lane.ts';
 import { createSweeper } from './sweeper.ts';
 
-const LEASE_MS = 20_000;
 const RESEND_MS = 60_000;
 /** One that no block has taken for so long is replaced, each next one as much later, once blocks ask for more than it offers. */
 const REPLACE_AFTER_MS = 60_000;

@@ -1,10 +1,12 @@
 // The job that pays over Lightning: has each payout's payment authorized, commits it, has the node asked, and follows what the node says. Any
 // number of workers may run it: a payment is worked on under a lease, the node refuses a request that arrives after it, and a crash anywhere
 // leaves a state from which the next one goes on. A time-out is never a failure.
+
 import type { PayingNode, PaymentFacts, SendAnswer } from '../../core/lightning/payer.ts';
 import { failureText, LACKS_BALANCE } from '../../core/lightning/payment-failures.ts';
 import { plus } from '../../core/money.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
+import { LEASE_MS } from '../../core/payouts/payout-states.ts';
 import { refusalKind } from '../../core/payouts/signing-refusals.ts';
 import type { Context } from '../../flow/context.ts';
 import { bookInvoiceHere } from '../../flow/lightning/internal-payouts.ts';
@@ -54,8 +56,6 @@ export type LightningDriverOptions = {
   readonly onTrouble: (what: string) => void;
 };
 
-/** Longer than a request to the signer takes. The node refuses what arrives after it. */
-const LEASE_MS = 20_000;
 /** How far the node's clock may be behind ours. */
 const CLOCKS_DIFFER_MS = 60_000;
 /** After the expiry of its invoice a payment that the node was never asked for is given up. */
@@ -202,7 +202,7 @@ async function refusedBefore(
   return { againMs: RETRY_MS, trouble: why };
 }
 
-/** P5: asks the node to pay what is committed; the same payment hash as before, which it pays only once. */
+/** Asks the node to pay what is committed; the same payment hash as before, which it pays only once. */
 async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, leased: LightningPayment): Promise<Next> {
   const payment = { ...leased, node: leased.node ?? node.identity };
   if (!(await beginSend(ctx.db, payment))) return { againMs: 0 };

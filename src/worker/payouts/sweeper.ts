@@ -5,7 +5,7 @@ import { ETHER, type EvmCode, isToken } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import { transferCall } from '../../core/evm/transaction.ts';
 import { least, minus } from '../../core/money.ts';
-import { exactOffer, type GasFees, type GasOffer, gasLimit, payoutOffer } from '../../core/payouts/gas.ts';
+import { exactOffer, type GasFees, type GasOffer, gasLimit, isReplacement, payoutOffer } from '../../core/payouts/gas.ts';
 import { leastSwept, sweptEther } from '../../core/payouts/sweeps.ts';
 import type { Context } from '../../flow/context.ts';
 import { type HotAddress, hotAddress } from '../../flow/payouts/evm-batches.ts';
@@ -121,7 +121,7 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       const { ether } = await port.account(evmAddressOf(input.script.toString('hex')), cursor?.height ?? 0);
       const there = ether / BigInt(gas.limit);
       if (there >= offer.maxFee) return offer;
-      if (there * 8n >= last * 9n) return { maxFee: there, tip: least(offer.tip, there) };
+      if (isReplacement(there, last)) return { maxFee: there, tip: least(offer.tip, there) };
       await topUp(input.script, minus(BigInt(gas.limit) * offer.maxFee, ether), await port.gasFees());
       return null;
     },

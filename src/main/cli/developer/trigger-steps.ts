@@ -1,6 +1,7 @@
 // How each type of event is brought about in the sandbox: the steps up to the one that makes it, and what it is about.
 import { randomInt, randomUUID } from 'node:crypto';
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../../core/currency.ts';
+import { GRACE_MS, WINDOW_MS } from '../../../core/judge/times.ts';
 import { formatMinor, parseAmount } from '../../../core/money.ts';
 import type { Session } from './session.ts';
 
@@ -24,8 +25,8 @@ export const CRYPTO = CURRENCY_CODES[0] as CurrencyCode;
 const OTHER = { currency: CURRENCY_CODES[1] as CurrencyCode, amount: '0.1' };
 const PRICE = '25.00';
 const LABEL = 'bursar trigger';
-const WINDOW_SECONDS = 15 * 60;
-const GRACE_SECONDS = 60;
+const WINDOW_SECONDS = WINDOW_MS / 1_000;
+const GRACE_SECONDS = GRACE_MS / 1_000;
 const DAY_SECONDS = 86_400;
 /** What is earned before a payout, and what is paid out then. */
 const EARNED = '500.00';
