@@ -213,7 +213,7 @@ test('what our channels cannot send now waits until they can, or until its invoi
   expect(await at.compared()).toEqual([]);
 });
 
-test('coins that came on the chain are paid out over channels of the operator, and no invariant turns red for it', async () => {
+test('bitcoin that came on the chain is paid out over channels of the operator, and no invariant turns red for it', async () => {
   const red = async () => [...new Set((await at.compared()).map((finding) => finding.split(':')[0]))];
   await fund(at.ctx, at.merchantId, 5_000_000n);
   // they came without a payment

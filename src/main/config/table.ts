@@ -101,7 +101,7 @@ export const VARIABLES = {
   publicUrl: optional(
     'BURSAR_PUBLIC_URL',
     url('http', 'https'),
-    'where clients reach the API, told in /openapi.json; default: the listening address',
+    'where clients reach the API (/openapi.json tells it); default: the listening address',
   ),
   metricsPort: optional('BURSAR_METRICS_PORT', integer(1, 65_535), 'port of /metrics; unset: off', {
     unused: 'there are no metrics in this version',
