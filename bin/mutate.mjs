@@ -33,11 +33,11 @@ const AREAS = [
     tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
   {
-    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|payout-states|payout-validation|payout-units|gas)\.ts$/,
+    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units|gas)\.ts$/,
     tests: ['test/core/payouts', 'test/flow/payouts/holds', 'test/flow/payouts/many-outputs', 'test/flow/payouts/batches'],
   },
   {
-    code: /^src\/(core\/payouts\/(payout-postings|ach-postings|evm-postings)|flow\/payouts\/(batches|progress|covered|signed-payouts))\.ts$/,
+    code: /^src\/(core\/payouts\/(postings|ach-postings|evm-postings)|flow\/payouts\/(batches|progress|covered|signed-payouts))\.ts$/,
     tests: ['test/core/payouts', 'test/flow/payouts/', 'test/flow/ach/'],
   },
   {

@@ -21,8 +21,8 @@ import {
   WINDOW_MS,
 } from '../src/core/judge/times.ts';
 import { formatMinor } from '../src/core/money.ts';
-import { PAYOUT_STATUSES } from '../src/core/payouts/payout-states.ts';
-import { PAYOUT_METHODS, PAYOUT_UNITS } from '../src/core/payouts/payout-units.ts';
+import { PAYOUT_STATUSES } from '../src/core/payouts/states.ts';
+import { PAYOUT_METHODS, PAYOUT_UNITS } from '../src/core/payouts/units.ts';
 import { MOST_DEVIATION_PERCENT, MOST_SPREAD_PERCENT, OLDEST_MS } from '../src/core/rate-median.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
 import { TRANSACTION_STATUSES, TRANSITIONS } from '../src/core/transaction-states.ts';

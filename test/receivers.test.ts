@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createOutbound } from '../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../src/outside/outbound/policy.ts';
-import { createWebhookSender } from '../src/outside/webhooks/webhook-sender.ts';
+import { createWebhookSender } from '../src/outside/webhooks/sender.ts';
 import { freePort } from './support/core-daemon.ts';
 import { documentTool } from './support/document-tools.ts';
 import { eventually } from './support/service.ts';

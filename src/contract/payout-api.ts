@@ -1,7 +1,7 @@
 // The part of the merchant's API that pays out: rows of the table of endpoints.
 import { ACH_SOURCES } from '../core/currency.ts';
-import { PAYOUT_STATUSES } from '../core/payouts/payout-states.ts';
-import { PAYOUT_METHODS, PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
+import { PAYOUT_STATUSES } from '../core/payouts/states.ts';
+import { PAYOUT_METHODS, PAYOUT_UNITS } from '../core/payouts/units.ts';
 import { type Endpoint, needs, PAGE } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';

@@ -1,10 +1,10 @@
 // The fields of payouts and of the settings that guard them.
 import { parseAmount } from '../core/money.ts';
-import { PAYOUT_METHODS, PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
+import { PAYOUT_METHODS, PAYOUT_UNITS } from '../core/payouts/units.ts';
 import { type Field, outcome, wrong } from './fields.ts';
 import { readAmount, usdAmount } from './money-fields.ts';
 
-/** A payout's amount as it was sent, its unit still unknown; core/payouts/payout-validation reads it once the method is known. */
+/** A payout's amount as it was sent, its unit still unknown; core/payouts/validation reads it once the method is known. */
 export function payoutAmount(about: string): Field<string, true> {
   return {
     required: true,
@@ -35,7 +35,7 @@ const destinationSchema = {
   examples: ['bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4'],
 };
 
-/** Where money goes: an address, an invoice, a bank account. core/payouts/payout-validation checks it for its method. */
+/** Where money goes: an address, an invoice, a bank account. core/payouts/validation checks it for its method. */
 export function destination(about: string): Field<string, true> {
   return {
     required: true,

@@ -1,7 +1,7 @@
 // The answers about payouts, field by field (behaviour §8).
 import { LEDGER_CODES } from '../core/currency.ts';
-import { HELD_REASONS, PAYOUT_STATUSES } from '../core/payouts/payout-states.ts';
-import { PAYOUT_METHODS } from '../core/payouts/payout-units.ts';
+import { HELD_REASONS, PAYOUT_STATUSES } from '../core/payouts/states.ts';
+import { PAYOUT_METHODS } from '../core/payouts/units.ts';
 import { ADDRESS, amount, currency, hasMore, PAYOUT_ID, success, time } from './replies.ts';
 import * as shape from './shapes.ts';
 

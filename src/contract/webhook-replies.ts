@@ -1,7 +1,7 @@
 // The answers about events and webhooks, field by field (behaviour §8).
 import { CURRENCY_CODES } from '../core/currency.ts';
 import { EVENT_TYPES } from '../core/events.ts';
-import { PAYOUT_STATUSES } from '../core/payouts/payout-states.ts';
+import { PAYOUT_STATUSES } from '../core/payouts/states.ts';
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
 import { payout } from './payout-replies.ts';
 import { amount, hasMore, success, time, transactionThen } from './replies.ts';

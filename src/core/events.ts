@@ -1,5 +1,5 @@
 // The events that merchants are told of (behaviour §8): their types, which follow from the tables of statuses, and their public identifiers.
-import { PAYOUT_ANNOUNCEMENTS, PAYOUT_STATUSES } from './payouts/payout-states.ts';
+import { PAYOUT_ANNOUNCEMENTS, PAYOUT_STATUSES } from './payouts/states.ts';
 import { ANNOUNCEMENTS, TRANSACTION_STATUSES } from './transaction-states.ts';
 
 /** What an event may be about. `mark` stands in the event's identifier for the prefix of the object's. */

@@ -7,7 +7,7 @@ import type { LightningPort } from './lightning/port.ts';
 import type { NodeTroubleState } from './node-states.ts';
 import type { Outbound } from './outbound.ts';
 import type { IntentKey } from './payouts/intent.ts';
-import type { Destinations } from './payouts/payout-validation.ts';
+import type { Destinations } from './payouts/validation.ts';
 import type { RateFeed } from './rate-feed.ts';
 import type { RowSeals } from './row-seals.ts';
 import type { Passwords, Tokens } from './sign-in-ports.ts';

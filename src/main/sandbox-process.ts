@@ -7,7 +7,7 @@ import { addMerchant, addUser, UsernameTaken } from '../flow/merchants/merchants
 import { openMovableClock } from '../outside/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxService } from '../sandbox/service-side.ts';
-import { readPayout } from '../store/payouts/payout-reads.ts';
+import { readPayout } from '../store/payouts/reads.ts';
 import { createBatch } from '../store/postgres/batch.ts';
 import { findPayables } from '../store/transactions/payable.ts';
 import { pollRates } from '../worker/rate-poller.ts';
@@ -18,7 +18,7 @@ import { type Opened, open } from './process/setup.ts';
 import { StartRefused } from './process/start-refused.ts';
 import { giveCapital } from './sandbox/capital.ts';
 import { prepareDemo } from './sandbox/demo-merchant.ts';
-import { clockFile, sandboxFolder } from './sandbox/sandbox-paths.ts';
+import { clockFile, sandboxFolder } from './sandbox/paths.ts';
 import { settle, untilBankRead, untilHandedOver, untilRead } from './sandbox/settle.ts';
 import { prepareSeals } from './wiring/credential-key.ts';
 import { wireBooks } from './wiring/wire.ts';

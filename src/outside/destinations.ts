@@ -2,8 +2,8 @@
 import { bech32 } from '@scure/base';
 import { evmScript } from '../core/currencies/evm.ts';
 import { type CurrencyCode, chainNetwork, isUtxo, type Network } from '../core/currency.ts';
-import { PAYOUT_UNITS } from '../core/payouts/payout-units.ts';
-import { type Destinations, isInvoice } from '../core/payouts/payout-validation.ts';
+import { PAYOUT_UNITS } from '../core/payouts/units.ts';
+import { type Destinations, isInvoice } from '../core/payouts/validation.ts';
 import { addressProblem as evmAddressProblem } from './evm/address.ts';
 import { decodeInvoice } from './lightning/bolt11.ts';
 import { decodeAddress } from './utxo/address.ts';

@@ -14,9 +14,9 @@ import {
   optionalWhole,
   requiredText,
 } from './control-fields.ts';
-import type { LightningNode } from './lightning/lightning-node.ts';
 import { LNURL_BEHAVIOURS } from './lightning/lnurl.ts';
 import { lnurlNamed, namesOf } from './lightning/lnurl-server.ts';
+import type { LightningNode } from './lightning/node.ts';
 import { BEHAVIOURS, type OutsideInvoice } from './lightning/outgoing.ts';
 import type { ControlContext } from './service-side.ts';
 import type { Fault } from './utxo/chain-state.ts';

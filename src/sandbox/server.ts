@@ -2,7 +2,7 @@
 // takes files, /control/<name> receives what the API forwards from POST /sandbox/<name>.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
-import { answerBank } from './bank/bank-server.ts';
+import { answerBank } from './bank/server.ts';
 import { ControlRefusal } from './control-fields.ts';
 import { control } from './controls.ts';
 import { answerEvmRpc } from './evm/rpc-server.ts';

@@ -3,7 +3,7 @@
 import type { PaymentMethod, UtxoCode } from '../core/currency.ts';
 import type { Bank } from './bank/bank.ts';
 import type { Nodes } from './control-fields.ts';
-import type { LightningNode } from './lightning/lightning-node.ts';
+import type { LightningNode } from './lightning/node.ts';
 import type { Exchanges } from './rates.ts';
 
 /** The part of a transaction of the service that a payer must know. */

@@ -3,7 +3,7 @@
 // asks the node to pay it (ledger entries are never changed), and the node calls it failed.
 
 import type { LightningPayer } from '../core/lightning/payer.ts';
-import { LEASE_MS } from '../core/payouts/payout-states.ts';
+import { LEASE_MS } from '../core/payouts/states.ts';
 import { readPayerFacts } from '../store/lightning/payer-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
 import type { PaymentJournal } from './payment-journal.ts';

@@ -5,7 +5,7 @@ import { type CurrencyCode, isToken, isUtxo, type Network, type UtxoCode, utxoRo
 import { minus, plus } from '../core/money.ts';
 import { intentOf } from '../core/payouts/intent.ts';
 import { coversAmounts, feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
-import { REIMBURSEMENT } from '../core/payouts/payout-units.ts';
+import { REIMBURSEMENT } from '../core/payouts/units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { checkIntent } from './intent-trust.ts';
 import { readPrevious } from './previous-outputs.ts';

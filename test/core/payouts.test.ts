@@ -15,8 +15,8 @@ import {
   returnEntry,
   signEntry,
   trueUpEntry,
-} from '../../src/core/payouts/payout-postings.ts';
-import { PAYOUT_STATUSES, PAYOUT_TRANSITIONS, payoutTransition } from '../../src/core/payouts/payout-states.ts';
+} from '../../src/core/payouts/postings.ts';
+import { PAYOUT_STATUSES, PAYOUT_TRANSITIONS, payoutTransition } from '../../src/core/payouts/states.ts';
 
 const AVAILABLE = 'merchant:1:available:BTC';
 const HELD = 'merchant:1:held:BTC';

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
-import { readPayout } from '../../src/store/payouts/payout-reads.ts';
+import { readPayout } from '../../src/store/payouts/reads.ts';
 import { fund } from '../support/funded.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 

@@ -14,7 +14,7 @@ import { createKeyring } from '../../src/signer/keyring.ts';
 import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
 import { createSigning } from '../../src/signer/signing.ts';
 import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
-import { readPayout } from '../../src/store/payouts/payout-reads.ts';
+import { readPayout } from '../../src/store/payouts/reads.ts';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import { payoutJob } from '../../src/worker/payouts/job.ts';

@@ -2,7 +2,7 @@
 // happens on the way, and what the ledger holds is what the chain holds.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
-import { readPayout } from '../../src/store/payouts/payout-reads.ts';
+import { readPayout } from '../../src/store/payouts/reads.ts';
 import { DRIVER_STEPS } from '../../src/worker/payouts/driver-options.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';

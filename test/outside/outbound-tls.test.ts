@@ -8,7 +8,7 @@ import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'nod
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { publicInternet } from '../../src/outside/outbound/policy.ts';
-import { createWebhookSender } from '../../src/outside/webhooks/webhook-sender.ts';
+import { createWebhookSender } from '../../src/outside/webhooks/sender.ts';
 import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
 import { isSignedBy } from '../support/webhook-receiver.ts';
 import { closing, opened } from './outbound-servers.ts';

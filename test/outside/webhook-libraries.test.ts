@@ -7,7 +7,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
-import { createWebhookSender } from '../../src/outside/webhooks/webhook-sender.ts';
+import { createWebhookSender } from '../../src/outside/webhooks/sender.ts';
 import { documentTool } from '../support/document-tools.ts';
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts';
 

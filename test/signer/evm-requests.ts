@@ -2,7 +2,7 @@
 import { evmInput, evmScript, GAS } from '../../src/core/currencies/evm.ts';
 import type { EvmCode } from '../../src/core/currency.ts';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
-import { holdEntry } from '../../src/core/payouts/payout-postings.ts';
+import { holdEntry } from '../../src/core/payouts/postings.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import { trustedIntentKeys } from '../../src/signer/intent-trust.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';

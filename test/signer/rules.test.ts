@@ -1,7 +1,7 @@
 // Every rule of the signer: a request that keeps them all is signed, and one that breaks a single one is refused by that rule's name.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
-import { completeEntries, releaseEntry } from '../../src/core/payouts/payout-postings.ts';
+import { completeEntries, releaseEntry } from '../../src/core/payouts/postings.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import type { Signing } from '../../src/signer/signing.ts';

@@ -1,8 +1,8 @@
 // What lists of payouts, and what decides about one, read where there are very many: about what they show, whatever the filter.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/hold-facts.ts';
-import { listPayoutRows, readPayout } from '../../src/store/payouts/payout-reads.ts';
-import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/payout-settings.ts';
+import { listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
+import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/settings.ts';
 import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 

@@ -4,7 +4,7 @@
 import { type CurrencyCode, ETHER } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
 import { minus, negated, plus } from '../money.ts';
-import { creditRepayingReceivable, entry, held, type PostedPayout, releaseEntry } from './payout-postings.ts';
+import { creditRepayingReceivable, entry, held, type PostedPayout, releaseEntry } from './postings.ts';
 
 const chain = (currency: CurrencyCode): string => `asset:chain:${currency}`;
 const outbound = (currency: CurrencyCode): string => `asset:chain:${currency}:outbound`;

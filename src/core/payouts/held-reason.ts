@@ -2,7 +2,7 @@
 import type { CurrencyCode } from '../currency.ts';
 import { atLeastZero, minus, plus } from '../money.ts';
 import { type Rate, usdForCryptoUp } from '../rate.ts';
-import type { HeldReason } from './payout-states.ts';
+import type { HeldReason } from './states.ts';
 
 export type HoldFacts = {
   /** A red audit, or another reason to distrust the books, has stopped all payouts. */

@@ -18,7 +18,7 @@ import {
   type QueuedAchPayout,
   readAchNames,
 } from '../../store/payouts/ach-files.ts';
-import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { writePayoutChanges } from '../../store/payouts/changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from '../payouts/operator-holds.ts';

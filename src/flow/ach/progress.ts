@@ -20,7 +20,7 @@ import {
 } from '../../store/payouts/ach-entries.ts';
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
 import { asBooked, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { announcePayouts, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { announcePayouts, writePayoutChanges } from '../../store/payouts/changes.ts';
 import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';

@@ -7,7 +7,7 @@ import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/bankin
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import { formatAmount, minus, sum } from '../../core/money.ts';
 import { achHandOverEntry, bankOutflowEntry } from '../../core/payouts/ach-postings.ts';
-import { adoptedEntry } from '../../core/payouts/payout-postings.ts';
+import { adoptedEntry } from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';

@@ -2,7 +2,7 @@
 // makes the amount a payment of that transaction. Where it was paid, cancelled or timed out before, nothing has moved and the payout fails.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
-import { completeEntries, signEntry } from '../../core/payouts/payout-postings.ts';
+import { completeEntries, signEntry } from '../../core/payouts/postings.ts';
 import { openBreakers, tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { closeInvoices, SETTLED_HEIGHT } from '../../store/lightning/invoices.ts';

@@ -4,7 +4,7 @@ import { LIGHTNING, MSAT } from '../../core/currencies/lightning.ts';
 import type { Invoice } from '../../core/lightning/payer.ts';
 import { LEAST_REFUND, refundRange } from '../../core/lightning/payout-fees.ts';
 import { formatAmount, minus, mulDivDown } from '../../core/money.ts';
-import { checkDestination, isInvoice } from '../../core/payouts/payout-validation.ts';
+import { checkDestination, isInvoice } from '../../core/payouts/validation.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
 import { lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-rows.ts';

@@ -2,7 +2,7 @@
 // let the node make, and the node what has become of it: each is written back before anything new is paid, and before a payout can be cancelled.
 
 import type { TrackedPayment } from '../../core/lightning/payer.ts';
-import { signEntry } from '../../core/payouts/payout-postings.ts';
+import { signEntry } from '../../core/payouts/postings.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';

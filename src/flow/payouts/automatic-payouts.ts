@@ -1,7 +1,7 @@
 // Automatic payouts (behaviour §5): what a merchant's settings ask for, requested in its name by the API, which alone can sign a request. At
 // most one is open per merchant and method; three failures in a row pause them.
-import { PAYOUT_UNITS, type PayoutMethod } from '../../core/payouts/payout-units.ts';
-import { payoutAmount } from '../../core/payouts/payout-validation.ts';
+import { PAYOUT_UNITS, type PayoutMethod } from '../../core/payouts/units.ts';
+import { payoutAmount } from '../../core/payouts/validation.ts';
 import { Refusal, type RefusalCode } from '../../core/refusal.ts';
 import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type PayoutSettingsRow,
   readPayoutSettings,
   type Signed,
-} from '../../store/payouts/payout-settings.ts';
+} from '../../store/payouts/settings.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { requestAchPayout } from '../ach/request.ts';
 import { type Context, within } from '../context.ts';

@@ -19,7 +19,7 @@ import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { asBooked } from '../../store/payouts/booked-amounts.ts';
-import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { writePayoutChanges } from '../../store/payouts/changes.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';

@@ -4,9 +4,9 @@ import { type CurrencyCode, type EvmCode, isUtxo } from '../../core/currency.ts'
 import { sortableId } from '../../core/ids.ts';
 import { formatMinor, minus, plus } from '../../core/money.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
-import { holdEntry } from '../../core/payouts/payout-postings.ts';
-import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
-import { checkMinimum, payoutAmount } from '../../core/payouts/payout-validation.ts';
+import { holdEntry } from '../../core/payouts/postings.ts';
+import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
+import { checkMinimum, payoutAmount } from '../../core/payouts/validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances } from '../../store/ledger/ledger.ts';

@@ -2,7 +2,7 @@
 import type { CurrencyCode } from '../../core/currency.ts';
 import { minus, plus } from '../../core/money.ts';
 import { exposure, heldReason, isAboveLimit } from '../../core/payouts/held-reason.ts';
-import type { HeldReason } from '../../core/payouts/payout-states.ts';
+import type { HeldReason } from '../../core/payouts/states.ts';
 import { lockBalances } from '../../store/ledger/ledger.ts';
 import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/hold-facts.ts';
 import { dropOperatorHold, isDueAgain } from '../../store/payouts/operator-holds.ts';

@@ -2,8 +2,8 @@
 // of that transaction, which its judge then treats like any other. Nothing leaves, so no transaction is signed and no network fee is due; whether
 // its API has asked for it is looked at here, since no signer does.
 import type { AskTrust, IntentTrust } from '../../core/payouts/intent.ts';
-import { completeEntries, signEntry } from '../../core/payouts/payout-postings.ts';
-import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
+import { completeEntries, signEntry } from '../../core/payouts/postings.ts';
+import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';

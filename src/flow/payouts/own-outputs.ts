@@ -1,7 +1,7 @@
 // Outputs of our own at addresses of chain 1 of the signer's accounts: change, and the service's capital, which is booked here.
 import { finalDepth } from '../../core/confirmations.ts';
 import { type CurrencyCode, ETHER, type EvmCode } from '../../core/currency.ts';
-import { capitalEntry } from '../../core/payouts/payout-postings.ts';
+import { capitalEntry } from '../../core/payouts/postings.ts';
 import type { DerivedAddress } from '../../core/ports.ts';
 import { spendingKey } from '../../store/chain/xpubs.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';

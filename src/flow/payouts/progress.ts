@@ -13,7 +13,7 @@ import {
   returnEntry,
   signEntry,
   trueUpEntry,
-} from '../../core/payouts/payout-postings.ts';
+} from '../../core/payouts/postings.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { readAgreedHeight } from '../../store/chain/node-conditions.ts';
@@ -23,7 +23,7 @@ import { heldAgain, insertAttempt, readShares } from '../../store/payouts/attemp
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { descendantsDue, freeInputs } from '../../store/payouts/batches.ts';
 import { asBooked } from '../../store/payouts/booked-amounts.ts';
-import { announcePayouts, type PayoutChange, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { announcePayouts, type PayoutChange, writePayoutChanges } from '../../store/payouts/changes.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';

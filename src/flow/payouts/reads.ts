@@ -1,10 +1,10 @@
 // Reading payouts: one, and lists. Nothing is changed here.
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
-import { listPayoutRows, type PayoutFilter, type PayoutView, readPayout } from '../../store/payouts/payout-reads.ts';
+import { listPayoutRows, type PayoutFilter, type PayoutView, readPayout } from '../../store/payouts/reads.ts';
 import type { Context } from '../context.ts';
 
-export type { PayoutView } from '../../store/payouts/payout-reads.ts';
+export type { PayoutView } from '../../store/payouts/reads.ts';
 
 /**
  * What /check_payout shows.

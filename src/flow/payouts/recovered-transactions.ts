@@ -11,9 +11,9 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { isStored } from '../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../store/payouts/batches.ts';
+import { writePayoutChanges } from '../../store/payouts/changes.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
 import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
-import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import {
   type DecidedPayout,

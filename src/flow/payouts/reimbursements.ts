@@ -8,7 +8,7 @@ import { reimburse } from '../../core/judge/refunds.ts';
 import { formatAmount, greatest, least, minus } from '../../core/money.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { intentBytes } from '../../core/payouts/intent.ts';
-import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
+import { REIMBURSEMENT } from '../../core/payouts/units.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';

@@ -9,7 +9,7 @@ import {
   releaseEntry,
   signEntry,
   unknownInflowEntry,
-} from '../../core/payouts/payout-postings.ts';
+} from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';

@@ -2,7 +2,7 @@
 // was, a batch with its inputs and entries, before anything new is formed: otherwise what has left would be paid a second time.
 import { CURRENCY_CODES, type CurrencyCode, type EvmCode } from '../../core/currency.ts';
 import { formatAmount, minus, plus } from '../../core/money.ts';
-import { holdAgainEntry } from '../../core/payouts/payout-postings.ts';
+import { holdAgainEntry } from '../../core/payouts/postings.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
@@ -10,7 +10,7 @@ import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { isStored } from '../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
-import { writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { writePayoutChanges } from '../../store/payouts/changes.ts';
 import { lockPayouts, type PayoutRow, paidFrom } from '../../store/payouts/payouts.ts';
 import { recordMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';

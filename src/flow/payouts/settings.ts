@@ -2,9 +2,9 @@
 // decides where money goes.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { formatMinor } from '../../core/money.ts';
-import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
-import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
-import { checkDestination, checkMinimum, isInvoice, payoutAmount, refuseUnbuilt } from '../../core/payouts/payout-validation.ts';
+import type { PayoutMethod } from '../../core/payouts/units.ts';
+import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
+import { checkDestination, checkMinimum, isInvoice, payoutAmount, refuseUnbuilt } from '../../core/payouts/validation.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText, sealDestination } from '../../core/sealed-text.ts';
 import {
@@ -14,7 +14,7 @@ import {
   readPayoutSettings,
   type Signed,
   writePayoutSettings,
-} from '../../store/payouts/payout-settings.ts';
+} from '../../store/payouts/settings.ts';
 import type { Context } from '../context.ts';
 import { canPayLightning } from '../lightning/payout-request.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';

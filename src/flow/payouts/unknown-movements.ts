@@ -2,7 +2,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { unfiledAchPayouts } from '../../store/payouts/ach-files.ts';
-import { type PayoutChange, writePayoutChanges } from '../../store/payouts/payout-changes.ts';
+import { type PayoutChange, writePayoutChanges } from '../../store/payouts/changes.ts';
 import { lockPayouts } from '../../store/payouts/payouts.ts';
 import { closeUnexplained, recordMovements, type UnknownMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';

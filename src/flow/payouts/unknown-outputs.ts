@@ -3,7 +3,7 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { negated, sum } from '../../core/money.ts';
-import { adoptedEntry, unknownInflowEntry, unknownOutflowEntry } from '../../core/payouts/payout-postings.ts';
+import { adoptedEntry, unknownInflowEntry, unknownOutflowEntry } from '../../core/payouts/postings.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { insertOwnAddress } from '../../store/payouts/own-outputs.ts';

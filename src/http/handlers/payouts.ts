@@ -1,8 +1,8 @@
 // The handlers of payouts, one for each row of their table.
 import { PAGE } from '../../contract/endpoint.ts';
 import type { PAYOUT_API } from '../../contract/payout-api.ts';
-import { PAYOUT_UNITS, type PayoutMethod } from '../../core/payouts/payout-units.ts';
-import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../../core/payouts/payout-validation.ts';
+import { PAYOUT_UNITS, type PayoutMethod } from '../../core/payouts/units.ts';
+import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../../core/payouts/validation.ts';
 import { requestAchPayout } from '../../flow/ach/request.ts';
 import type { Context } from '../../flow/context.ts';
 import { canPayLightning, invoiceOfDestination, requestLightningPayout } from '../../flow/lightning/payout-request.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../../core/refusal.ts';
 import type { SandboxForward } from '../../http/server-context.ts';
-import type { SandboxEndpoint } from './sandbox-paths.ts';
+import type { SandboxEndpoint } from './paths.ts';
 
 // not by an import: see http/server.ts
 const { Agent, request } = process.getBuiltinModule('node:http');

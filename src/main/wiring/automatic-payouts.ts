@@ -2,7 +2,7 @@
 
 import type { Context } from '../../flow/context.ts';
 import { requestAutomaticPayouts } from '../../flow/payouts/automatic-payouts.ts';
-import { AUTOMATIC_CHANNEL } from '../../store/payouts/payout-settings.ts';
+import { AUTOMATIC_CHANNEL } from '../../store/payouts/settings.ts';
 
 /**
  * Requests automatic payouts whenever a worker says so; one run at a time.

@@ -7,7 +7,7 @@ import { sandboxBank } from '../../outside/bank/sandbox-bank.ts';
 import { SANDBOX_BANK } from '../../sandbox/bank/bank.ts';
 import type { Ach } from '../../worker/jobs.ts';
 import type { Config } from '../config/table.ts';
-import { sandboxEndpoint } from '../sandbox/sandbox-paths.ts';
+import { sandboxEndpoint } from '../sandbox/paths.ts';
 import { sealingOf } from './wire.ts';
 
 /** How long a sandbox that is being started again may take to tell its address. */

@@ -6,7 +6,7 @@ import { createLnd } from '../../outside/lightning/lnd.ts';
 import type { LndTarget } from '../../outside/lightning/lnd-rest.ts';
 import type { Config } from '../config/table.ts';
 import { StartRefused } from '../process/start-refused.ts';
-import { sandboxEndpoint } from '../sandbox/sandbox-paths.ts';
+import { sandboxEndpoint } from '../sandbox/paths.ts';
 
 /** The sandbox's address is read again after this time: another run of it may have another port. */
 const REREAD_MS = 1_000;

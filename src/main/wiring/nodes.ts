@@ -9,7 +9,7 @@ import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.t
 import { createChainNodes } from '../../outside/utxo/by-currency.ts';
 import { configuredNodes, usdtContract } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
-import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from '../sandbox/sandbox-paths.ts';
+import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from '../sandbox/paths.ts';
 import { type Wired, type WireOptions, wireBooks } from './wire.ts';
 
 /** How long to wait for a sandbox that is being created. */

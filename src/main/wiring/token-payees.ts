@@ -2,11 +2,11 @@
 // only thing that the API asks a node of a chain.
 
 import type { TokenPayees } from '../../core/evm/outcome.ts';
-import { PAYOUT_UNITS } from '../../core/payouts/payout-units.ts';
+import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { configuredNodes, usdtContract } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
-import { sandboxEndpoint, sandboxNodeUrl } from '../sandbox/sandbox-paths.ts';
+import { sandboxEndpoint, sandboxNodeUrl } from '../sandbox/paths.ts';
 
 /** A merchant waits for the answer. */
 const SILENCE_MS = 5_000;

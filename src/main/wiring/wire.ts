@@ -20,7 +20,7 @@ import { currenciesInUse } from '../../store/chain/range-requests.ts';
 import { connect, type Database } from '../../store/postgres/connect.ts';
 import { configuredCurrencies, usdtContract } from '../config/nodes.ts';
 import type { Config } from '../config/table.ts';
-import { clockFile } from '../sandbox/sandbox-paths.ts';
+import { clockFile } from '../sandbox/paths.ts';
 import { rowSeals } from './credential-key.ts';
 import { lightningOf } from './lightning.ts';
 

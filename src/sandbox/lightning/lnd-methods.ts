@@ -1,6 +1,6 @@
 // LND's REST calls as the simulated node answers them: paths, the method that a macaroon must permit, shapes and refusals of LND 0.21. Numbers of
 // 64 bits are text, bytes are base64.
-import type { Invoice, LightningNode } from './lightning-node.ts';
+import type { Invoice, LightningNode } from './node.ts';
 
 /** LND refuses nearly everything with HTTP 500 and code 2. */
 export class LndRefused extends Error {

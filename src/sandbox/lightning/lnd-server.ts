@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeWhole } from '../rates.ts';
 import { selfSignedCertificate } from './certificate.ts';
-import type { Invoice, LightningNode } from './lightning-node.ts';
 import { type Asked, invoiceAnswer, LndRefused, METHODS, SUBSCRIBE } from './lnd-methods.ts';
 import { PAYING, PAYMENT_METHODS, PAYMENT_STREAMS, type PaymentStream, paymentAnswer } from './lnd-payments.ts';
 import { bakeMacaroon, macaroonProblem } from './macaroons.ts';
+import type { Invoice, LightningNode } from './node.ts';
 
 // not by an import: see sandbox.ts
 const { createServer } = process.getBuiltinModule('node:https');

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { bech32 } from '@scure/base';
-import type { LightningNode } from './lightning-node.ts';
 import type { Lnurl } from './lnurl.ts';
+import type { LightningNode } from './node.ts';
 import type { OutsideInvoice } from './outgoing.ts';
 
 const WELL_KNOWN = '/.well-known/lnurlp/';

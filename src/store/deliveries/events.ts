@@ -2,8 +2,8 @@
 // stored with it, or never changes.
 import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
 import type { EventKey } from '../../core/events.ts';
-import type { HeldReason, PayoutStatus } from '../../core/payouts/payout-states.ts';
-import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
+import type { HeldReason, PayoutStatus } from '../../core/payouts/states.ts';
+import type { PayoutMethod } from '../../core/payouts/units.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 import { LISTED_WITHIN_MS } from '../transactions/lists.ts';

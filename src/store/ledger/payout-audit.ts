@@ -1,7 +1,7 @@
 // The invariants of payouts, of what is on its way out, and of our own outputs, as SQL queries: see audit.ts.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { CURRENCIES, ETHER } from '../../core/currency.ts';
-import { PAYOUT_TRANSITIONS } from '../../core/payouts/payout-states.ts';
+import { PAYOUT_TRANSITIONS } from '../../core/payouts/states.ts';
 import { OVER_LIGHTNING } from '../lightning/outgoing.ts';
 import type { Question } from './audit.ts';
 

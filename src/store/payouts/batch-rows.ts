@@ -1,6 +1,6 @@
 // Batches with all that belongs to them, as the driver reads them, and the lease under which one worker at a time works on a batch.
 import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
-import type { PayoutStatus } from '../../core/payouts/payout-states.ts';
+import type { PayoutStatus } from '../../core/payouts/states.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type Attempt, readAttempts } from './attempts.ts';
 

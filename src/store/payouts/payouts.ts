@@ -8,11 +8,11 @@ import {
   type PayoutStatus,
   type PayoutStep,
   payoutTransition,
-} from '../../core/payouts/payout-states.ts';
-import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
+} from '../../core/payouts/states.ts';
+import type { PayoutMethod } from '../../core/payouts/units.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { type PayoutChange, writePayoutChanges } from './changes.ts';
 import { PAYOUT_JOBS } from './outgoing-facts.ts';
-import { type PayoutChange, writePayoutChanges } from './payout-changes.ts';
 
 /** A payout as it was requested. Amounts in minor units of `currency`. */
 export type RequestedPayout = {

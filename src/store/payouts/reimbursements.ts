@@ -3,14 +3,14 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Refund, RefundShare } from '../../core/judge/case.ts';
-import type { HeldReason, PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/payout-states.ts';
-import { REIMBURSEMENT } from '../../core/payouts/payout-units.ts';
+import type { HeldReason, PayoutEvent, PayoutStatus, PayoutStep } from '../../core/payouts/states.ts';
+import { REIMBURSEMENT } from '../../core/payouts/units.ts';
 import { insertPayment } from '../lightning/payment-rows.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
+import { writePayoutChanges } from './changes.ts';
 import { wakeDriver } from './outgoing-facts.ts';
-import { writePayoutChanges } from './payout-changes.ts';
 
 /** SQL: the ids of a transaction's reimbursements that have not ended, or of whose end the judge has taken no note. */
 export const UNNOTED = (transactionId: string): string =>

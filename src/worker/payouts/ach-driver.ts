@@ -7,7 +7,7 @@ import { type BankPort, BankTrouble, type KeptFiles } from '../../core/ach/bank-
 import { lastCutOff } from '../../core/ach/banking-days.ts';
 import type { AchOrigin } from '../../core/ach/nacha-file.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
-import { LEASE_MS } from '../../core/payouts/payout-states.ts';
+import { LEASE_MS } from '../../core/payouts/states.ts';
 import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../flow/ach/checks.ts';
 import { makeAchFile } from '../../flow/ach/files.ts';
 import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';

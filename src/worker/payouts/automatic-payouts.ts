@@ -1,6 +1,6 @@
 // Automatic payouts as far as a worker knows them: it looks whether any are due, and tells the API processes, which request them.
 import type { Context } from '../../flow/context.ts';
-import { announceDue } from '../../store/payouts/payout-settings.ts';
+import { announceDue } from '../../store/payouts/settings.ts';
 import type { Job } from '../loop.ts';
 
 /** The name of the job that looks whether a credit has made automatic payouts due. */

@@ -4,8 +4,8 @@
 
 import type { UtxoCode } from '../../core/currency.ts';
 import { replacementRate } from '../../core/payouts/outgoing-fees.ts';
-import { LEASE_MS } from '../../core/payouts/payout-states.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
+import { LEASE_MS } from '../../core/payouts/states.ts';
 import type { SignedTransaction, TransactionToSign } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
 import {

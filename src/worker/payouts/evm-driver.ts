@@ -5,8 +5,8 @@
 import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import { type GasFees, type GasOffer, gasLimit, replacementOffer } from '../../core/payouts/gas.ts';
-import { LEASE_MS } from '../../core/payouts/payout-states.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
+import { LEASE_MS } from '../../core/payouts/states.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
 import {

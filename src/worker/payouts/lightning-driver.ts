@@ -6,8 +6,8 @@ import type { PayingNode, PaymentFacts, SendAnswer } from '../../core/lightning/
 import { failureText, LACKS_BALANCE } from '../../core/lightning/payment-failures.ts';
 import { plus } from '../../core/money.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
-import { LEASE_MS } from '../../core/payouts/payout-states.ts';
 import { refusalKind } from '../../core/payouts/signing-refusals.ts';
+import { LEASE_MS } from '../../core/payouts/states.ts';
 import type { Context } from '../../flow/context.ts';
 import { bookInvoiceHere } from '../../flow/lightning/internal-payouts.ts';
 import {

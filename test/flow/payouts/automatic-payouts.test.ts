@@ -10,7 +10,7 @@ import {
   setPayoutSettings,
   signSettings,
 } from '../../../src/flow/payouts/settings.ts';
-import { announceDue, readPayoutSettings } from '../../../src/store/payouts/payout-settings.ts';
+import { announceDue, readPayoutSettings } from '../../../src/store/payouts/settings.ts';
 import { FEE_MAX, fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { portsFor } from '../../support/ports.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';

@@ -1,7 +1,7 @@
 // A payout to the address of another merchant's transaction here: an entry pays it, nothing leaves, and the transaction's rules hold as ever.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { intentBytes } from '../../../src/core/payouts/intent.ts';
-import { holdEntry, releaseEntry } from '../../../src/core/payouts/payout-postings.ts';
+import { holdEntry, releaseEntry } from '../../../src/core/payouts/postings.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';

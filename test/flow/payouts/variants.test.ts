@@ -41,7 +41,7 @@ const durable: Held = {
 };
 const difference: Held = {
   guard: [
-    'src/core/payouts/payout-postings.ts',
+    'src/core/payouts/postings.ts',
     'before === null ? leaving(payout, fee) : minus(leaving(payout, fee), leaving(payout, before))',
   ],
   test: [BATCHES, 'that was replaced books the difference only, and gives it back where the cheaper one is mined'],

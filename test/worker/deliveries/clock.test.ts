@@ -1,6 +1,6 @@
 // A clock that was fast and is set right: what failed while it was fast is not left waiting for the time that it showed.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createWebhookSender } from '../../../src/outside/webhooks/webhook-sender.ts';
+import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi } from '../../http/api-server.ts';

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventKey } from '../../../src/core/events.ts';
 import { RETRY_AFTER_MS } from '../../../src/core/webhooks.ts';
-import { createWebhookSender } from '../../../src/outside/webhooks/webhook-sender.ts';
+import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
 import { createDeliveries, type Deliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { type Loop, startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi } from '../../http/api-server.ts';

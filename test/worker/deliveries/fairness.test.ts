@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addMerchant } from '../../../src/flow/merchants/merchants.ts';
 import { createTransaction } from '../../../src/flow/transactions/life.ts';
-import { createWebhookSender } from '../../../src/outside/webhooks/webhook-sender.ts';
+import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi, PASSWORD } from '../../http/api-server.ts';

@@ -7,7 +7,7 @@ import type { OutboundResult } from '../../../core/outbound.ts';
 import { isDelivered } from '../../../core/webhooks.ts';
 import { createOutbound } from '../../../outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../../outside/outbound/policy.ts';
-import { createWebhookSender } from '../../../outside/webhooks/webhook-sender.ts';
+import { createWebhookSender } from '../../../outside/webhooks/sender.ts';
 import { CommandFailed, calledWrongly, leaf, writeOut } from '../output.ts';
 import { CallRefused } from './api-client.ts';
 import { type Filter, type Message, streamOnce } from './event-stream.ts';

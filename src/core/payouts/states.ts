@@ -49,7 +49,7 @@ export type PayoutEvent =
   | 'unpayable'
   | 'invoice_expired';
 
-/** Which entry an event posts; the recipes are in payout-postings.ts. */
+/** Which entry an event posts; the recipes are in postings.ts. */
 export type PayoutPosting =
   | 'hold'
   | 'hold_again'

@@ -1,8 +1,8 @@
 // Payouts as merchants and operators see them: one, a page of a list, all that is known of one.
 import type { LedgerCurrency } from '../../core/currency.ts';
-import { type HeldReason, PAYOUT_STATUSES, type PayoutStatus, type PayoutStep } from '../../core/payouts/payout-states.ts';
-import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
-import { PAYOUT_METHODS } from '../../core/payouts/payout-units.ts';
+import { type HeldReason, PAYOUT_STATUSES, type PayoutStatus, type PayoutStep } from '../../core/payouts/states.ts';
+import type { PayoutMethod } from '../../core/payouts/units.ts';
+import { PAYOUT_METHODS } from '../../core/payouts/units.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 import { LISTED_WITHIN_MS } from '../transactions/lists.ts';
 

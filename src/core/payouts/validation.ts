@@ -4,7 +4,7 @@ import type { CurrencyCode } from '../currency.ts';
 import type { Invoice } from '../lightning/payer.ts';
 import { amountForm, parseAmount } from '../money.ts';
 import { Refusal } from '../refusal.ts';
-import { PAYOUT_UNITS, type PayoutMethod } from './payout-units.ts';
+import { PAYOUT_UNITS, type PayoutMethod } from './units.ts';
 
 /** What a payout's destination shows by its text alone. */
 export type Destinations = {

@@ -9,7 +9,7 @@ import { getRates } from '../../flow/transactions/quote.ts';
 import { usableKey } from '../../store/chain/address-ranges.ts';
 import { wakeJobs } from '../../store/transactions/due.ts';
 import { rateChecks } from '../../store/transactions/rates.ts';
-import { type SandboxEndpoint, untilSandboxAnswers } from './sandbox-paths.ts';
+import { type SandboxEndpoint, untilSandboxAnswers } from './paths.ts';
 
 const LOOK_EVERY_MS = 15;
 

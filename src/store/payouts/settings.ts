@@ -1,6 +1,6 @@
 // The row of a merchant's automatic payouts; flow/payouts/settings decides what a change means.
 import type { CurrencyCode } from '../../core/currency.ts';
-import type { PayoutMethod } from '../../core/payouts/payout-units.ts';
+import type { PayoutMethod } from '../../core/payouts/units.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type PayoutSettingsRow = {

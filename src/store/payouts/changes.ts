@@ -6,9 +6,9 @@ import {
   type PayoutStatus,
   type PayoutStep,
   payoutTransition,
-} from '../../core/payouts/payout-states.ts';
+} from '../../core/payouts/states.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { TRACE, TXID } from './payout-reads.ts';
+import { TRACE, TXID } from './reads.ts';
 
 export type PayoutChange = {
   /** `reimburses`: a transaction; no merchant sees the history of a reimbursement. */
