@@ -137,13 +137,13 @@ function merchantsPart(payment: Payment): bigint {
 }
 
 /**
- * Those that are no longer booked; where nothing is owed for one (a waiting reimbursement had taken it whole), the first heir inherits its
+ * Those that are no longer booked; where nothing is owed for one (a waiting reimbursement had taken it whole), the first successor takes over its
  * loss.
  */
-function lostOf(replaced: readonly Payment[], heir: Payment): Lost {
+function lostOf(replaced: readonly Payment[], successor: Payment): Lost {
   const payments = replaced.filter((payment) => !isBooked(payment));
   const owed = sum(payments.map((payment) => payment.owed));
-  if (owed > 0n) for (const payment of payments) if (payment.owed === 0n) passOn(payment, heir);
+  if (owed > 0n) for (const payment of payments) if (payment.owed === 0n) passOn(payment, successor);
   return { payments, owed, emptied: 0 };
 }
 
@@ -151,19 +151,19 @@ function lostOf(replaced: readonly Payment[], heir: Payment): Lost {
  * A payment that replaces booked ones is one event with them: it restores what their loss took, up to its own amount. Each of them is
  * emptied before the next, so that all outputs of a replacement together go through the list once.
  */
-function takeLoss(it: Case, heir: Payment, lost: Lost): void {
+function takeLoss(it: Case, successor: Payment, lost: Lost): void {
   for (; lost.emptied < lost.payments.length; lost.emptied++) {
     const payment = lost.payments[lost.emptied] as Payment;
-    const room = minus(minus(heir.amount, heir.owed), heir.owedFee);
+    const room = minus(minus(successor.amount, successor.owed), successor.owedFee);
     const taken = least(plus(payment.owed, payment.owedFee), room);
     const owed = least(payment.owed, minus(taken, least(payment.owedFee, basisPointsDown(taken, it.feeBps))));
     const fee = minus(taken, owed);
-    heir.owed = plus(heir.owed, owed);
-    heir.owedFee = plus(heir.owedFee, fee);
+    successor.owed = plus(successor.owed, owed);
+    successor.owedFee = plus(successor.owedFee, fee);
     payment.owed = minus(payment.owed, owed);
     payment.owedFee = minus(payment.owedFee, fee);
     lost.owed = minus(lost.owed, owed);
-    if (payment.owed === 0n) passOn(payment, heir);
+    if (payment.owed === 0n) passOn(payment, successor);
     if (payment.owed > 0n || payment.owedFee > 0n) return;
   }
 }

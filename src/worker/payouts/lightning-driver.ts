@@ -99,13 +99,16 @@ async function pass(ctx: Context, options: LightningDriverOptions): Promise<void
     if (payment !== null) seen.push(payment.payoutId);
     return payment;
   }
-  async function lane(first: LightningPayment | null): Promise<void> {
+  async function oneAfterTheOther(first: LightningPayment | null): Promise<void> {
     for (let payment = first; payment !== null; payment = await lease()) await drive(ctx, options, node, payment);
   }
   // at rest there is none: eight that ask at once would open as many sessions
   const first = await lease();
   if (first === null) return;
-  await Promise.all([lane(first), ...Array.from({ length: AT_ONCE - 1 }, async () => lane(await lease()))]);
+  await Promise.all([
+    oneAfterTheOther(first),
+    ...Array.from({ length: AT_ONCE - 1 }, async () => oneAfterTheOther(await lease())),
+  ]);
 }
 
 /** The node, where it can be asked. */

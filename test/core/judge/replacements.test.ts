@@ -46,28 +46,28 @@ function plainlyOnTime(it: Case, payment: Payment): bigint {
 }
 
 /** What the loss of the replaced payments took passes to their replacement, payment by payment. */
-function plainlyInherit(it: Case, heir: Payment): void {
+function plainlyTakeOver(it: Case, successor: Payment): void {
   const lost = it.payments.filter(
-    (other) => other.conflictTxid === heir.txid && other.currency === heir.currency && other.partKey === null,
+    (other) => other.conflictTxid === successor.txid && other.currency === successor.currency && other.partKey === null,
   );
-  if (heir.partKey !== null || total(lost.map((other) => other.owed)) === 0n) return;
+  if (successor.partKey !== null || total(lost.map((other) => other.owed)) === 0n) return;
   for (const other of lost) {
-    const taken = min(other.owed + other.owedFee, heir.amount - heir.owed - heir.owedFee);
+    const taken = min(other.owed + other.owedFee, successor.amount - successor.owed - successor.owedFee);
     const owed = min(other.owed, taken - min(other.owedFee, (taken * BigInt(it.feeBps)) / 10_000n));
-    heir.owed += owed;
-    heir.owedFee += taken - owed;
+    successor.owed += owed;
+    successor.owedFee += taken - owed;
     other.owed -= owed;
     other.owedFee -= taken - owed;
     if (other.owed > 0n) continue;
-    heir.wasLost ||= other.wasLost;
+    successor.wasLost ||= other.wasLost;
     other.wasLost = false;
   }
-  const right = it.payments.filter((other) => other !== heir && other.currency === it.transaction.currency);
+  const right = it.payments.filter((other) => other !== successor && other.currency === it.transaction.currency);
   const elsewhere = total(right.map((other) => other.inAvailable + other.owed + other.owedFee));
   const most = it.transaction.amountDue + tolerance(it.transaction);
-  if (heir.owed === 0n || heir.currency !== it.transaction.currency || elsewhere + heir.amount > most) return;
-  heir.owedFee = (heir.amount * BigInt(it.feeBps)) / 10_000n;
-  heir.owed = heir.amount - heir.owedFee;
+  if (successor.owed === 0n || successor.currency !== it.transaction.currency || elsewhere + successor.amount > most) return;
+  successor.owedFee = (successor.amount * BigInt(it.feeBps)) / 10_000n;
+  successor.owed = successor.amount - successor.owedFee;
 }
 
 /** The new payments of a case, in the order in which they are handled. */
@@ -79,7 +79,7 @@ function plainly(it: Case): void {
     payment.classified = true;
   }
   const late = (payment: Payment) => payment.currency === it.transaction.currency && payment.onTimeMinor === 0n;
-  for (const payment of [...news.filter((one) => !late(one)), ...news.filter(late)]) plainlyInherit(it, payment);
+  for (const payment of [...news.filter((one) => !late(one)), ...news.filter(late)]) plainlyTakeOver(it, payment);
 }
 
 const OF_LOSS = ['owed', 'owedFee', 'wasLost'] as const;
