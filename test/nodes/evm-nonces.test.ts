@@ -3,6 +3,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
+import { clearBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { fund } from '../support/funded.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
@@ -30,6 +31,29 @@ const status = async (id: string) => (await readPayout(service.db, id))?.status;
 const arrived = (): Promise<bigint> => service.units(PAYEE);
 const isStopped = async (): Promise<boolean> =>
   (await service.db.query({ text: `select 1 from breakers where name = 'payouts' and cleared_at is null` })).rows.length > 0;
+
+test('an address that has sent what nobody here knows waits for a person, and goes on at the chain’s count then', {
+  timeout: TIMEOUT,
+}, async () => {
+  const before = await arrived();
+  await service.anvil.rpc('anvil_setNonce', await service.hot('USDT'), '0x2');
+  await service.mine(1);
+  const id = await request();
+  service.restart();
+  await service.work(30_000);
+  expect(service.told.join()).toMatch(/has sent 2 transactions.*INV-15/);
+  expect(await isStopped()).toBe(true);
+  expect(await arrived()).toBe(before);
+  expect(service.journal.count()).toBe(0);
+  await clearBreakers(service.db, 'operator', service.ctx.ports.clock.now());
+  service.restart();
+  await service.work(30_000);
+  await service.mine(12);
+  await service.work(30_000);
+  expect(await status(id)).toBe('completed');
+  expect((await arrived()) - before).toBe(FIFTY);
+  expect(await isStopped()).toBe(false);
+});
 
 test('ask_same_head: a node that has mined it already, and says that its nonce is used, stops nothing', {
   timeout: TIMEOUT,
@@ -66,9 +90,10 @@ test('burn_nonce: a nonce for which nothing was signed is the next payout’s, s
   const { rows } = await service.db.query<{ vout: number }>({
     text: `select vout from outgoing_inputs where currency = 'USDT' order by vout`,
   });
-  expect(rows.map(({ vout }) => vout)).toEqual(rows.map((_, nonce) => nonce));
+  const first = rows[0]?.vout ?? 0;
+  expect(rows.map(({ vout }) => vout)).toEqual(rows.map((_, nth) => first + nth));
   const used = await service.anvil.rpc<string>('eth_getTransactionCount', await service.hot('USDT'), 'latest');
-  expect(Number(used)).toBe(rows.length);
+  expect(Number(used)).toBe(first + rows.length);
 });
 
 test('commit_before_send: a restored database that does not know what was signed and mined gets it back, and pays nothing twice', {

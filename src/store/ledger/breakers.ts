@@ -55,6 +55,16 @@ export async function openBreakers(sql: Sql): Promise<readonly Breaker[]> {
   }));
 }
 
+/** Whether an operator has cleared a breaker that was tripped by this finding. */
+export async function wasCleared(sql: Sql, finding: string): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'was_cleared',
+    text: 'select 1 from breakers where cleared_at is not null and $1 = any(findings) limit 1',
+    values: [finding],
+  });
+  return rows.length > 0;
+}
+
 /** Closes every breaker and returns how many were open. The row stays as history. */
 export async function clearBreakers(sql: Sql, by: string, atMs: number): Promise<number> {
   const { rowCount } = await sql.query({

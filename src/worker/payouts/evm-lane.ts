@@ -8,7 +8,7 @@ import type { Context } from '../../flow/context.ts';
 import { hotAddress } from '../../flow/payouts/evm-batches.ts';
 import { ensureHotAddress } from '../../flow/payouts/own-outputs.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { tripBreaker, wasCleared } from '../../store/ledger/breakers.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { openBatches, readBlockHash, usedNonces } from '../../store/payouts/evm-lane.ts';
 import { saveFeeRate } from '../../store/payouts/fee-rates.ts';
@@ -108,6 +108,12 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       }
       used = await known();
     }
+    if (used === null && nonce > 0) {
+      const found = await stopUnlessCleared(
+        `our address ${hot.address} has sent ${nonce} transactions, and none of them is known here (INV-15): database and signer were put back to before the first, or its words were used elsewhere. Compare open payouts with what it has sent; "bursar audit --clear" goes on after these ${nonce}`,
+      );
+      if (found !== null) return found;
+    }
     if (used === null || nonce === used) {
       await saveChecked(ctx.db, currency, cursor.height);
       return null;
@@ -115,6 +121,12 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     if (nonce < used || (await readBlockHash(ctx.db, currency, cursor.height)) !== cursor.hash)
       return { what: 'our nonces are compared when the chain rests', isFound: false };
     const what = `our address ${hot.address} has sent ${nonce} transactions, and ${used} of them are known here (INV-15): another copy of this server is running, or a key was stolen`;
+    await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-15'], findings: [what], atMs: ctx.ports.clock.now() });
+    return { what, isFound: true };
+  }
+
+  async function stopUnlessCleared(what: string): Promise<Trouble | null> {
+    if (await wasCleared(ctx.db, what)) return null;
     await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-15'], findings: [what], atMs: ctx.ports.clock.now() });
     return { what, isFound: true };
   }
