@@ -22,7 +22,7 @@ const PEERS = [
 ];
 const debian = existsSync('/etc/debian_version');
 /** More failing files than this are not a matter of load. */
-const MOST_AGAIN = 5;
+const MOST_AGAIN = 10;
 
 /** Fetches one peer: its path, or why it is not available. */
 function fetchPeer(name) {
