@@ -17,7 +17,7 @@ import { type Lightning, lightningJobs } from './lightning/jobs.ts';
 import { comparePayments, type SentPayments } from './lightning/sent-comparison.ts';
 import type { Job } from './loop.ts';
 import { type AchOptions, achJob } from './payouts/ach-driver.ts';
-import { announceAutomatic, CREDITED_JOB, createCredited } from './payouts/automatic-payouts.ts';
+import { announceAutomatic, CREDITED_JOB, createCredited } from './payouts/announce-automatic.ts';
 import { createHeldPayouts } from './payouts/held-payouts.ts';
 import { type PayoutJobOptions, payoutJob } from './payouts/job.ts';
 import { type LightningPaying, lightningPayoutJob } from './payouts/lightning-driver.ts';

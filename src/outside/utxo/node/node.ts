@@ -17,7 +17,7 @@ import { readRawTransaction, readSpent } from '../outputs.ts';
 import { readTransactionBytes } from '../transaction.ts';
 import { checkHeaderWork, checkWork, targetIn, targetOf } from '../work.ts';
 import { createConditionReader, isHeight, isTime } from './condition.ts';
-import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './instant-locks.ts';
+import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './locks-and-proofs.ts';
 import { asTrouble, decodedBlock, readTransaction, refusalAsTrouble } from './reading.ts';
 import { asHash, asTxids, createRpc, FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { readFeeRate, sendTransaction } from './send.ts';

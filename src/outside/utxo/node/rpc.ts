@@ -51,7 +51,7 @@ export const FEW_BYTES = 256 * 1024;
  * The largest block that is accepted, as hex: Bitcoin Cash lets its 32 MB grow with their use (CHIP-2023-04), at most to the double in a
  * year.
  */
-const MOST_HEX_BYTES = 512 * 1024 * 1024;
+const MOST_BLOCK_HEX_BYTES = 512 * 1024 * 1024;
 /** The largest answer to a part of many calls, parsed in some 70 ms; what would exceed it is requested again in smaller parts. */
 const MOST_PART_BYTES = 4 * 1024 * 1024;
 /** The node holds a whole part in memory too, whatever its size. */
@@ -147,7 +147,7 @@ export function createRpc(options: RpcOptions): Rpc {
     name,
     call,
     async callHex(method, params = []) {
-      const sink = hexSink(MOST_HEX_BYTES);
+      const sink = hexSink(MOST_BLOCK_HEX_BYTES);
       const status = await post(oneCall(method, params), sink);
       const result = resultOf(name, method, readAnswer(name, status, sink.bytes()));
       const hex = result === '' ? sink.decoded() : fromHex(result);
