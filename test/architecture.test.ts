@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CURRENCY_CODES } from '../src/core/currency.ts';
+import { functionsOf, undocumented } from './support/source-functions.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const SRC = join(ROOT, 'src');
@@ -200,6 +201,18 @@ describe('the source', () => {
 
   test('files begin with what they are for', () => {
     expect(offenders((file) => !/^(#!.*\n)?(\/\/|\/\*)/.test(file.text))).toEqual([]);
+  });
+
+  test('what is exported has a doc comment: what goes in, what comes out, what is refused, which standard', () => {
+    const seen = undocumented('export const a = () => 1;\n/** b */\nexport class B { c() {} }\nfunction d() {}\nexport { d };');
+    expect(seen.map(({ name }) => name)).toEqual(['a', 'B.c', 'd']);
+    expect(files.flatMap(({ path, text }) => undocumented(text).map(({ name, line }) => `${path}:${line} ${name}`))).toEqual([]);
+  });
+
+  test('functions have at most 70 lines besides those of the functions inside them', () => {
+    expect(functionsOf('function a() {\n  const b = () => {\n    1;\n    2;\n  };\n}').map(({ own }) => own)).toEqual([4, 3]);
+    const long = files.flatMap(({ path, text }) => functionsOf(text).map((one) => ({ path, ...one })));
+    expect(long.filter(({ own }) => own > 70).map(({ path, name, own }) => `${path} ${name}: ${own}`)).toEqual([]);
   });
 
   test('files have at most 300 lines, also those of tests and measurements', () => {

@@ -58,10 +58,12 @@ export function readFields<F extends Fields>(
   return read as BodyOf<F>;
 }
 
+/** The refusal 400 `missing_field` of a required field that was not sent, or sent as null; its `param` is the field. */
 export function missing(name: string): Refusal {
   return new Refusal('missing_field', { message: `${name} is required.`, param: name });
 }
 
+/** The refusal of a field with an unusable value; `accepted` says what would be usable, after "must be". */
 export function wrong(code: RefusalCode, name: string, accepted: string): Refusal {
   return new Refusal(code, { message: `${name} must be ${accepted}.`, param: name });
 }

@@ -3,6 +3,7 @@ import { REFUSALS, type RefusalCode } from '../core/refusal.ts';
 import { type Components, documentSchema, named, object, optional, string, word } from './shapes.ts';
 
 export type Node = Record<string, unknown>;
+/** A reference to a component of the document (JSON Pointer in a `$ref`). */
 export const ref = (kind: 'schemas' | 'headers', name: string): Node => ({ $ref: `#/components/${kind}/${name}` });
 
 const text = (about: string): Node => ({ description: about, schema: { type: 'string' } });

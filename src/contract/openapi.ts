@@ -37,6 +37,10 @@ export type DocumentOptions = {
   readonly sandbox: boolean;
 };
 
+/**
+ * The OpenAPI 3.1 document of this server: every operation below `/` and `/v1`, the streams, the GET paths, and in the sandbox its
+ * controls. Made from the tables that the server itself reads.
+ */
 export function openApiDocument(options: DocumentOptions): Node {
   const components: Components = new Map();
   const servers = [{ url: options.url }, { url: `${options.url}/v1` }];

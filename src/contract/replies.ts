@@ -3,8 +3,10 @@ import { CURRENCY_CODES, type CurrencyCode, PAYMENT_METHODS } from '../core/curr
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
 import * as shape from './shapes.ts';
 
+/** A decimal string; negative only where a field says so (entries of a balance). */
 export const amount = (about: string, example: string) =>
   shape.string(about, example, { pattern: '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$' });
+/** UTC, ISO 8601 with milliseconds and `Z`. */
 export const time = (about: string, example = '2026-11-22T10:00:00.000Z') =>
   shape.string(about, example, { format: 'date-time' });
 const status = shape.named('TransactionStatus', shape.word('Status of the transaction.', TRANSACTION_STATUSES));

@@ -37,6 +37,7 @@ export function string(about: string, example: string, more: JsonSchema = {}): S
 export function whole(about: string, example: number): Shape<number> {
   return leaf({ type: 'integer', minimum: 0, description: about }, example);
 }
+/** A JSON boolean. */
 export function flag(about: string, example: boolean): Shape<boolean> {
   return leaf({ type: 'boolean', description: about }, example);
 }
@@ -48,9 +49,11 @@ export function constant<const T extends string | boolean>(value: T): Shape<T> {
 export function word<const T extends string>(about: string, words: readonly T[], example = words[0]): Shape<T> {
   return leaf({ type: 'string', enum: words, description: about }, example);
 }
+/** An object with exactly these fields; those that {@link optional} marks may be left out. */
 export function object<F extends ShapeFields>(fields: F, about?: string): Shape<ObjectOf<F>> {
   return { form: { kind: 'object', fields, ...(about === undefined ? {} : { about }) } };
 }
+/** An array of one shape. */
 export function list<T>(about: string, of: Shape<T>): Shape<readonly T[]> {
   return { form: { kind: 'list', of, about } };
 }
@@ -58,6 +61,7 @@ export function list<T>(about: string, of: Shape<T>): Shape<readonly T[]> {
 export function byName<const K extends string, T>(names: readonly K[], of: Shape<T>): Shape<Partial<Record<K, T>>> {
   return { form: { kind: 'byName', names, of } };
 }
+/** The shape, or JSON's null. */
 export function nullable<T>(of: Shape<T>): Shape<T | null> {
   return { form: { kind: 'nullable', of } };
 }
@@ -65,6 +69,7 @@ export function nullable<T>(of: Shape<T>): Shape<T | null> {
 export function either<S extends readonly Shape<unknown>[]>(...of: S): Shape<TypeOf<S[number]>> {
   return { form: { kind: 'either', of } };
 }
+/** A field that may be left out of the object which has it; that is not the same as {@link nullable}. */
 export function optional<T>(of: Shape<T>): OptionalShape<T> {
   return { ...of, optional: true };
 }

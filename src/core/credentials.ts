@@ -2,6 +2,7 @@
 
 export const SCOPES = ['read', 'payments', 'payouts'] as const;
 export type Scope = (typeof SCOPES)[number];
+/** Whether a text is one of {@link SCOPES}, exactly as written. */
 export const isScope = (text: string): text is Scope => (SCOPES as readonly string[]).includes(text);
 
 const MAX_USERNAME = 128;

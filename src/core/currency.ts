@@ -99,6 +99,7 @@ export function chainRow(code: CurrencyCode): UtxoParameters | EvmParameters {
   return chain;
 }
 
+/** Whether a currency is of Bitcoin's family: its chain keeps outputs, not balances of addresses. */
 export function isUtxo(code: CurrencyCode): code is UtxoCode {
   return CURRENCIES[code].utxo !== null;
 }

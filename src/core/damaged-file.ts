@@ -1,5 +1,6 @@
 // The error for a file of ours that does not hold what we wrote into it; starts and commands print it as one line.
 
+/** Thrown with one sentence for the operator; {@link damaged} writes it. */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile';
 }

@@ -19,10 +19,12 @@ const typesOf = ({ kind, statuses, announcements }: (typeof OBJECTS)[number]): r
 /** Every type, `<kind>.<what>`. */
 export const EVENT_TYPES: readonly string[] = OBJECTS.flatMap(typesOf);
 
+/** The types of events of one kind of object, as `transaction.succeeded`. */
 export function typesOfKind(kind: EventKind): readonly string[] {
   return EVENT_TYPES.filter((type) => kindOf(type) === kind);
 }
 
+/** The kind of object that an event of this type is about. Throws for what is no type of {@link EVENT_TYPES}. */
 export function kindOf(type: string): EventKind {
   const found = OBJECTS.find(({ kind }) => type.startsWith(`${kind}.`));
   if (found === undefined) throw new Error(`${type} is no type of an event`);

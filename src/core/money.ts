@@ -55,6 +55,7 @@ export function sum(amounts: Iterable<bigint>): bigint {
   for (const amount of amounts) total += amount;
   return total;
 }
+/** a + b, both in minor units of one currency. */
 export function plus(a: bigint, b: bigint): bigint {
   return a + b;
 }
@@ -62,15 +63,19 @@ export function plus(a: bigint, b: bigint): bigint {
 export function minus(a: bigint, b: bigint): bigint {
   return a - b;
 }
+/** −a: the other side of a posting. */
 export function negated(a: bigint): bigint {
   return -a;
 }
+/** a, or zero where a is negative. */
 export function atLeastZero(a: bigint): bigint {
   return a < 0n ? 0n : a;
 }
+/** The smaller of two amounts of one currency. */
 export function least(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
+/** The larger of two amounts of one currency. */
 export function greatest(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }

@@ -27,8 +27,12 @@ export type SealedUser = {
 
 /** What counts the changes of a user, and of a merchant's settings. */
 export const userSubject = (usernameKey: string): string => `user ${usernameKey}`;
+/** What counts the changes of a merchant's settings: the other kind of subject beside {@link userSubject}. */
 export const settingsSubject = (merchantId: bigint): string => `settings ${merchantId}`;
 
+/**
+ * What is sealed of a user: name, merchant, password hash, scopes, and the number of the change, so that an older row does not fit again.
+ */
 export const userFields = (user: SealedUser, version: bigint): SealFields => [
   'user',
   user.usernameKey,
@@ -41,6 +45,7 @@ export const userFields = (user: SealedUser, version: bigint): SealFields => [
 /** Whose sign-in it is never changes. */
 export const signInFields = (id: string, usernameKey: string): SealFields => ['sign-in', id, usernameKey];
 
+/** What is sealed of a public key by which access tokens are checked: its `kid` and its PEM. */
 export const signingKeyFields = (kid: string, publicKeyPem: string): SealFields => ['signing key', kid, publicKeyPem];
 
 /** Whether a user is as it was sealed last. */

@@ -154,6 +154,7 @@ export type FrameReader = {
   push(bytes: Uint8Array): readonly unknown[];
 };
 
+/** Reads frames: four bytes of length (big-endian, at most {@link MAX_FRAME_BYTES}), then JSON in UTF-8. It keeps what is incomplete. */
 export function createFrameReader(): FrameReader {
   let held = new Uint8Array(0);
   const decoder = new TextDecoder('utf-8', { fatal: true });

@@ -38,6 +38,7 @@ export const LONGEST_PAUSES_MS: readonly number[] = RETRY_AFTER_MS.map((pause) =
 export const GONE = 410;
 const FULL_OR_AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
+/** Whether the receiver has taken the event: any 2xx. */
 export const isDelivered = (result: OutboundResult): boolean =>
   result.kind === 'answered' && result.status >= 200 && result.status < 300;
 

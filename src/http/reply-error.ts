@@ -45,6 +45,7 @@ export function errorBody(refusal: Refusal): string {
   return JSON.stringify(body);
 }
 
+/** Answers a refusal: its HTTP status, `{error, message, param?}`, and `Retry-After` where it has one. */
 export function sendRefusal(reply: FastifyReply, refusal: Refusal): void {
   reply.code(refusal.httpStatus);
   if (refusal.retryAfterSeconds !== null) reply.header('retry-after', String(refusal.retryAfterSeconds));

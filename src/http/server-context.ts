@@ -79,6 +79,7 @@ export const ANONYMOUS = { perMinute: 60 };
 const KEYED = { atOnce: 6, ofOne: 4, waiting: 2_000 };
 const LISTS = { atOnce: 4, ofOne: 2, waiting: 2_000 };
 
+/** What all calls of one API process share: limiters, the limits of calls at once, the clock, and the headers that every answer carries. */
 export function createServerContext(options: ServerOptions, connections: Connections, closing: AbortSignal): ServerContext {
   const { clock } = options.ctx.ports;
   const needsTls = options.network !== 'sandbox';

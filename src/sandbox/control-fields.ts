@@ -32,13 +32,19 @@ export function fromRefusal(refusal: Refusal): ControlRefusal {
   return new ControlRefusal(status, refusal.code, refusal.message, refusal.param);
 }
 
+/**
+ * The refusal 400 `invalid_request` of a field.
+ * @param message follows the field's name: "must be …"
+ */
 export const bad = (param: string, message: string): ControlRefusal =>
   new ControlRefusal(400, 'invalid_request', `${param} ${message}`, param);
+/** The refusal 409 of what the simulated world cannot do in its present state. */
 export const impossible = (message: string): ControlRefusal => new ControlRefusal(409, 'not_possible', message);
 
 /** An optional field; null counts as absent. */
 const given = (body: Body, name: string): unknown => (Object.hasOwn(body, name) ? (body[name] ?? undefined) : undefined);
 
+/** A text of 1 to 1,000 characters; null when it was not sent. */
 export function optionalText(body: Body, name: string): string | null {
   const value = given(body, name);
   if (value === undefined) return null;
@@ -46,12 +52,14 @@ export function optionalText(body: Body, name: string): string | null {
   return value;
 }
 
+/** A text of 1 to 1,000 characters; without it 400 `missing_field`. */
 export function requiredText(body: Body, name: string): string {
   const value = optionalText(body, name);
   if (value === null) throw new ControlRefusal(400, 'missing_field', `${name} is required`, name);
   return value;
 }
 
+/** A whole JSON number between two limits, both included; null when it was not sent. */
 export function optionalWhole(body: Body, name: string, least: number, most: number): number | null {
   const value = given(body, name);
   if (value === undefined) return null;
@@ -61,6 +69,7 @@ export function optionalWhole(body: Body, name: string, least: number, most: num
   return value;
 }
 
+/** A whole JSON number between two limits, both included; without it 400 `missing_field`. */
 export function requiredWhole(body: Body, name: string, least: number, most: number): number {
   const value = optionalWhole(body, name, least, most);
   if (value === null)
@@ -68,6 +77,7 @@ export function requiredWhole(body: Body, name: string, least: number, most: num
   return value;
 }
 
+/** True or false; null when it was not sent. */
 export function optionalFlag(body: Body, name: string): boolean | null {
   const value = given(body, name);
   if (value === undefined) return null;

@@ -22,6 +22,10 @@ function inParts({ total, parts, script }: WantedPayment): readonly Output[] {
 const paidTo = (transaction: Transaction, script: Buffer): bigint =>
   sum(transaction.outputs.filter((output) => output.script.equals(script)).map((output) => output.minor));
 
+/**
+ * What the controls do on a simulated node of Bitcoin's family. Scripts are hexadecimal, amounts minor units; what the chain's state does
+ * not allow is a ControlRefusal.
+ */
 export function controlledUtxo(node: SimulatedNode): ControlledNode {
   const { state, dialect } = node;
   const { code } = dialect;

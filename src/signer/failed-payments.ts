@@ -21,6 +21,10 @@ const LEASED_BEFORE_MS = 3 * LEASE_MS;
 /** How far the node's clock may be behind ours. */
 const CLOCKS_DIFFER_MS = 60_000;
 
+/**
+ * Notes requests to the node that may still arrive, so that no payment counts as failed before they cannot.
+ * @param db under the role bursar_signer
+ */
 export function createFailedPayments({ db, now }: { readonly db: Database; readonly now: () => number }): FailedPayments {
   const startedMs = now();
   /** Requests that were not answered, and up to when they may still arrive. */

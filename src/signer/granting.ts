@@ -47,6 +47,10 @@ const TIMES_USUAL = 4;
 const AT_LEAST_ONE_A_SECOND_FOR = 10_000;
 const TRIES = 5;
 
+/**
+ * The one place that gives out address indexes; ranges never overlap with what the journal or the database has given, also after either was
+ * put back.
+ */
 export function createGranting(options: GrantingOptions): Granting {
   const { db, journal, owns, report, now } = options;
   let started = false;

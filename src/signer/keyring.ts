@@ -26,6 +26,7 @@ export type KeyringOptions = {
   readonly makesItsOwn: boolean;
 };
 
+/** The accounts of the seed in a folder; nothing is opened before it is needed. */
 export function createKeyring(options: KeyringOptions): Keyring {
   let opening: Promise<readonly SignerAccount[] | null> | null = null;
   async function open(): Promise<readonly SignerAccount[] | null> {

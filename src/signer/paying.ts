@@ -56,6 +56,10 @@ export class NoPayerTrouble extends Error {}
 
 const PAGE = 500;
 
+/**
+ * Payments over Lightning by the signer: compared and journalled before the node is asked, one at a time, so that the limits of the second
+ * see what the first has taken.
+ */
 export function createPaying(options: PayingOptions): Paying {
   let turn: Promise<unknown> = Promise.resolve();
   /** One at a time: the limits of the second see what the first has taken. */

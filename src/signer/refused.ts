@@ -21,6 +21,9 @@ export const RULES = {
 } as const;
 export type Rule = keyof typeof RULES;
 
+/**
+ * A request that a rule of {@link RULES} does not allow. Its message begins with `rule <name>`, by which the worker knows what it means.
+ */
 export class SigningRefused extends Error {
   override readonly name = 'SigningRefused';
   readonly rule: Rule;

@@ -54,10 +54,12 @@ export type SigningRequest<Code extends CurrencyCode = UtxoCode> = {
 export type EvmSigningRequest = SigningRequest<EvmCode> & { readonly evm: RequestedCall };
 export type SweepSigningRequest = EvmSigningRequest & { readonly evm: { readonly purpose: 'sweep' | 'top_up' } };
 
+/** Whether it moves money between our own addresses (a sweep or a top-up) and pays no payout. */
 export function isSweep(request: EvmSigningRequest): request is SweepSigningRequest {
   return request.evm.purpose !== null;
 }
 
+/** Whether it is for Ethereum's chain, where a nonce takes the place of inputs. */
 export function isOnEvm(request: SigningRequest<CurrencyCode>): request is EvmSigningRequest {
   return request.evm !== null;
 }

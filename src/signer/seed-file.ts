@@ -38,6 +38,7 @@ const passphraseFile = (folder: string): string => join(folder, 'passphrase');
  */
 export type Passphrase = { readonly kind: 'given'; readonly text: string } | { readonly kind: 'generated' };
 
+/** Whether there is a file with a seed in the folder; not whether it opens. */
 export async function hasSeed(folder: string): Promise<boolean> {
   return stat(file(folder)).then(
     () => true,
@@ -122,6 +123,7 @@ export async function openSeed(folder: string, network: Network, passphrase: Pas
   }
 }
 
+/** The trouble of making a seed where there is one. */
 export function alreadyThere(folder: string): SeedTrouble {
   return new SeedTrouble(
     'exists',

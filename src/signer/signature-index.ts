@@ -44,6 +44,10 @@ export type SignatureIndex = {
   leaving(): readonly Leaving[];
 };
 
+/**
+ * What the rules ask of everything that was signed, kept in memory as the journal is read: amounts are minor units, of Ethereum's chain wei
+ * or the token's.
+ */
 export function createSignatureIndex(): SignatureIndex {
   const batches = new Map<string, KnownSignature[]>();
   const payouts = new Map<string, string>();
@@ -96,6 +100,7 @@ export function createSignatureIndex(): SignatureIndex {
   };
 }
 
+/** What an outpoint is known by in {@link SignatureIndex}; chains may have outpoints of the same name. */
 export function outpointKey(currency: string, input: { readonly txid: string; readonly vout: number }): string {
   return `${currency} ${input.txid}:${input.vout}`;
 }

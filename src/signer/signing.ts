@@ -79,6 +79,10 @@ export type Signing = {
 const PAGE = 200;
 const PAGE_BYTES = 2_000_000;
 
+/**
+ * Signs what a request asks for if every rule of `rules` allows it, one at a time; the same request again gets the same bytes, from the
+ * journal.
+ */
 export function createSigning(options: SigningOptions): Signing {
   const { keyring } = options;
   let turn: Promise<unknown> = Promise.resolve();

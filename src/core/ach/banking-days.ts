@@ -67,6 +67,7 @@ export function federalHolidays(year: number): readonly string[] {
   ];
 }
 
+/** Whether the Federal Reserve settles ACH on a date (`yyyy-mm-dd`, Eastern time): no weekend and none of its holidays. */
 export function isBankingDay(date: string): boolean {
   const weekday = new Date(utc(date)).getUTCDay();
   return weekday !== 0 && weekday !== 6 && !federalHolidays(Number(date.slice(0, 4))).includes(date);

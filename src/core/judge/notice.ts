@@ -115,9 +115,11 @@ export function review(it: Case, event: TransactionEvent, cause: ReviewCause): b
 function announceOther(it: Case, payment: Payment): void {
   announce(it, 'transaction.other_asset', paymentData(payment));
 }
+/** Announces `transaction.extra_payment` (rule 21); the status stays. */
 export function announceExtra(it: Case, payment: Payment): void {
   announce(it, 'transaction.extra_payment', paymentData(payment));
 }
+/** What an event tells of the payment that is its reason: `data.payment` of behaviour §8, the amount as a decimal string. */
 export function paymentData(payment: Payment): Record<string, string> {
   return { currency: payment.currency, txid: payment.txid, amount: formatAmount(payment.amount, payment.currency) };
 }

@@ -18,11 +18,13 @@ import {
 export const MAX_TOLERANCE_USD_MINOR = 5_00n;
 const WHOLE_BPS = 10_000;
 
+/** What our node shows of the chain that a payment lies on. Throws when the case was loaded without it. */
 export function chainOf(it: Case, payment: Payment): ChainView {
   const view = it.chains.get(payment.currency);
   if (view === undefined) throw new Error(`no view of the chain of ${payment.currency}`);
   return view;
 }
+/** Whether a payment is in the currency that the transaction asks for; any other is rule 18's. */
 export function inQuotedCurrency(it: Case, payment: Payment): boolean {
   return payment.currency === it.transaction.currency;
 }
@@ -34,9 +36,11 @@ function timeOf(it: Case, payment: Payment): number {
 export function isLive(payment: Payment): boolean {
   return payment.state === 'mempool' || payment.state === 'mined';
 }
+/** Whether the ledger has an entry for a payment. */
 export function isBooked(payment: Payment): boolean {
   return payment.partKey !== null;
 }
+/** The blocks from the payment's own to the tip, both counted; 0 for what is in no block. */
 export function confirmationsOf(it: Case, payment: Payment): number {
   return payment.height === null ? 0 : Math.max(0, chainOf(it, payment).tipHeight - payment.height + 1);
 }
@@ -115,6 +119,7 @@ export function sufficientAmount(transaction: CaseTransaction): bigint {
   return minus(transaction.amountDue, tolerance(transaction));
 }
 
+/** The payments in the transaction's currency that the rules have taken note of and that are in the mempool or the best chain. */
 export function presentInQuotedCurrency(it: Case): Payment[] {
   return it.payments.filter((payment) => inQuotedCurrency(it, payment) && payment.present && isLive(payment));
 }
@@ -224,6 +229,7 @@ export function received(it: Case): bigint {
   for (const payment of it.payments) if (inQuotedCurrency(it, payment) && isLive(payment)) total = plus(total, payment.amount);
   return total;
 }
+/** What of these payments lies in suspense, in minor units. They must be of one currency. */
 export function suspenseOf(payments: readonly Payment[]): bigint {
   return sum(payments.map((payment) => payment.inSuspense));
 }

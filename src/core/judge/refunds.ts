@@ -22,6 +22,7 @@ function notResolvable(message: string): Refusal {
   return new Refusal('not_resolvable', { message });
 }
 
+/** Refuses (409 `not_resolvable`) while a reimbursement of the transaction is open: its payments are already on their way out. */
 export function refuseWhileRefunding(it: Case): void {
   if (it.refunds.length > 0) throw notResolvable('A reimbursement of this transaction is under way.');
 }

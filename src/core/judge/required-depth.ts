@@ -128,6 +128,7 @@ function isLarge(it: Case, payments: readonly Payment[], currency: PaymentMethod
   );
   return worth === null || worth > limit;
 }
+/** Whether a payment has the depth that the whole price of the transaction needs (`R` of rule 4), not only its own value's. */
 export function reachesTransaction(it: Case, payment: Payment): boolean {
   return hasReached(it, payment, depthForTransaction(it));
 }
@@ -145,6 +146,7 @@ export function reachesSuspense(it: Case, payment: Payment): boolean {
     (!inQuotedCurrency(it, payment) || reachesTransaction(it, payment))
   );
 }
+/** Whether a payment has its currency's final depth (behaviour §3, last column), or the lock that stands for it. */
 export function isFinal(it: Case, payment: Payment): boolean {
   return hasReached(it, payment, finalDepth(payment.currency));
 }

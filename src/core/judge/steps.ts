@@ -21,6 +21,10 @@ export function applyEvent(it: Case, event: TransactionEvent, reason?: string): 
   return true;
 }
 
+/**
+ * Adds an event that changes no status; it takes a number of the transaction's sequence as a change does.
+ * @param data what the event tells besides the transaction; strings only, as they are stored
+ */
 export function announce(it: Case, type: Announcement, data: Record<string, string>): void {
   it.transaction.sequence += 1;
   it.steps.push({ kind: 'announce', type, data });

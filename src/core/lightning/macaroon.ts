@@ -122,6 +122,7 @@ export function macaroonIdentifier(nonce: Uint8Array, operations: readonly Macar
   ]);
 }
 
+/** The bytes of a macaroon in libmacaroons' binary format, version 2; its caveats are all of first parties. */
 export function writeMacaroon({ location, identifier, caveats, signature }: Macaroon): Uint8Array {
   return Uint8Array.from([
     VERSION,

@@ -17,6 +17,7 @@ export type PostedPayout = {
 };
 
 const available = ({ merchantId, currency }: PostedPayout) => `merchant:${merchantId}:available:${currency}`;
+/** The ledger's account that a payout's hold lies on: the merchant's own, or of a reimbursement that of its transaction. */
 export const held = ({ merchantId, currency, reimburses }: PostedPayout) =>
   reimburses === null ? `merchant:${merchantId}:held:${currency}` : `refund_payable:${reimburses}:${currency}`;
 /** What leaves with a fee, and so what its hold pays. */
@@ -28,6 +29,10 @@ const assets = ({ currency, paymentHash }: PostedPayout) =>
 const outbound = (payout: PostedPayout) => `${assets(payout)}:outbound`;
 const networkFee = ({ currency }: PostedPayout) => `expense:network_fee:${currency}`;
 
+/**
+ * An entry whose key only this step of this payout has, so that booking the step twice changes nothing. Lines of zero are left out.
+ * @param step names it within the payout
+ */
 export function entry(payout: PostedPayout, step: string, kind: string, postings: readonly Posting[]): Entry {
   return {
     key: `po:${payout.id}:${step}`,

@@ -23,6 +23,7 @@ export function refusedRule(message: string): string | null {
   return /^rule (\w+) /.exec(message)?.[1] ?? null;
 }
 
+/** What a refusal of the signer means, by the rule that its message names; one that names no known rule is `wrong`. */
 export function refusalKind(message: string): RefusalKind {
   return KINDS.get(refusedRule(message) ?? '') ?? 'wrong';
 }

@@ -68,6 +68,11 @@ export function commitPayment(ctx: Context, of: Leased, node: string): Promise<C
 /** What the node calls paid. `contradicts`: its preimage is not that of the payment hash; payouts are stopped. */
 export type Paid = 'paid' | 'contradicts' | 'lost';
 
+/**
+ * Books a payment over Lightning that the node calls paid. Its preimage must hash (SHA-256) to the payment hash: one that does not books
+ * nothing and stops payouts. `lost`: another process has the lease.
+ * @param said the node's word; fees in millisatoshis
+ */
 export function completePayment(ctx: Context, of: Leased & { readonly paymentHash: string }, said: PaymentFacts): Promise<Paid> {
   return onLeased<Paid>(ctx, of, async (sql, payout, atMs) => {
     const preimage = Buffer.from(said.preimage ?? '', 'hex');

@@ -102,6 +102,7 @@ async function sealRows(ctx: Sealing, sql: Sql, { users, settings, keys }: Rows)
 /** What an operator would vouch for: by name, users and merchants whose rows are not what was sealed. */
 export type Unsealed = { readonly users: readonly User[]; readonly merchants: readonly string[] };
 
+/** The users, and the merchants whose settings, are not what was sealed last: `bursar merchant seal` shows them. */
 export async function readUnsealed(ctx: Sealing): Promise<Unsealed> {
   const { users, settings } = foreign(ctx, await readAll(ctx.db));
   return { users, merchants: settings.map(({ affiliateId }) => affiliateId) };

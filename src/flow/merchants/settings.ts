@@ -55,6 +55,7 @@ const MAX_TOLERANCE_BPS = 500n;
 const MAX_DESTINATIONS = 100;
 const MAX_DESTINATION_LENGTH = 2048;
 
+/** A merchant's settings as they are shown: what was sent, and from when it holds where it does not yet. Account numbers are opened. */
 export async function getSettings(ctx: SettingsContext, of: { readonly merchantId: bigint }): Promise<Settings> {
   return shown(opened(ctx.ports, of.merchantId, await readSettings(ctx.db, of.merchantId)), ctx.ports.clock.now());
 }

@@ -157,6 +157,10 @@ export async function refuseOurAddress(sql: Sql, script: Uint8Array, merchantId:
   refuseOwnScript(await readScriptOwner(sql, script), merchantId);
 }
 
+/**
+ * Refuses (400 `invalid_destination`) an address of this installation: its own outputs, the merchant's own transactions, and any other
+ * merchant's, where no entry in the ledger can take the payout's place.
+ */
 export function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
   if (owner.isOurOwn || owner.merchantId === merchantId) throw refused('destination is an address of your own on this server.');

@@ -87,6 +87,7 @@ export async function addAttempt(
 
 export type Posted = { readonly payout: BatchPayout; readonly entry: Entry };
 
+/** Books entries of payouts at the clock's time, each to its own payout; an entry whose key is booked already changes nothing. */
 export async function post(ctx: Context, sql: Sql, entries: readonly Posted[]): Promise<void> {
   const atMs = ctx.ports.clock.now();
   await postEntries(
@@ -241,6 +242,7 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
   return 'final';
 }
 
+/** The identifiers of the transactions whose payments these payouts send back. */
 export const reimbursedBy = (payouts: readonly BatchPayout[]): readonly string[] =>
   payouts.flatMap(({ reimburses }) => (reimburses === null ? [] : [reimburses]));
 

@@ -60,6 +60,7 @@ const NONE: Omit<PayoutSettingsRow, 'changedAtMs'> = {
   version: 0n,
 };
 
+/** A merchant's settings of automatic payouts, the account number opened; before any were sent, settings that are off. */
 export async function getPayoutSettings(ctx: Context, of: { readonly merchantId: bigint }): Promise<PayoutSettings> {
   const row = opened(ctx, of.merchantId, await readPayoutSettings(ctx.db, of.merchantId));
   return shown(row ?? { ...NONE, enabled: false, changedAtMs: 0 });

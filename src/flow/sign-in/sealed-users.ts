@@ -7,8 +7,10 @@ import type { SignInContext } from './token-pair.ts';
 
 type Seals = { readonly ports: Pick<SignInContext['ports'], 'seals'> };
 
+/** What the operator is told of a user whose row does not fit its seal. */
 export const foreignUser = (usernameKey: string): string =>
   `user ${usernameKey} is not what was sealed: somebody has changed it in the database, and it cannot sign in (bursar merchant seal)`;
+/** What the operator is told of a sign-in whose row does not fit its seal. */
 export const foreignSignIn = (id: string): string =>
   `sign-in ${id} is not what was sealed: somebody has changed it in the database`;
 

@@ -22,6 +22,7 @@ export type TransactionBatches = {
   nextAddress(currency: CurrencyCode): Promise<DerivedAddress | null>;
 };
 
+/** Collects what concurrent calls of one API process need, so that they share a statement: inserts, checks, and the facts of a quote. */
 export function createTransactionBatches(sql: Sql, nextAddress: TransactionBatches['nextAddress']): TransactionBatches {
   let remembered: QuoteFacts | null = null;
   return {

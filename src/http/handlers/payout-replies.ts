@@ -14,6 +14,9 @@ export function requestedReply(payout: Requested): TypeOf<typeof payoutReply>['p
   return { id, method, amount: amountText, status, created_at: isoTime(createdAtMs) };
 }
 
+/**
+ * A payout as `/check_payout` and the lists answer it. `amount` as it was sent, `fee` in the payout's currency, null while it is unknown.
+ */
 export function viewReply(payout: PayoutView): TypeOf<typeof checkedPayout>['payout'] {
   return {
     ...requestedReply(payout),
@@ -32,6 +35,7 @@ function carriedBy({ method, txid, trace, paymentHash }: PayoutView) {
   return method === 'ach' ? { trace } : { txid };
 }
 
+/** The answer of both operations on the settings of automatic payouts. */
 export function payoutSettingsOf(settings: PayoutSettings): TypeOf<typeof payoutSettingsReply> {
   const usableAt = settings.destinationUsableAtMs;
   return {

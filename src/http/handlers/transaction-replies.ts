@@ -32,6 +32,7 @@ export function rateReply(rate: { readonly usd: bigint; readonly atMs: number; r
   };
 }
 
+/** The answer of `/create_transaction`: exactly the fields of behaviour §8. */
 export function createdReply(made: CreatedTransaction): TypeOf<typeof createdTransaction> {
   return {
     transaction_id: made.transactionId,
@@ -45,6 +46,7 @@ export function createdReply(made: CreatedTransaction): TypeOf<typeof createdTra
   };
 }
 
+/** The answer of `/check_transaction`: exactly the fields of behaviour §8, in every status. */
 export function checkedReply(view: TransactionView): TypeOf<typeof checkedTransaction> {
   return {
     transaction_id: view.transactionId,
@@ -95,6 +97,7 @@ export async function listReply(list: TransactionList, chain: PaymentChain): Pro
   return { success: true, data, has_more: list.hasMore };
 }
 
+/** A page of `/list_balance_entries`. Amounts are signed, in the entry's own currency. */
 export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntries>>): TypeOf<typeof entryList> {
   return {
     success: true,

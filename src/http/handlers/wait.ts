@@ -3,6 +3,10 @@ import type { Socket } from 'node:net';
 import { type TransactionView, waitForStatus } from '../../flow/transactions/reads.ts';
 import type { SignedInCall } from '../operation.ts';
 
+/**
+ * What `wait_seconds` does: the transaction once its status differs from `statusWas` (null: from that at arrival), or as it is when the
+ * time is up, the client has gone or the server closes. The seconds are of real time: the sandbox's clock does not shorten them.
+ */
 export async function waitForAnswer(
   { ctx, context, request }: SignedInCall,
   of: { readonly merchantId: bigint; readonly transactionId: string },

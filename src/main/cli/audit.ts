@@ -37,6 +37,7 @@ type Audited = {
 const LOOKS_WITHIN_MS = 3_000;
 const SEARCH_WITHIN_MS = 10_000;
 
+/** Adds `audit`. It ends with 1 when an invariant is red; `--clear` implies a full audit, and clears nothing when that is red. */
 export function addAuditCommands(bursar: Command): void {
   leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
     .option('--full', 'first reads the chains again from our first block on')

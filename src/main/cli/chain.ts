@@ -21,6 +21,7 @@ type JsonOption = { readonly json?: boolean };
 /** How many of the newest outputs at scripts that are not ours on their chain are shown. */
 const UNPROTECTED_SHOWN = 10;
 
+/** Adds `chain status`, which ends with 1 when a node is not ready, and `chain rescan`. */
 export function addChainCommands(bursar: Command): void {
   const chain = group(bursar, 'chain', 'The chains that are watched.');
   leaf(chain, 'status', 'Shows what each node says of itself and how far its chain was read; exit code 1 when one is not ready.')

@@ -14,6 +14,7 @@ import { EXIT, group, leaf, print, verdict } from './output.ts';
 
 type JsonOption = { readonly json?: boolean };
 
+/** Adds `config check`, which ends with 1 when something would stop a start. */
 export function addConfigCommands(bursar: Command): void {
   const config = group(bursar, 'config', 'Settings: the environment, and the file .env beside package.json.');
   leaf(config, 'check', 'Reads every setting and says what is wrong, all at once; exit code 1 when something would stop a start.')

@@ -34,6 +34,7 @@ const GOES_ON: ReadonlySet<string> = new Set(['started', 'pending', 'confirmed']
 const GIVE_UP_MS = 120_000;
 const WAIT_SECONDS = 5;
 
+/** Adds `demo`: the life of one payment over the public API and `/sandbox/pay`; it ends with 1 when the payment does not succeed. */
 export function addDemoCommand(bursar: Command): void {
   leaf(bursar, 'demo', 'Creates a payment in the sandbox, pays it, and shows its life; exit code 1 when it does not succeed.')
     .option('--url <base>', 'base address of the API; default: of the server that runs on BURSAR_DATA_DIR, else of PORT and HOST')

@@ -29,6 +29,7 @@ function wholeNumber(text: string): number {
   throw new InvalidArgumentError('Accepted: a whole number from 0 to 2147483647.');
 }
 
+/** Adds `keys …`: seed, account keys, descriptors, and whose payouts the signer acts on. */
 export function addKeyCommands(bursar: Command): void {
   const keys = group(bursar, 'keys', 'The seed of the signer, and the keys that addresses are derived from.');
   leaf(keys, 'init', 'Makes the seed of the signer, 256 random bits, and shows its 24 words once. Never overwrites.').action(

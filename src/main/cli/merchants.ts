@@ -24,6 +24,7 @@ const newPassword = (): string => randomBytes(18).toString('base64url');
 const fields = (value: Readonly<Record<string, string>>): string[] =>
   Object.entries(value).map(([name, text]) => `${name}: ${text}`);
 
+/** Adds `merchant …` and `user …`. A password that is made here is printed once. */
 export function addMerchantCommands(bursar: Command): void {
   const merchant = group(bursar, 'merchant', 'Merchants.');
   leaf(merchant, 'add', 'Makes a merchant and its first user, who may do everything.')

@@ -20,6 +20,7 @@ type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;
 const LONGEST_EVIDENCE = 500;
 
+/** Adds `payout …`: what is not over, one payout whole, and what only an operator may decide of it. */
 export function addPayoutCommands(bursar: Command): void {
   const payout = group(bursar, 'payout', 'Payouts of all merchants.');
   leaf(payout, 'list', 'Lists payouts and reimbursements that are not over, the oldest first.')

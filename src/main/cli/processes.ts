@@ -16,6 +16,7 @@ const PROCESSES = {
   signer: { about: 'the signer alone: the process that holds the keys', run: () => import('../signer.ts') },
 } as const;
 
+/** Adds a command for each process (`start`, `api`, `worker`, `signer`), and `migrate`, which ends when the schema is current. */
 export function addProcessCommands(bursar: Command): void {
   for (const [name, { about, run }] of Object.entries(PROCESSES)) {
     leaf(bursar, name, `Runs ${about}.`).action(async ({ json }: JsonOption) => {

@@ -18,6 +18,7 @@ import { withBooks, withNodes } from './service-access.ts';
 
 type Options = { readonly json?: boolean; readonly acceptLoss?: boolean; readonly block?: string };
 
+/** Adds `payout recover` to the group `payout`. */
 export function addRecover(payout: Command): void {
   leaf(
     payout,

@@ -12,6 +12,10 @@ import { withBooks } from './service-access.ts';
 type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;
 
+/**
+ * Adds `review list`, `review accept`, `review decline` and `review reimburse`: rules 12 to 14 by the operator, with the refusals of
+ * `/resolve_transaction`.
+ */
 export function addReviewCommands(bursar: Command): void {
   const review = group(bursar, 'review', 'Transactions that wait for a decision.');
   leaf(review, 'list', 'Lists transactions in review, the oldest first.')

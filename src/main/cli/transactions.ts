@@ -15,6 +15,7 @@ import { withBooks } from './service-access.ts';
 type JsonOption = { readonly json?: boolean };
 const SHOWN = 20;
 
+/** Adds `transaction show` and `transaction decide`. */
 export function addTransactionCommands(bursar: Command): void {
   const transaction = group(bursar, 'transaction', 'Transactions of all merchants.');
   leaf(

@@ -8,5 +8,10 @@ export type Probe = {
   readonly says: string;
 };
 
+/** A probe that found nothing wrong. */
 export const fine = (what: string, says: string): Probe => ({ what, ok: true, stops: false, says });
+/**
+ * A probe that found something.
+ * @param stops whether a start would fail because of it
+ */
 export const wrong = (what: string, says: string, stops = false): Probe => ({ what, ok: false, stops, says });

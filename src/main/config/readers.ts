@@ -11,6 +11,7 @@ import type { Limit, SignerLimits } from '../../signer/limits.ts';
 
 export type Reader<T> = (text: string) => T;
 
+/** Whole decimal numbers between two limits, both included; no sign, at most 15 digits. */
 export function integer(low: number, high: number): Reader<number> {
   return (text) => {
     const value = Number(text);
@@ -19,6 +20,7 @@ export function integer(low: number, high: number): Reader<number> {
   };
 }
 
+/** Decimal numbers between two limits, both included; no sign, no exponent, at most nine digits on each side of the point. */
 export function decimal(low: number, high: number): Reader<number> {
   return (text) => {
     const value = Number(text);
@@ -27,6 +29,7 @@ export function decimal(low: number, high: number): Reader<number> {
   };
 }
 
+/** One of these words, exactly as written. */
 export function oneOf<const T extends string>(...names: readonly T[]): Reader<T> {
   return (text) => {
     const found = names.find((name) => name === text);
@@ -35,6 +38,7 @@ export function oneOf<const T extends string>(...names: readonly T[]): Reader<T>
   };
 }
 
+/** An absolute URL of one of these schemes (without colon), kept as it was written. */
 export function url(...schemes: readonly string[]): Reader<string> {
   return (text) => {
     const parsed = URL.canParse(text) ? new URL(text) : null;
@@ -58,13 +62,16 @@ export function urls(...schemes: readonly string[]): Reader<readonly string[]> {
 export const postgresUrl: Reader<string> = (value) =>
   url('postgresql', 'postgres')(value.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=\/)/, '$1localhost'));
 
+/** Any text. */
 export const text: Reader<string> = (value) => value;
 
+/** An IP address or a host name to listen on. */
 export const host: Reader<string> = (value) => {
   if (isIP(value) === 0 && !/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(value)) throw new Error('an IP address or a host name');
   return value;
 };
 
+/** IP addresses and networks in CIDR notation (RFC 4632, RFC 4291), separated by commas. */
 export const networks: Reader<readonly string[]> = (value) => {
   const list = value.split(',').map((part) => part.trim());
   const wrong = list.find((part) => {
@@ -84,11 +91,13 @@ export const dollars: Reader<bigint> = (value) => {
   return BigInt(`${match[1]}${(match[2] ?? '').padEnd(2, '0')}`);
 };
 
+/** An Ethereum address; its EIP-55 checksum is not looked at. */
 export const evmAddress: Reader<string> = (value) => {
   if (!/^0x[0-9a-fA-F]{40}$/.test(value)) throw new Error('an Ethereum address (0x and 40 hexadecimal digits)');
   return value;
 };
 
+/** A secret of at least so many characters and at most 128. */
 export const secretOf =
   (shortest: number): Reader<string> =>
   (value) => {

@@ -54,6 +54,10 @@ export async function loadOnly({ entry, nodeFlags }: Pick<ChildOptions, 'entry' 
   await once(child, 'exit').catch(() => undefined);
 }
 
+/**
+ * Starts a process and keeps it running. One that ends before it was ready is not started again ({@link Child.ready} rejects); later it is,
+ * until it dies more than five times in a minute: then the group gives up, or, of a spared one, the pauses grow.
+ */
 export function startChild(options: ChildOptions): Child {
   const { name, onRestart, onGiveUp } = options;
   let current: ChildProcess | null = null;

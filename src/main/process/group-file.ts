@@ -32,6 +32,7 @@ export function liveGroup(dataFolder: string): Group | null {
   return group !== null && isAlive(group.supervisor) ? group : null;
 }
 
+/** Notes which process group runs on a data folder, so that the next start finds what outlived it; null removes the note. */
 export function writeGroup(dataFolder: string, group: Group | null): void {
   const file = join(dataFolder, 'run', 'group.json');
   if (group === null) {

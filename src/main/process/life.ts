@@ -40,6 +40,7 @@ export const SUPERVISED_ARGUMENTS: readonly string[] = [SUPERVISED];
 
 /** The argument with which a program only loads itself and ends: its compiled code is kept for the next start (NODE_COMPILE_CACHE). */
 export const LOAD_ONLY_ARGUMENTS: readonly string[] = [LOAD_ONLY];
+/** Whether this process shall only load its code and end (see {@link LOAD_ONLY_ARGUMENTS}). */
 export const isLoadOnly = (): boolean => process.argv.includes(LOAD_ONLY);
 
 /** Whether this process belongs to a group: its supervisor has migrated, owns the terminal, and receives its reports. */

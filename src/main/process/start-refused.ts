@@ -2,6 +2,7 @@
 import { DamagedFile } from '../../core/damaged-file.ts';
 import { MigrationRefused } from '../../store/postgres/migrate.ts';
 
+/** Thrown where a process cannot start; its message is the one line that the operator reads. */
 export class StartRefused extends Error {
   override readonly name = 'StartRefused';
 }

@@ -25,12 +25,14 @@ const FOLDER = 'sandbox';
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 15;
 
+/** Where the sandbox keeps its chains, nodes and bank; made where it is missing, for its user only. */
 export function sandboxFolder(dataFolder: string): string {
   const folder = join(dataFolder, FOLDER);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
+/** The file with the sandbox's offset of the clock, in milliseconds. */
 export function clockFile(dataFolder: string): string {
   return join(sandboxFolder(dataFolder), 'clock-offset');
 }
@@ -81,6 +83,7 @@ export function sandboxNodeUrl({ url, secret }: SandboxEndpoint, currency: Curre
   return node.href;
 }
 
+/** Where the simulated exchange of this name answers. */
 export function sandboxRateUrl({ url }: SandboxEndpoint, source: RateSourceName): string {
   return new URL(`/rates/${source}`, url).href;
 }

@@ -43,6 +43,10 @@ export function configuredTarget({ lndUrl, lndCert, lndMacaroon }: Config): (() 
   return () => Promise.resolve(target);
 }
 
+/**
+ * The certificate that LND is pinned to.
+ * @param given PEM (with line breaks or `\n`) or the path of a file with it. Throws StartRefused where there is none.
+ */
 export function certificateOf(given: string): string {
   const text = given.includes('-----BEGIN') ? given.replaceAll('\\n', '\n') : readOf('BURSAR_LND_CERT', given).toString('utf8');
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text;

@@ -12,6 +12,10 @@ import { sandboxEndpoint, sandboxNodeUrl } from '../sandbox/paths.ts';
 const SILENCE_MS = 5_000;
 const CURRENCY = PAYOUT_UNITS.usdt.code;
 
+/**
+ * Says of an Ethereum address whether a USDT payout to it would be lost, by asking the node; connections are opened when they are first
+ * needed.
+ */
 export function tokenPayeesOf(config: Config): TokenPayees & { close(): Promise<void> } {
   const sources = new Map<string, { problem(address: string): Promise<string | null>; close(): Promise<void> }>();
 

@@ -48,32 +48,45 @@ const LATEST_SECONDS = 0xffffffff;
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/**
+ * The fields of an object.
+ * @param what names it in the error; each reader of this file throws Malformed.
+ */
 export function asFields(value: unknown, what: string): Fields {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
   throw new Malformed(`${what} is no object`);
 }
+/** An array, its items unread. */
 export function asList(value: unknown, what: string): readonly unknown[] {
   if (Array.isArray(value)) return value;
   throw new Malformed(`${what} is no list`);
 }
+/** 32 bytes as `0x` and 64 hexadecimal digits, in lower case. */
 export function asHash(value: unknown, what: string): string {
   if (typeof value === 'string' && HASH.test(value)) return value.toLowerCase();
   throw new Malformed(`${what} is no hash`);
 }
+/** 20 bytes as `0x` and 40 hexadecimal digits, in lower case; the EIP-55 checksum is not looked at, nodes do not write it. */
 export function asAddress(value: unknown, what: string): string {
   if (typeof value === 'string' && ADDRESS.test(value)) return value.toLowerCase();
   throw new Malformed(`${what} is no address`);
 }
+/** A number as Ethereum's JSON-RPC writes it (`0x`, hexadecimal, no leading zero). */
 export function asQuantity(value: unknown, what: string): bigint {
   if (typeof value === 'string' && QUANTITY.test(value)) return BigInt(value);
   throw new Malformed(`${what} is no quantity`);
 }
+/**
+ * A quantity that fits a number.
+ * @param most the largest that is believed
+ */
 export function asNumber(value: unknown, what: string, most = MOST): number {
   const number = asQuantity(value, what);
   if (number <= BigInt(most)) return Number(number);
   throw new Malformed(`${what} is too large`);
 }
 
+/** The header in an answer of `eth_getBlockByHash` or `eth_getBlockByNumber`; time in milliseconds. */
 export function readHeader(value: unknown): EvmHeader {
   const { hash, parentHash, number, timestamp } = asFields(value, 'the block');
   return {
@@ -97,6 +110,10 @@ export function readBlock(value: unknown): EvmBlock {
   return { ...header, transactions };
 }
 
+/**
+ * A transaction in an answer of `eth_getBlockBy…` or `eth_getTransactionByHash`: value in wei, `to` null where it makes a contract. Nodes
+ * call its data `input` or `data`.
+ */
 export function readTransaction(value: unknown): EvmTransaction {
   const { hash, from, to, value: wei, nonce, input, data } = asFields(value, 'a transaction');
   const called = input ?? data;

@@ -60,6 +60,11 @@ const NOT_YET = /not found|not finalized|unknown block/i;
 const NO_TAG = new Set([-32601, -32602]);
 const NO_TAG_TEXT = /\btags?\b|not supported|unsupported|invalid (?:argument|param)|hex string|unmarshal/i;
 
+/**
+ * A node of Ethereum's chain behind one URL (execution API, JSON-RPC 2.0). What it answers is checked before it is believed; a limit of the
+ * node or a method that it lacks is NodeTrouble.
+ * @param options `silenceMs`: how long it may be silent within an answer
+ */
 export function createEvmSource(options: { readonly url: string; readonly silenceMs?: number }): EvmSource {
   const silenceMs = options.silenceMs ?? SILENCE_MS;
   const rpc = createRpc({ url: options.url, silenceMs, connections: CONNECTIONS, jsonRpc: '2.0' });
@@ -176,6 +181,7 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
   };
 }
 
+/** A number as Ethereum's JSON-RPC wants it: `0x` and hexadecimal, without leading zeros. */
 export function quantity(number: number): string {
   return `0x${number.toString(16)}`;
 }
@@ -193,6 +199,9 @@ function trouble(rpc: Rpc, refusal: RpcRefusal): NodeTrouble {
   return new NodeTrouble(isLimit(refusal) ? 'busy' : 'bad_answer', `${rpc.name}: ${refusal.message}`, { cause: refusal });
 }
 
+/**
+ * Whether a refusal says that the node gives no more now, or not so much at once: EIP-1474's -32005, 429, or what providers write instead.
+ */
 export const isLimit = ({ code, message }: RpcRefusal): boolean =>
   code === LIMIT_CODE || code === 429 || LIMIT_TEXT.test(message);
 const isUnknown = ({ code, message }: RpcRefusal): boolean =>

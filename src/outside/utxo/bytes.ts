@@ -15,6 +15,7 @@ export function skip(cursor: Cursor, length: number): void {
   cursor.at = next;
 }
 
+/** The next byte. Throws where the bytes end. */
 export function readByte(cursor: Cursor): number {
   const at = cursor.at;
   skip(cursor, 1);

@@ -62,6 +62,10 @@ export function readTransactionBytes(
   return scan.hit ? factsOf(scan, found) : null;
 }
 
+/**
+ * A scan from the cursor on.
+ * @param foreign the transactions are another chain's (the parent block of merge mining): only where they end matters
+ */
 export function newScan(cursor: Cursor, features: Features, watch: Watched, foreign = false): Scan {
   return {
     cursor,
@@ -81,6 +85,10 @@ export function newScan(cursor: Cursor, features: Features, watch: Watched, fore
   };
 }
 
+/**
+ * Moves the cursor over one transaction (BIP 144; LTC's MWEB flag; DASH's special transactions) and notes where its parts are and whether
+ * it touches a watched script or outpoint. Throws where the bytes are no transaction.
+ */
 export function scanTransaction(scan: Scan): void {
   const { cursor, features } = scan;
   const { bytes } = cursor;

@@ -68,13 +68,18 @@ export const CALL_GAS = 65_000;
 /** What a transaction uses of its gas, and what it pays for it (EIP-1559). */
 export const gasUsedBy = ({ gas, input }: Pick<EvmTransaction, 'gas' | 'input'>): number =>
   Math.min(gas, input === '0x' ? PLAIN_GAS : CALL_GAS);
+/** What a transaction pays for each unit of gas, in wei (EIP-1559): base fee and tip, at most its own limit. */
 export const gasPriceOf = ({ maxFee, tip: priority }: Pick<EvmTransaction, 'maxFee' | 'tip'>): bigint =>
   maxFee < BASE_FEE + priority ? maxFee : BASE_FEE + priority;
+/** What a transaction costs its sender in all, in wei. */
 export const feeOf = (transaction: EvmTransaction): bigint => BigInt(gasUsedBy(transaction)) * gasPriceOf(transaction);
 
+/** The key of {@link Accounts} under which an address has its next nonce. */
 export const nonce = (address: string): string => `nonce:${address}`;
+/** The newest block of the active chain. */
 export const tip = (state: EvmState): EvmBlock => state.active[state.active.length - 1] as EvmBlock;
 
+/** A chain with nothing but its genesis block. */
 export function newEvmState(): EvmState {
   const genesis: EvmBlock = {
     number: 0,
@@ -102,6 +107,7 @@ export function newEvmState(): EvmState {
   };
 }
 
+/** The accounts as contracts read and change them; what was never set is 0. */
 export function accountsOf({ accounts }: EvmState): Accounts {
   return { get: (key) => accounts.get(key) ?? 0n, set: (key, value) => void accounts.set(key, value) };
 }
@@ -112,6 +118,7 @@ export function accountsAfter(state: EvmState, number: number): Pick<Accounts, '
   return { get: (key) => later.find(({ undo }) => undo.has(key))?.undo.get(key) ?? state.accounts.get(key) ?? 0n };
 }
 
+/** A transaction as the journal has it: JSON has no bigint, so wei are decimal strings. */
 export const stored = (transaction: EvmTransaction): StoredTransaction => ({
   ...transaction,
   value: String(transaction.value),
@@ -134,6 +141,7 @@ export function rivalOf(
   return null;
 }
 
+/** Changes the state by one line of the journal. It refuses nothing: what is written was checked before. */
 export function applyEffect(state: EvmState, effect: Effect): void {
   switch (effect[0]) {
     case 'sender':

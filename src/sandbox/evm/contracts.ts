@@ -37,12 +37,15 @@ const SEND_ETHER_AND_REVERT = 'e0000002';
 const SEND_TOKENS = 'e0000003';
 const REVERTED = 'execution reverted';
 
+/** 32 bytes of call data (Solidity's ABI), 64 hexadecimal digits without `0x`: a number, or an address as `0x…`. */
 export const word = (value: bigint | string): string =>
   (typeof value === 'string' ? value.slice(2) : value.toString(16)).padStart(64, '0');
 const addressAt = (input: string, nth: number): string => `0x${input.slice(10 + nth * 64 + 24, 10 + (nth + 1) * 64)}`;
 const numberAt = (input: string, nth: number): bigint => BigInt(`0x${input.slice(10 + nth * 64, 10 + (nth + 1) * 64) || '0'}`);
 
+/** The key of an address's ether, in wei. */
 export const ether = (address: string): string => `ether:${address}`;
+/** The key of an address's tokens of a contract, in the token's minor units. */
 export const tokens = (contract: string, address: string): string => `${contract}:${address}`;
 
 /** The call data of a transfer of a token. */

@@ -33,6 +33,7 @@ function sharesOf({ script, total, parts }: WantedPayment): readonly Share[] {
   return [{ to, minor: plus(each, rest) }, ...shares.slice(1)];
 }
 
+/** What the controls do with one currency of the simulated Ethereum chain: ether, or the token. Amounts in its minor units. */
 export function controlledEvm(chain: SimulatedEvm, code: EvmCurrency): ControlledNode {
   const { state } = chain;
 

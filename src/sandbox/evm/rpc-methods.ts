@@ -1,5 +1,4 @@
-// The JSON-RPC methods of the simulated Ethereum node, in the forms of the Execution API specification, and of geth where that has none
-// (traces, the pool).
+// The JSON-RPC methods of the simulated Ethereum node, as the Execution API specifies them; traces and the pool as geth has them.
 import {
   accountsAfter,
   accountsOf,
@@ -19,6 +18,7 @@ import { CHAIN_ID, type EvmTransaction, TIP } from './transaction.ts';
 
 export type Json = unknown;
 
+/** An error answer of JSON-RPC 2.0, with geth's codes. */
 export class EvmRpcError extends Error {
   readonly code: number;
   constructor(code: number, message: string) {

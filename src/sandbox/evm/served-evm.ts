@@ -6,6 +6,7 @@ import { openSimulatedEvm, type SimulatedEvm } from './simulated-evm.ts';
 
 export type ServedEvm = SimulatedEvm & { readonly url: string; stop(): Promise<void> };
 
+/** A simulated chain of its own on a free port of loopback, for tests of adapters. */
 export async function createServedEvm(options: Parameters<typeof openSimulatedEvm>[0]): Promise<ServedEvm> {
   const chain = openSimulatedEvm(options);
   const server = createServer((request, response) => {

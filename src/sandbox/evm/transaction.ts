@@ -22,6 +22,7 @@ export type Unsigned = Pick<EvmTransaction, 'nonce' | 'to' | 'value' | 'input' |
 export const CHAIN_ID = 31_337;
 export const TIP = 1_000_000_000n;
 
+/** Keccak-256 (not NIST's SHA3-256) as `0x…`; of a text its UTF-8. */
 export const keccak = (bytes: Uint8Array | string): string =>
   `0x${Buffer.from(keccak_256(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)).toString('hex')}`;
 
@@ -29,10 +30,12 @@ export const keccak = (bytes: Uint8Array | string): string =>
 export function secretOf(name: string): Buffer {
   return Buffer.from(keccak_256(Buffer.from(`bursar sandbox ${name}`)));
 }
+/** The address of a secp256k1 private key: the last 20 bytes of its public key's Keccak-256, in lower case. */
 export function addressOf(secret: Uint8Array): string {
   return `0x${keccak(secp256k1.getPublicKey(secret, false).subarray(1)).slice(-40)}`;
 }
 
+/** Signs a transaction of type 2 (EIP-1559) for the sandbox's chain id; its hash and sender come with it. */
 export function signTransaction(unsigned: Unsigned, secret: Uint8Array): EvmTransaction {
   const { nonce, to, value, input, maxFee, tip, gas } = unsigned;
   const call = { chainId: CHAIN_ID, nonce, tip, maxFee, gas, to, value, input };

@@ -49,6 +49,10 @@ function amountText(msat: bigint): string {
   return msat % 100n === 0n ? `${msat / 100n}n` : `${msat * 10n}p`;
 }
 
+/**
+ * A BOLT11 invoice, signed by `key` (32 bytes). Amounts are millisatoshis, hashes and secrets hexadecimal; with a hash of the description
+ * (LNURL-pay, LUD-06) the description itself is left out.
+ */
 export function paymentRequest({ key, amountMsat, atMs, ...of }: NewRequest): string {
   const prefix = `${PREFIX}${amountText(amountMsat)}`;
   const words = [

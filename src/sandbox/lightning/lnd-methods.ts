@@ -37,6 +37,7 @@ const USUAL_EXPIRY = 86_400;
 const PAGE = 100;
 const CHANNEL_POINT = `${'11'.repeat(32)}:0`;
 
+/** Hexadecimal as the base64 in which LND's REST writes bytes. */
 export const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
 const seconds = (ms: number): string => String(Math.floor(ms / 1000));
 const amounts = (msat: bigint): { readonly sat: string; readonly msat: string } => ({
@@ -44,6 +45,7 @@ const amounts = (msat: bigint): { readonly sat: string; readonly msat: string } 
   msat: String(msat),
 });
 
+/** An invoice as `lnrpc.Invoice` in JSON: numbers of 64 bits are strings, bytes base64. */
 export function invoiceAnswer(invoice: Invoice): Record<string, unknown> {
   const isSettled = invoice.status === 'SETTLED';
   const each = isSettled ? invoice.paidMsat / BigInt(invoice.parts) : 0n;
@@ -70,6 +72,10 @@ export function invoiceAnswer(invoice: Invoice): Record<string, unknown> {
   };
 }
 
+/**
+ * A number of 64 bits in a request.
+ * @param usual what counts when it was not sent
+ */
 export function whole(body: Asked['body'], name: string, usual: bigint): bigint {
   const value = body[name] ?? String(usual);
   if ((typeof value === 'string' || typeof value === 'number') && /^-?\d{1,19}$/.test(String(value))) return BigInt(value);

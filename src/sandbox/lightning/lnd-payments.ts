@@ -6,6 +6,7 @@ const LIGHTNING = '/lnrpc.Lightning/';
 const PAGE = 100;
 const ZEROS = '00'.repeat(32);
 
+/** A payment as `lnrpc.Payment` in JSON; preimage and fee are there once it has succeeded. */
 export function paymentAnswer(payment: Payment): Record<string, unknown> {
   const { status, amountMsat, feeMsat } = payment;
   const isPaid = status === 'SUCCEEDED';

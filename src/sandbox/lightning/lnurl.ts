@@ -23,6 +23,10 @@ export type LnurlLine =
     }
   | { readonly kind: 'lnurl_invoice'; readonly name: string; readonly hash: string };
 
+/**
+ * The LNURLs of the outside world (LUD-06, LUD-16), honest or not as their `behaviour` says.
+ * @param write puts a line into the journal and applies it
+ */
 export function createLnurls(write: (line: LnurlLine) => void) {
   const byName = new Map<string, Lnurl>();
   return {

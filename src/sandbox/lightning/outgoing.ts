@@ -74,6 +74,10 @@ type Surroundings = {
   readonly nodeKey: () => Uint8Array;
 };
 
+/**
+ * What the simulated node pays to the outside world: invoices there, and payments of them with their HTLCs in flight. State is only what
+ * its journal's lines say, so a restart finds it again.
+ */
 export function createOutgoing({ write, now, localMsat, isOwn, nodeKey }: Surroundings) {
   const invoices = new Map<string, OutsideInvoice>();
   const byRequest = new Map<string, OutsideInvoice>();

@@ -31,6 +31,7 @@ const COMMITMENT_HEAD = Buffer.from('6a24aa21a9ed', 'hex');
 /** OP_TRUE-like filler: a coinbase's script must have at least two bytes at any height. */
 const COINBASE_TAIL = Buffer.from('/bursar sandbox/', 'latin1');
 
+/** The 80 bytes of a block header. */
 export function headerBytes(header: Header): Buffer {
   return Buffer.concat([
     i32(header.version),
@@ -42,6 +43,7 @@ export function headerBytes(header: Header): Buffer {
   ]);
 }
 
+/** A header from its 80 bytes; hashes as they are shown (reversed). */
 export function readHeader(bytes: Buffer): Header {
   const cursor = { bytes, at: 0 };
   return {

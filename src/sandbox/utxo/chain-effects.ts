@@ -23,6 +23,7 @@ export type Effect =
   /** How many outside addresses have been given out. */
   | readonly ['addresses', number];
 
+/** Changes the state by one line of the journal. It refuses nothing: what is written was checked before. */
 export function applyEffect(state: ChainState, effect: Effect): void {
   switch (effect[0]) {
     case 'tx':

@@ -20,6 +20,7 @@ const BLOCK_WEIGHT = 4_000_000 - 8_000;
 /** How many blocks a new chain has beyond those that make the faucet's outputs in block 1 mature. */
 const SPARE_BLOCKS = 10;
 
+/** Applies an effect to a draft and keeps it, so that it is written when the move has succeeded. */
 export function perform(draft: Draft, effect: Effect): void {
   applyEffect(draft.state, effect);
   draft.effects.push(effect);

@@ -56,6 +56,7 @@ export type ChainState = {
   branches: number;
 };
 
+/** A chain with nothing but its genesis block, in the dialect of a currency. */
 export function newChain(dialect: Dialect): ChainState {
   const genesis = genesisBlock(dialect);
   return {
@@ -77,7 +78,9 @@ export function newChain(dialect: Dialect): ChainState {
   };
 }
 
+/** The newest block of the active chain. */
 export const tip = (state: ChainState): Block => state.active[state.active.length - 1] as Block;
+/** Whether a block is on the active chain, not on a branch that a reorganisation has left. */
 export const isActive = (state: ChainState, block: Block): boolean => state.active[block.height] === block;
 /** Confirmations of a block: 1 for the tip, −1 off the best chain. */
 export const confirmationsOf = (state: ChainState, block: Block): number =>

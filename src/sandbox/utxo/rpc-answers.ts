@@ -21,8 +21,10 @@ export const REGTEST_TARGET = `7fffff${'00'.repeat(29)}`;
 const hex8 = (value: number): string => (value >>> 0).toString(16).padStart(8, '0');
 /** A regtest block is worth 2 hashes of work. */
 export const chainWork = (height: number): string => (2 * (height + 1)).toString(16).padStart(64, '0');
+/** How this chain's regtest writes addresses. */
 export const regtestParameters = (state: ChainState): AddressParameters => utxoRow(state.dialect.code).utxo.address.regtest;
 
+/** A block as `getblockheader` answers it verbosely; `confirmations` is -1 on a branch that was left. */
 export function headerAnswer(state: ChainState, block: Block): Record<string, Json> {
   const confirmations = confirmationsOf(state, block);
   const next = confirmations > 0 ? state.active[block.height + 1] : undefined;
@@ -118,6 +120,7 @@ function outputAnswer(state: ChainState, output: Output, n: number): Record<stri
   return { ...mweb, value: amount(output.minor), ...units, n, scriptPubKey: scriptAnswer(state, output.script) };
 }
 
+/** A script as verbose transactions have it: `address` in newer dialects, `addresses` and `reqSigs` in older ones. */
 export function scriptAnswer(state: ChainState, script: Buffer): Record<string, Json> {
   const address = addressOf(script, regtestParameters(state));
   const shared = { asm: asmOf(script), hex: script.toString('hex') };
@@ -166,6 +169,7 @@ function withAncestors(state: ChainState, txid: string): ReadonlySet<string> {
 const signals = (state: ChainState, family: ReadonlySet<string>): boolean =>
   [...family].some((txid) => state.mempool.get(txid)?.transaction.inputs.some((input) => input.sequence <= RBF_SEQUENCE));
 
+/** An entry as `getmempoolentry` answers it, with the fields and the units of the dialect. */
 export function mempoolAnswer(state: ChainState, entry: MempoolEntry): Record<string, Json> {
   const { transaction } = entry;
   const ancestors = withAncestors(state, transaction.txid);

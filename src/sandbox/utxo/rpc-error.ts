@@ -12,6 +12,7 @@ export const RPC_VERIFY = -25;
 export const RPC_REJECTED = -26;
 export const RPC_ALREADY_IN_CHAIN = -27;
 
+/** An error answer of JSON-RPC, with Bitcoin Core's codes. */
 export class RpcError extends Error {
   readonly code: number;
   constructor(code: number, message: string) {
@@ -33,9 +34,15 @@ function typed(params: Params, index: number, expected: string): unknown {
   throw new RpcError(RPC_TYPE, `JSON value of type ${typeName(value)} is not of expected type ${expected}`);
 }
 
+/** A parameter that is a text; any other type is the node's own type error. */
 export const text = (params: Params, index: number): string => typed(params, index, 'string') as string;
+/** A parameter that is an array; any other type is the node's own type error. */
 export const list = (params: Params, index: number): readonly unknown[] => typed(params, index, 'array') as unknown[];
 
+/**
+ * A parameter that is a whole number.
+ * @param fallback what counts when it was not sent; without it that is a type error
+ */
 export function integer(params: Params, index: number, fallback?: number): number {
   if (fallback !== undefined && (params[index] === undefined || params[index] === null)) return fallback;
   const value = typed(params, index, 'number') as number;
@@ -49,6 +56,7 @@ export function verbosity(params: Params, index: number, fallback: number): numb
   return typeof value === 'boolean' ? Number(value) : integer(params, index, fallback);
 }
 
+/** A parameter that is true or false; `fallback` when it was not sent. */
 export function flag(params: Params, index: number, fallback: boolean): boolean {
   const value = params[index];
   if (value === undefined || value === null) return fallback;

@@ -54,6 +54,10 @@ function maxFeeRate({ dialect }: SimulatedNode, params: Params): bigint | null {
   return parsed.minor === 0n ? null : parsed.minor;
 }
 
+/**
+ * `sendrawtransaction hex [maxfeerate]`: the txid, also of what is in the mempool already. Refuses with the words and codes of Bitcoin
+ * Core.
+ */
 export function sendRawTransaction(node: SimulatedNode, params: Params): Json {
   const transaction = decoded(node.dialect, text(params, 0));
   const limit = maxFeeRate(node, params);
@@ -73,6 +77,7 @@ export function sendRawTransaction(node: SimulatedNode, params: Params): Json {
   return transaction.txid;
 }
 
+/** `testmempoolaccept [hex …]`: for each whether the mempool would take it, and why not. */
 export function testMempoolAccept(node: SimulatedNode, params: Params): Json {
   return list(params, 0).map((hex) => {
     const transaction = decoded(node.dialect, text([hex], 0));
@@ -96,6 +101,7 @@ function scriptOfAddress(node: SimulatedNode, params: Params, index: number): Bu
   return script;
 }
 
+/** `generatetoaddress n address`, regtest's: hashes of the new blocks, with all of the mempool. */
 export function generateToAddress(node: SimulatedNode, params: Params): Json {
   const count = integer(params, 0);
   const script = scriptOfAddress(node, params, 1);
@@ -105,6 +111,7 @@ export function generateToAddress(node: SimulatedNode, params: Params): Json {
   return node.state.active.slice(before).map((block) => block.hash);
 }
 
+/** `generateblock address [txid …]`, regtest's: one block with these transactions of the mempool and no others. */
 export function generateBlock(node: SimulatedNode, params: Params): Json {
   const script = scriptOfAddress(node, params, 0);
   const transactions = list(params, 1).map((id) => {
@@ -115,6 +122,7 @@ export function generateBlock(node: SimulatedNode, params: Params): Json {
   return { hash: node.mine(1, { script, transactions }).hash };
 }
 
+/** `invalidateblock hash`: takes it and all above it off the active chain; their transactions return to the mempool. */
 export function invalidateBlock(node: SimulatedNode, params: Params): Json {
   const block = node.state.blocks.get(hash(params, 0, 'blockhash'));
   if (block === undefined) throw new RpcError(RPC_NOT_FOUND, 'Block not found');

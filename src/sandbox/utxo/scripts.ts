@@ -8,8 +8,11 @@ const base58check = createBase58check((bytes: Uint8Array) => sha256(bytes));
 const script = (...parts: readonly (Uint8Array | readonly number[])[]): Buffer =>
   Buffer.concat(parts.map((part) => Buffer.from(part)));
 
+/** P2PKH of a key's 20-byte hash. */
 export const keyHashScript = (hash: Uint8Array): Buffer => script([0x76, 0xa9, 20], hash, [0x88, 0xac]);
+/** P2SH of a script's 20-byte hash (BIP 16). */
 export const scriptHashScript = (hash: Uint8Array): Buffer => script([0xa9, 20], hash, [0x87]);
+/** A witness program (BIP 141): version 0 to 16, program of 2 to 40 bytes. */
 export const witnessScript = (version: number, program: Uint8Array): Buffer =>
   script([version === 0 ? 0 : 0x50 + version, program.length], program);
 

@@ -53,8 +53,10 @@ export const FINAL_SEQUENCE = 0xffffffff;
 /** The key of an output in maps: `txid:vout`. */
 export const outpointKey = (input: { readonly txid: string; readonly vout: number }): string => `${input.txid}:${input.vout}`;
 
+/** An outpoint as inputs have it: 32 bytes of txid in wire order, four bytes of index. */
 export const outpointBytes = (input: { readonly txid: string; readonly vout: number }): Buffer =>
   Buffer.concat([wire(input.txid), u32(input.vout)]);
+/** An output as transactions have it: eight bytes of amount, the script behind its length. */
 export const outputBytes = (output: Output): Buffer => Buffer.concat([u64(output.minor), withLength(output.script)]);
 
 const hasWitness = (parts: Parts): boolean => parts.inputs.some((input) => input.witness.length > 0);

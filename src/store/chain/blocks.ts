@@ -20,6 +20,7 @@ export class CursorMoved extends Error {}
 
 type RawCursor = { height: number; hash: string; caught_up_at: Date; epoch: bigint; deep_height: number };
 
+/** Up to which block a chain is recorded; null before the first start on it. */
 export async function readCursor(sql: Sql, currency: CurrencyCode): Promise<ChainCursor | null> {
   const { rows } = await sql.query<RawCursor>({
     name: 'read_cursor',
@@ -148,6 +149,7 @@ export async function goOn(
   return rows[0] as (typeof rows)[number];
 }
 
+/** Adds a block to the recorded chain; a second one of the same height is an error of the database. */
 export async function insertBlock(sql: Sql, currency: CurrencyCode, block: BlockRow): Promise<void> {
   await sql.query({
     name: 'insert_block',

@@ -40,6 +40,33 @@ export async function readAgreedHeight(sql: Sql, currency: CurrencyCode): Promis
 export const FAR_BEHIND = 6;
 
 /**
+ * SQL with `was` and `now`, the rows before and after: `waiting`, the transactions that a contradiction which is over, or a lower block of two
+ * nodes, may have kept waiting. $15: the final depth, $16: the blocks until a coinbase is mature.
+ */
+const WAITED_FOR_AGREEMENT = `
+      -- between these heights a payment may have reached a depth that two nodes hold; on another branch, or at no block (0), any payment
+      risen as materialized (
+        select case when was.is_read then least(was.agreed_height, now.agreed_height) else -1 end as low,
+               coalesce(now.agreed_height, 2147483647) as high from now cross join was
+          where (now.agreed_height, now.agreed_hash) is distinct from (was.agreed_height, was.agreed_hash) and was.agreed_height is not null),
+      waiting as (
+        select transaction_id from payments
+          where (select contested from was) is not null and (select contested from now) is null
+            and currency = $1 and ((part_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
+        union all
+        select transaction_id from payments
+          where currency = $1 and height > (select low - $15::bigint from risen) and height <= (select high from risen)
+            and ((part_key is null and state = 'mined') or in_suspense > 0)
+        union all
+        select transaction_id from payments
+          where currency = $1 and height > (select low - $16::bigint from risen) and height <= (select high - $16::bigint + 1 from risen)
+            and coinbase and part_key is null and state = 'mined'
+        union all
+        select reimburses from payouts
+          where ((select contested from was) is not null and (select contested from now) is null or exists (select 1 from risen))
+            and currency = $1 and reimburses is not null and step = 'held')`;
+
+/**
  * Records what the node says of itself now. A contradiction among several nodes stands until two of them agree on the very block that we
  * have read up to (or only one is configured, and that block is its tip): the branch that we are on may be the one that lost. Then every
  * transaction that may have waited for that is due again. A look that is older than the recorded one ends no contradiction. Where several
@@ -87,27 +114,7 @@ export async function recordCondition(
                      case when h.kept then node_conditions.agreed_hash else excluded.agreed_hash end
                 from (select $2 <> 'ready' or (node_conditions.agreed_height >= excluded.agreed_height and ${IS_READ('node_conditions')}) as kept) h)
         returning contested, agreed_height, agreed_hash),
-      -- between these heights a payment may have reached a depth that two nodes hold; on another branch, or at no block (0), any payment
-      risen as materialized (
-        select case when was.is_read then least(was.agreed_height, now.agreed_height) else -1 end as low,
-               coalesce(now.agreed_height, 2147483647) as high from now cross join was
-          where (now.agreed_height, now.agreed_hash) is distinct from (was.agreed_height, was.agreed_hash) and was.agreed_height is not null),
-      waiting as (
-        select transaction_id from payments
-          where (select contested from was) is not null and (select contested from now) is null
-            and currency = $1 and ((part_key is null and state in ('mempool', 'mined')) or in_suspense > 0)
-        union all
-        select transaction_id from payments
-          where currency = $1 and height > (select low - $15::bigint from risen) and height <= (select high from risen)
-            and ((part_key is null and state = 'mined') or in_suspense > 0)
-        union all
-        select transaction_id from payments
-          where currency = $1 and height > (select low - $16::bigint from risen) and height <= (select high - $16::bigint + 1 from risen)
-            and coinbase and part_key is null and state = 'mined'
-        union all
-        select reimburses from payouts
-          where ((select contested from was) is not null and (select contested from now) is null or exists (select 1 from risen))
-            and currency = $1 and reimburses is not null and step = 'held'),
+      ${WAITED_FOR_AGREEMENT},
       woken as (insert into due_marks (transaction_id) select distinct transaction_id from waiting returning 1)
       select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
     values: [

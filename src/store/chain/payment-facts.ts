@@ -74,6 +74,7 @@ export const FACT_COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.tw
   p.gone_since, p.last_height, p.conflict_txid,
   exists (select 1 from conflicting_transactions v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as conflict_mined`;
 
+/** A row of `payments` as the watchers work with it; amounts in minor units. */
 export function paymentFacts(row: RawFacts): PaymentFacts {
   const mined = row.height !== null && row.block_hash !== null && row.block_time !== null;
   return {

@@ -95,6 +95,7 @@ async function insertSome(sql: Sql, currency: CurrencyCode, rows: readonly NewPa
 
 export type NewSpend = { readonly prevTxid: string; readonly prevVout: number; readonly txid: string };
 
+/** Records which transactions spend an outpoint that a payment of ours spends too; what is recorded already stays. */
 export function insertSpends(sql: Sql, currency: CurrencyCode, rows: readonly NewSpend[]): Promise<void> {
   return inParts(rows, ROWS_AT_ONCE, async (part) => {
     await sql.query({

@@ -26,6 +26,7 @@ export type Receipt = {
 /** After a reorganisation deeper than this the second reading restarts from the beginning. */
 const KEPT_BLOCKS = 2_000;
 
+/** How far the second reading of a chain has come; null before it began. */
 export async function readReconciled(sql: Sql, currency: CurrencyCode): Promise<Reconciled | null> {
   const { rows } = await sql.query<{ from_height: number; height: number; hash: string; trouble: string | null }>({
     name: 'read_reconciled',

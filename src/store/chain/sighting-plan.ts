@@ -29,6 +29,7 @@ export type Plan = {
   readonly conflictingTxids: Set<string>;
 };
 
+/** A plan that changes nothing yet: what is known, ready for the sightings of one block or one look at a mempool. */
 export function createPlan(currency: CurrencyCode, context: SightingsContext, known: KnownFacts): Plan {
   const plan: Plan = {
     currency,

@@ -177,6 +177,10 @@ export function compareWithMempool(
 }
 export type MempoolChanges = { readonly changed: readonly PaymentFacts[]; readonly departed: readonly string[] };
 
+/**
+ * Writes what a look at the mempool has changed: payments that came or went, with due marks for their transactions, and conflicting
+ * transactions that are no longer there.
+ */
 export async function recordMempoolChanges(sql: Sql, currency: CurrencyCode, changes: MempoolChanges): Promise<void> {
   await makeDue(
     sql,

@@ -15,6 +15,10 @@ export type SignerStatus = {
 const ANSWERS_WITHIN = '2 seconds';
 const STILL_WANTED = '5 minutes';
 
+/**
+ * Whether a signer runs (it holds a lock of the database), and for which currencies ranges of addresses were requested longer than it needs
+ * to answer, since when.
+ */
 export async function readSignerStatus(sql: Sql): Promise<SignerStatus> {
   const { rows } = await sql.query<{ runs: boolean; waiting: CurrencyCode[] | null; since: Date | null }>({
     name: 'read_signer_status',

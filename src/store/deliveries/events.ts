@@ -92,6 +92,7 @@ export const EVENT_COLUMNS = `e.id, e.merchant_id, e.object_id, e.sequence, e.ty
   t.amount_due, t.usd_minor, t.label, p.method, p.amount_text, p.destination, p.payment_hash`;
 export const EVENT_OBJECTS = `left join transactions t on t.id = e.object_id left join payouts p on p.id = e.object_id`;
 
+/** A row of `events` with its object as it was then: columns that came later are taken from what the event itself has kept. */
 export function storedEvent(raw: RawEvent): StoredEvent {
   const { data } = raw;
   const isPayment = data?.txid !== undefined && data.currency !== undefined && data.amount !== undefined;

@@ -74,6 +74,7 @@ export async function lockWebhook(sql: Sql, merchantId: bigint, id: string): Pro
 
 export type NewWebhook = Pick<Webhook, 'id' | 'merchantId' | 'url' | 'events' | 'secret' | 'createdAtMs'>;
 
+/** Adds an endpoint; its secret is sealed already. */
 export async function insertWebhook(sql: Sql, made: NewWebhook): Promise<void> {
   await sql.query({
     name: 'insert_webhook',
@@ -82,6 +83,10 @@ export async function insertWebhook(sql: Sql, made: NewWebhook): Promise<void> {
   });
 }
 
+/**
+ * Replaces an endpoint's secret, and those that still sign along; all sealed already.
+ * @param number the endpoint's row
+ */
 export async function setSecrets(sql: Sql, number: bigint, secret: string, former: readonly FormerSecret[]): Promise<void> {
   await sql.query({
     name: 'set_webhook_secrets',

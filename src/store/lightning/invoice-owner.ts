@@ -21,6 +21,10 @@ export type AskedInvoice = {
   readonly paymentRequest: string;
 };
 
+/**
+ * Whose an invoice is, by its payment hash (hexadecimal), its payee's node key and its text: a transaction here, our node alone, or nobody
+ * here.
+ */
 export async function readInvoiceOwner(sql: Sql, { paymentHash, payee, paymentRequest }: AskedInvoice): Promise<InvoiceOwner> {
   const { rows } = await sql.query<InvoiceOwner>({
     name: 'invoice_owner',

@@ -50,6 +50,7 @@ export async function unsealedSignIns(sql: Sql, limit: number): Promise<readonly
   return rows;
 }
 
+/** Seals sign-ins by their identifiers; both lists have the same order. */
 export async function writeSignInSeals(sql: Sql, ids: readonly string[], seals: readonly Uint8Array[]): Promise<void> {
   await sql.query({
     text: 'update sign_ins s set seal = q.seal from unnest($1::text[], $2::bytea[]) as q(id, seal) where s.id = q.id',
@@ -59,6 +60,7 @@ export async function writeSignInSeals(sql: Sql, ids: readonly string[], seals: 
 
 export type StoredSigningKey = { readonly kid: string; readonly publicKeyPem: string; readonly seal: Uint8Array | null };
 
+/** The public keys by which access tokens are checked (PEM, Ed25519), with their seals; null = sealed by nobody yet. */
 export async function readSigningKeys(sql: Sql): Promise<readonly StoredSigningKey[]> {
   const { rows } = await sql.query<{ kid: string; public_key: string; seal: Buffer | null }>({
     text: 'select kid, public_key, seal from signing_keys order by kid',
@@ -67,6 +69,7 @@ export async function readSigningKeys(sql: Sql): Promise<readonly StoredSigningK
   return rows.map((row) => ({ kid: row.kid, publicKeyPem: row.public_key, seal: row.seal }));
 }
 
+/** Seals the public key of this `kid`. */
 export async function writeSigningKeySeal(sql: Sql, kid: string, seal: Uint8Array): Promise<void> {
   await sql.query({ text: 'update signing_keys set seal = $2 where kid = $1', values: [kid, seal] });
 }

@@ -37,6 +37,7 @@ export const SETTINGS_COLUMNS = `tolerance_bps, late_payments, payout_allow_list
   payout_approval_above, payout_approval_above_old, payout_approval_above_from, merchant_settings.seal as settings_seal,
   merchant_settings.seal_version as settings_version, ${newestOf(`'settings ' || merchant_settings.merchant_id`)} as newest_settings`;
 
+/** A merchant's settings with their seal; every merchant has a row. Locks nothing. */
 export async function readSettings(sql: Sql, merchantId: bigint): Promise<StoredSettings> {
   const { rows } = await sql.query<SettingsColumns>({
     name: 'settings_read',
@@ -94,6 +95,7 @@ export async function writeSettings(
 
 const amountOf = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
 
+/** The settings in columns that a query has selected by {@link SETTINGS_COLUMNS}; amounts in cents. */
 export function settingsFrom(row: SettingsColumns): StoredSettings {
   const listFrom = row.payout_allow_list_from;
   const approvalFrom = row.payout_approval_above_from;

@@ -25,6 +25,7 @@ export type SealedUserColumns = {
   newest_version: bigint;
 };
 
+/** What a seal covers of a user, and the seal, from columns that a query has selected. */
 export function sealedUserFrom(row: SealedUserColumns): SealedUser & StoredSeal {
   return {
     usernameKey: row.username_key,

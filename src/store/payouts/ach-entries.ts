@@ -1,4 +1,4 @@
-// The entries of bank files: which payout each belongs to, and what the bank has said of it.
+// The entries of bank files: which payout each belongs to, what the bank has said of it, and which payouts have none yet.
 import type { Sql } from '../postgres/connect.ts';
 
 export type AchEntry = {
@@ -103,6 +103,10 @@ export async function readAchLost(sql: Sql, file: string): Promise<bigint> {
   return BigInt(rows[0]?.lost ?? 0);
 }
 
+/**
+ * Notes that the bank has returned an entry.
+ * @param code of NACHA's returns, as R03
+ */
 export async function setAchReturned(sql: Sql, trace: string, code: string, atMs: number): Promise<void> {
   await sql.query({
     name: 'set_ach_returned',
@@ -111,6 +115,10 @@ export async function setAchReturned(sql: Sql, trace: string, code: string, atMs
   });
 }
 
+/**
+ * Notes a notification of change.
+ * @param code of NACHA's, as C01; the payout itself stays
+ */
 export async function setAchNotice(sql: Sql, trace: string, code: string): Promise<void> {
   await sql.query({ name: 'set_ach_notice', text: 'update ach_entries set notice = $2 where trace = $1', values: [trace, code] });
 }
@@ -123,4 +131,14 @@ export async function readAchBytes(sql: Sql, file: string): Promise<Uint8Array |
     values: [file],
   });
   return rows[0]?.bytes ?? null;
+}
+
+/** Payouts that were requested until then and are in no file. */
+export async function unfiledAchPayouts(sql: Sql, untilMs: number): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'unfiled_ach_payouts',
+    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and created_at <= $1 order by id`,
+    values: [new Date(untilMs)],
+  });
+  return rows.map(({ id }) => id);
 }

@@ -98,16 +98,6 @@ export async function readAchHashes(sql: Sql): Promise<ReadonlyMap<string, strin
   return new Map(rows.map(({ name, sha256 }) => [name, sha256]));
 }
 
-/** Payouts that were requested until then and are in no file. */
-export async function unfiledAchPayouts(sql: Sql, untilMs: number): Promise<readonly string[]> {
-  const { rows } = await sql.query<{ id: string }>({
-    name: 'unfiled_ach_payouts',
-    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and created_at <= $1 order by id`,
-    values: [new Date(untilMs)],
-  });
-  return rows.map(({ id }) => id);
-}
-
 /** When the last look of a driver began that it has finished; null = none has. */
 export async function lastAchLook(sql: Sql): Promise<number | null> {
   const { rows } = await sql.query<{ begun_at: Date }>({
@@ -137,6 +127,10 @@ export async function raiseTraces(sql: Sql, last: number): Promise<void> {
   });
 }
 
+/**
+ * Stores a bank file with its entries before anybody gets it: bytes, their SHA-256, credits in cents, days as `yyyy-mm-dd`. `unknown`: it
+ * was found at the bank, made by a database that was lost.
+ */
 export async function insertAchFile(
   sql: Sql,
   file: {
@@ -197,6 +191,10 @@ export async function leaseAchFile(
   return row === undefined ? null : { ...row, leaseEpoch: row.lease_epoch, createdAtMs: row.created_at.getTime() };
 }
 
+/**
+ * Gives back the lease of a file, unless another process has taken it since.
+ * @param trouble what hindered the hand-over, for the operator; null = nothing
+ */
 export async function endAchLease(sql: Sql, file: Pick<AchFile, 'name' | 'leaseEpoch'>, trouble: string | null): Promise<void> {
   await sql.query({
     name: 'end_ach_lease',
@@ -252,6 +250,7 @@ export async function lockAchFile(sql: Sql, name: string): Promise<AchFileState 
   return rows[0]?.state ?? null;
 }
 
+/** Nothing changes at a file any more: the bank has refused it, or its days of returns are over. */
 export async function endAchFile(sql: Sql, name: string, state: 'refused' | 'over'): Promise<void> {
   await sql.query({ name: 'end_ach_file', text: 'update ach_files set state = $2 where name = $1', values: [name, state] });
 }

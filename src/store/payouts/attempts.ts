@@ -122,6 +122,7 @@ export async function readShares(sql: Sql, batchId: string): Promise<ReadonlyMap
   );
 }
 
+/** Notes that a node has taken a signed transaction; it is sent again until a block has it. */
 export async function markSent(sql: Sql, attemptId: bigint, atMs: number): Promise<void> {
   await sql.query({
     name: 'mark_attempt_sent',

@@ -34,6 +34,10 @@ export type PayoutChange = {
   readonly completedAtMs?: number;
 };
 
+/**
+ * Writes changes of payouts by the table of transitions, with the event of each new status (a reimbursement has none). Throws where the
+ * table has no row for a change.
+ */
 export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChange[], atMs: number): Promise<void> {
   if (changes.length === 0) return;
   const rows = changes.map((change) => {

@@ -76,6 +76,7 @@ const largest = (currency: string, limit: string): string =>
      (select amount from own_outputs where currency = ${currency} and booked and not spent and height is not null order by amount desc limit ${limit})) q
     order by q.amount desc limit ${limit}`;
 
+/** The amounts of the largest outputs that can be spent now, in minor units, largest first. */
 export async function largestOutputs(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly bigint[]> {
   const { rows } = await sql.query<{ amount: string }>({
     name: 'largest_outputs',

@@ -42,6 +42,7 @@ export async function lockUnbooked(sql: Sql, currency: CurrencyCode, depth: numb
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
+/** Notes that an entry of the ledger knows these outputs. */
 export async function markBooked(sql: Sql, currency: CurrencyCode, outputs: readonly OwnOutput[]): Promise<void> {
   if (outputs.length === 0) return;
   await sql.query({

@@ -165,6 +165,10 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
 /** A change of a reimbursement that the judge has found; its row is locked. */
 export type RefundChange = { readonly id: string; readonly change: 'ready' | 'lost' | 'noted'; readonly atMs: number };
 
+/**
+ * Writes what the judge has found of reimbursements: `ready` lets one go (once it is approved), `lost` ends it, `noted` says that the
+ * transaction shows its end.
+ */
 export async function writeRefundChanges(sql: Sql, changes: readonly RefundChange[]): Promise<void> {
   for (const { id, change, atMs } of changes) {
     if (change === 'ready') {
@@ -227,6 +231,7 @@ export type RefundView = {
   readonly feeRate: bigint | null;
 };
 
+/** The reimbursement of a transaction that was asked for last; null when there was none. */
 export async function latestRefund(sql: Sql, transactionId: string): Promise<RefundView | null> {
   type Row = Omit<RefundView, 'total' | 'feeMax' | 'fee' | 'share'> & {
     amount: string;

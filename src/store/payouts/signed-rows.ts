@@ -25,6 +25,7 @@ export type SignedColumns = {
   approval: Buffer | null;
 };
 
+/** A payout as its intent has signed it, from columns that a query has selected by {@link SIGNED_COLUMNS}. */
 export function signedFrom(row: SignedColumns): SignedPayout {
   return {
     id: row.id,
@@ -66,6 +67,7 @@ export const HOLD_COLUMNS = `coalesce((select -sum(l.amount)
 
 export type HoldColumns = { held: string; is_hold_ended: boolean };
 
+/** What the ledger says of a payout's hold, in minor units. */
 export function holdFrom(row: HoldColumns): HoldFacts {
   return { held: BigInt(row.held), isHoldEnded: row.is_hold_ended };
 }

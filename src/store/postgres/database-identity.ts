@@ -31,6 +31,7 @@ export type DatabaseIdentity = {
 /** What was read belongs to another database than what came before; whoever tries again begins anew. */
 export class DatabaseReplaced extends Error {}
 
+/** An identity of which nothing was seen yet: the first look sets what later ones are compared with. */
 export function createIdentity(): DatabaseIdentity {
   let generation = 0;
   let before: Required<Seen> = { same: {}, rising: {}, durable: {} };

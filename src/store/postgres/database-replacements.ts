@@ -3,6 +3,7 @@ import type { Sql } from './connect.ts';
 
 export type Replacement = { readonly evidence: string; readonly noticedAt: Date };
 
+/** Notes that the database was found to be another one; the same evidence again only renews its time. `/readyz` tells of it for a day. */
 export async function recordReplacement(sql: Sql, evidence: string): Promise<void> {
   await sql.query({
     name: 'record_replacement',

@@ -120,6 +120,7 @@ export const CHECK_COLUMNS = `t.id, t.merchant_id, t.status, t.currency, t.amoun
        else greatest(0, (select c.height from chain_cursors c where c.currency = t.confirmed_from_currency) - t.confirmed_from_height + 1)
   end as confirmations`;
 
+/** A transaction as `/check_transaction` needs it, from columns of one row; amounts in minor units. */
 export function checkRow(row: RawCheck): CheckRow {
   return {
     id: row.id,

@@ -28,6 +28,11 @@ export async function beginChain(
   return (await readCursor(ctx.db, port.currency)) as ChainCursor;
 }
 
+/**
+ * Records blocks from the cursor towards the tip, each in one database transaction, at most `limit`. Ends early, with `more`, where a block
+ * does not follow the one before: the next pass finds the fork.
+ * @throws NodeTrouble for a block that cannot be read
+ */
 export async function followBlocks(
   ctx: ChainContext,
   port: ChainPort,

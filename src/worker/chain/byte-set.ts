@@ -15,6 +15,7 @@ export type ByteSet = {
 const FIRST_SLOTS = 1 << 10;
 const FIRST_ARENA = 1 << 14;
 
+/** An empty set. Open addressing with at most seven of ten slots used; slots and arena double as they fill. */
 export function createByteSet(): ByteSet {
   // two numbers a slot: the hash, and where the entry (length byte, then the bytes) begins in the arena, plus one
   let slots = new Uint32Array(FIRST_SLOTS * 2);

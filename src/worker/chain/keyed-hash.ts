@@ -12,8 +12,8 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return halfSipHash(bytes, start, end, LOW, HIGH);
 }
 
-/** @returns HalfSipHash-2-4 with an output of 32 bits; the key's halves are read as little-endian numbers */
 // the steps are unrolled and the bytes combined by hand: this runs for every output of every block
+/** @returns HalfSipHash-2-4 with an output of 32 bits; the key's halves are read as little-endian numbers */
 export function halfSipHash(bytes: Uint8Array, start: number, end: number, low: number, high: number): number {
   let v0 = low | 0;
   let v1 = high | 0;

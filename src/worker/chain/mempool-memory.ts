@@ -20,6 +20,7 @@ export type MempoolMemory = {
 /** A transaction that left a mempool may come back, or be mined, much later; the newest of these are remembered. */
 const REMEMBERED_GONE = 50_000;
 
+/** A memory in which no mempool was read yet. */
 export function createMempoolMemory(): MempoolMemory {
   let listed = new Map<string, number>();
   const gone = new Map<string, number>();

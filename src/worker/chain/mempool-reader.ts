@@ -53,6 +53,7 @@ export type MempoolReader = {
   readAll(listed: readonly string[] | null, seen: Known): Promise<Reading>;
 };
 
+/** Reads the transactions that a node lists and that were not read, as many as one look allows; what is left is read by the next. */
 export function createMempoolReader(port: ChainPort, watch: WatchList, reading: MempoolReading = READING): MempoolReader {
   const { atOnce, withinMs } = reading;
   /** Why transactions of the last list cannot be read. */

@@ -62,6 +62,7 @@ const GONE_COMPARED_MS = 4 * 86_400_000;
 /** Everything is compared again after this time, not only what changed in the list: others may have written payments. */
 const COMPARED_AGAIN_MS = 60_000;
 
+/** `isPushed`: the node announces transactions (ZMQ), so that whole lists may be rare; `onHit`: a pushed one touches something of ours. */
 export function createMempoolWatcher(
   ctx: ChainContext,
   port: ChainPort,

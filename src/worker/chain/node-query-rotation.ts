@@ -8,6 +8,7 @@ export type NodeQueryRotation = {
 
 const MOST_IN_A_PASS = 500;
 
+/** Chooses what a pass asks the node about, when there is more than one pass should: what waits longest comes first. */
 export function createNodeQueryRotation(most = MOST_IN_A_PASS): NodeQueryRotation {
   /** In the order in which they were asked about. */
   const asked = new Set<string>();

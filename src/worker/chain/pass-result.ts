@@ -34,6 +34,7 @@ export const STANDBY: PassResult = {
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
+/** The result of a pass over a node in this condition; `part` says what the pass has done. */
 export function passResult(condition: NodeCondition, part: Partial<PassResult>): PassResult {
   const reason = condition.state === 'ready' ? null : condition.reason;
   return {
@@ -50,14 +51,17 @@ export function passResult(condition: NodeCondition, part: Partial<PassResult>):
   };
 }
 
+/** What is shown of a node that has fewer blocks than were read. */
 export function behindReason(node: { readonly height: number | null }, read: { readonly height: number | null }): string {
   return `behind what was read: node ${node.height}, read ${read.height}`;
 }
 
+/** Whether our nodes of this chain hold different blocks at the same height: nothing large is booked then. */
 export function isContested(condition: NodeCondition): boolean {
   return condition.state === 'ready' && condition.agreement?.state === 'contested';
 }
 
+/** What an operator must know of the nodes of a chain, one sentence each. */
 export function alarmsOf(condition: NodeCondition): string[] {
   if (condition.state !== 'ready') return [];
   const { agreement, others = [] } = condition;

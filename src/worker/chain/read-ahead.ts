@@ -17,6 +17,10 @@ const MOST_READINGS = 3;
 /** About what one input or output of a transaction that touches something of ours takes in memory. */
 const FACT_BYTES = 300;
 
+/**
+ * One count for all readings of a process.
+ * @param mostBytes what is read in advance ends there
+ */
 export function createReadingMemory(mostBytes = MOST_BYTES): ReadingMemory {
   let held = 0;
   return {

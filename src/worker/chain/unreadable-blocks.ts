@@ -13,6 +13,9 @@ export type UnreadableBlocks = {
 
 type Unreadable = { readonly backoff: Backoff; error: unknown; untilMs: number };
 
+/**
+ * Puts pauses before repeated readings of a block that is pruned or answered wrongly; other trouble is the port's own and passes through.
+ */
 export function createUnreadableBlocks(port: ChainPort, nowMs: () => number = () => performance.now()): UnreadableBlocks {
   /** By block hash. */
   const unreadable = new Map<string, Unreadable>();

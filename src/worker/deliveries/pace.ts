@@ -23,6 +23,10 @@ export type Pace = {
 
 export const NEW_PACE: Pace = { limit: CAREFUL, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0 };
 
+/**
+ * The pace after an attempt: twice as many at a time after a quick answer, few after a slow one, and a rest that doubles (5 s to 60 s)
+ * after five failures in a row that say that the endpoint is away.
+ */
 export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
   if (!isAway(result)) {
     const limit = result.tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;

@@ -11,6 +11,7 @@ export type Slots = {
   take(merchantId: bigint, limit: number): (() => void) | null;
 };
 
+/** The slots of one worker process, all free. */
 export function createSlots(): Slots {
   let all = 0;
   let careful = 0;

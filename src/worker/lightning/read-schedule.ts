@@ -34,6 +34,7 @@ export type ReadSchedule = {
   forget(): void;
 };
 
+/** A schedule of which everything is due: nothing was looked at or written yet. */
 export function createReadSchedule(): ReadSchedule {
   let dueAtMs: number | null = null;
   /** The last look at what ends, and when the next is needed. */

@@ -35,6 +35,10 @@ const MOST_COMPARED = 1_000;
 type Ready = Extract<LightningCondition, { state: 'ready' }>;
 type Subscription = { readonly identity: string; readonly sinceMs: number; isBroken: boolean; close(): void };
 
+/**
+ * Watches the node's invoices: what it announces is recorded at once, what is unknown is looked up. One worker of all does so at a time (a
+ * lock of the database).
+ */
 export function createLightningWatcher(ctx: Context, port: LightningPort): LightningWatcher {
   const lock = ctx.db.sessionLock(`chain-watcher ${LIGHTNING.code}`);
   const { clock } = ctx.ports;

@@ -13,6 +13,7 @@ import { makeAchFile } from '../../flow/ach/files.ts';
 import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';
 import type { Context } from '../../flow/context.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
+import { unfiledAchPayouts } from '../../store/payouts/ach-entries.ts';
 import {
   type AchFile,
   endAchLease,
@@ -20,7 +21,6 @@ import {
   leaseAchFile,
   moveAchFile,
   noteAchLook,
-  unfiledAchPayouts,
 } from '../../store/payouts/ach-files.ts';
 import { lastHandedOver, noteHandedOver } from '../../store/payouts/ach-hand-overs.ts';
 import { isComparedSince } from '../../store/payouts/unknown-movements.ts';
@@ -61,6 +61,10 @@ export type AchOptions = {
   readonly onTrouble: (what: string) => void;
 };
 
+/**
+ * The job that makes bank files at the cut-off hour, hands them over and reads what the bank says. It looks often only while something is
+ * under way.
+ */
 export function achJob(ctx: Context, options: AchOptions): Job {
   let isUnderWay = true;
   return {

@@ -57,6 +57,10 @@ const REFUSED_SWEEP_MS = 600_000;
 /** What gas costs now, and what our address has. */
 type Offered = { readonly fees: GasFees; readonly funds: Funds };
 
+/**
+ * Drives the payouts and sweeps that leave from one address on Ethereum's chain: signs, stores, sends, sends again, replaces while its fee
+ * is too low.
+ */
 export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions): PayoutDriver {
   const { currency, port, contract } = lane;
   const { clock } = ctx.ports;

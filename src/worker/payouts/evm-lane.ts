@@ -32,6 +32,7 @@ const FEE_SAVED_EVERY_MS = 300_000;
 const AGAIN_MS = 600_000;
 const UNRESOLVED_AGAIN_MS = 15_000;
 
+/** The lane of a currency. `askFee` asks the node at most every 15 s and keeps the price for the requests of payouts. */
 export function createLane(ctx: Context, currency: EvmCode): Lane {
   const port = portOf(ctx, currency) as EvmPort;
   let askedMs = Number.NEGATIVE_INFINITY;

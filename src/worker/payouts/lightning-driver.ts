@@ -75,6 +75,7 @@ const LOOK_MS = 1_000;
 const LONGEST_LOOK_MS = 10_000;
 const RARE_LOOK_MS = 60_000;
 
+/** The job that authorizes payouts over Lightning, has them paid, and looks up what became of each by its payment hash. */
 export function lightningPayoutJob(ctx: Context, options: LightningDriverOptions): Job {
   let restMs = REST_MS;
   return {

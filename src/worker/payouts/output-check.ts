@@ -56,6 +56,7 @@ export type OutputCheck = {
 /** `isFound`: something has left that nobody here knows; otherwise the look itself must wait. */
 export type Trouble = { readonly what: string; readonly isFound: boolean };
 
+/** The comparison for one currency of Bitcoin's family; nothing has passed when it is made. */
 export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck {
   const port = payingPortOf(ctx, currency);
   let passedAtMs: number | null = null;

@@ -26,6 +26,7 @@ const PAGE = 100;
 /** The identifier of what an event is about. */
 export const objectOf = ({ data }: ApiEvent): string => data.object.transaction_id ?? data.object.id ?? '';
 
+/** Adds `events list`, `events show` and `events resend`, over the public API with the tokens of `login`. */
 export function addEventCommands(bursar: Command): void {
   const events = group(bursar, 'events', "A merchant's events.");
   withProfile(leaf(events, 'list', 'Lists events, newest first.'))

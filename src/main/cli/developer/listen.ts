@@ -43,6 +43,7 @@ const LONGEST_PAUSE_MS = 10_000;
 const FORWARD_TRIES = 3;
 const FORWARD_PAUSE_MS = 1_000;
 
+/** Adds `listen`: the stream of `/stream_events`, printed and forwarded. Where it was is kept in the profile. */
 export function addListenCommand(bursar: Command): void {
   withProfile(leaf(bursar, 'listen', 'Prints events as they happen, and forwards them to a program on this machine.'))
     .option('--forward-to <url>', 'where to send each event, signed like a webhook; host:port/path will do')

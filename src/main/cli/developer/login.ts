@@ -20,6 +20,7 @@ type LoginOptions = {
 
 export const DEMO_USER = 'demo';
 
+/** Adds `login`, which keeps the tokens in the profile's file (mode 0600) and prints none. */
 export function addLoginCommand(bursar: Command): void {
   withProfile(leaf(bursar, 'login', 'Signs in, and keeps the tokens in a file that only you can read.'))
     .option('--url <base>', 'base address of the API; default: of the server that runs on BURSAR_DATA_DIR, else of PORT and HOST')

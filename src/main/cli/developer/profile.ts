@@ -50,6 +50,7 @@ function read<T>(file: string): T | null {
   }
 }
 
+/** Writes a profile's file whole or not at all, readable by its user only. */
 export function saveProfile(name: string, profile: Profile): void {
   const file = fileOf(name);
   renameSync(written(file, profile), file);

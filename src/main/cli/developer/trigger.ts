@@ -19,6 +19,10 @@ type Triggered = {
 const HAPPENS_WITHIN_MS = 60_000;
 const BLOCK_EVERY_MS = 250;
 
+/**
+ * Adds `trigger`, which makes events of the named types happen by the public API and the sandbox's controls; refused where there are no
+ * controls.
+ */
 export function addTriggerCommand(bursar: Command): void {
   withProfile(leaf(bursar, 'trigger <event...>', 'Makes events happen in the sandbox, for real; some move its clock.'))
     .addHelpText('after', `\nEvents:\n${EVENT_TYPES.map((type) => `  ${type}`).join('\n')}`)

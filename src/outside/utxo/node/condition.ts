@@ -27,6 +27,7 @@ const HIGHEST = 1_000_000_000;
 const LATEST = 0xffffffff;
 const MOST_PEERS_BYTES = 4 * 1024 * 1024;
 
+/** Whether a number in an answer can be the height of a block. */
 export const isHeight = (value: unknown): value is number => isWhole(value) && value <= HIGHEST;
 /** Seconds since 1970. */
 export const isTime = (value: unknown): value is number => isWhole(value) && value <= LATEST;

@@ -35,6 +35,7 @@ const BRIEFLY = 1 / 20;
 /** Timers may end a moment early. */
 const ALMOST = 0.9;
 
+/** A node as one of several: its proof of the chain, when it may be asked again, and requests that wait for one answer together. */
 export function createMember<N extends ReadingNode>(
   node: N,
   { clock, patienceMs }: Pick<Waiting, 'clock' | 'patienceMs'>,
@@ -51,6 +52,7 @@ export function createMember<N extends ReadingNode>(
   return member;
 }
 
+/** Lets a node that failed rest before it is asked again; what was wrong is shown in its condition. */
 export function rest(member: Member, trouble: NodeTrouble, clock: Clock): void {
   member.restsUntilMs = clock.now() + REST_MS;
   member.fault = trouble.message;

@@ -55,6 +55,10 @@ function bothReasons(bytes: Error, decoded: Error): string {
   return decoded.message === bytes.message ? decoded.message : `${bytes.message}; from its decoded answer: ${decoded.message}`;
 }
 
+/**
+ * Turns a refusal of what every node must answer into NodeTrouble: `pruned` where it no longer has old blocks, else `bad_answer`.
+ * @param what names what was read, for the operator
+ */
 export async function refusalAsTrouble<T>(rpc: Rpc, call: Promise<T>, what = ''): Promise<T> {
   try {
     return await call;

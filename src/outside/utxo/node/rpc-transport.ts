@@ -15,6 +15,10 @@ export type Patience = {
   note(status: number, retryAfter: unknown): void;
 };
 
+/**
+ * The patience with one server. Until the time that its `Retry-After` names (a minute at most) calls end as NodeTrouble `busy` and are not
+ * made.
+ */
 export function createPatience(name: string): Patience {
   let untilMs = 0;
   const refuse = (): never => {
@@ -47,11 +51,16 @@ export function authorizationOf(url: URL): { readonly authorization?: string } {
   return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
 }
 
+/** Whether the other side closed a connection that was kept open: such a call may be made again. */
 export function isClosedConnection(error: unknown): boolean {
   const { code } = error as { code?: string };
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
 }
 
+/**
+ * What went wrong between us and a node, as NodeTrouble: silent or unreachable is `down`; cut off, too large or not HTTP is `bad_answer`.
+ * @param how whether its answer had begun
+ */
 export function transportTrouble(
   name: string,
   error: unknown,
