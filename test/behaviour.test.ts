@@ -25,6 +25,7 @@ import { PAYOUT_STATUSES } from '../src/core/payouts/states.ts';
 import { PAYOUT_METHODS, PAYOUT_UNITS } from '../src/core/payouts/units.ts';
 import { MOST_DEVIATION_PERCENT, MOST_SPREAD_PERCENT, OLDEST_MS } from '../src/core/rate-median.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
+import { LIFETIME_SECONDS } from '../src/core/sign-in-ports.ts';
 import { TRANSACTION_STATUSES, TRANSITIONS } from '../src/core/transaction-states.ts';
 import { FORMER_SECRET_MS, MOST_WEBHOOKS, RETRY_AFTER_MS } from '../src/core/webhooks.ts';
 import { LOOSENING_WAITS_MS } from '../src/flow/merchants/settings.ts';
@@ -36,7 +37,6 @@ import { FAILED_SIGN_INS } from '../src/http/handlers/merchant.ts';
 import { MAX_BYTES } from '../src/http/read-body.ts';
 import { ANONYMOUS } from '../src/http/server-context.ts';
 import { TABLE } from '../src/main/config/table.ts';
-import { LIFETIME_SECONDS } from '../src/outside/jwt.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const CONTRACT = readFileSync(join(ROOT, 'docs/behaviour.md'), 'utf8');

@@ -12,6 +12,8 @@ export type Passwords = {
 };
 
 export type TokenKind = 'access' | 'refresh';
+/** How long a token counts (behaviour §2). */
+export const LIFETIME_SECONDS: Readonly<Record<TokenKind, number>> = { access: 900, refresh: 1_296_000 };
 export type TokenClaims = {
   /** The subject: the merchant's affiliate_id. */
   readonly sub: string;

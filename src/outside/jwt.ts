@@ -4,8 +4,8 @@
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto';
 import type { Clock, TokenClaims, TokenKind, Tokens, VerificationKey } from '../core/ports.ts';
 import { Refusal } from '../core/refusal.ts';
+import { LIFETIME_SECONDS } from '../core/sign-in-ports.ts';
 
-export const LIFETIME_SECONDS: Record<TokenKind, number> = { access: 900, refresh: 1_296_000 };
 const TYP: Record<TokenKind, string> = { access: 'at+jwt', refresh: 'rt+jwt' };
 const ISSUER = 'bursar';
 const MAX_LENGTH = 4096;

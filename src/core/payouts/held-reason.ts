@@ -36,7 +36,7 @@ export type Unfinal = { readonly currency: CurrencyCode; readonly unfinal: bigin
  * Cents that would be missing if every credit that is not final were lost: of each currency what its balance does not cover, rounded up.
  * Null when a currency of which something would be missing has no rate.
  */
-export function exposure(parts: readonly Unfinal[], rates: ReadonlyMap<CurrencyCode, Rate>): bigint | null {
+export function missingIfLost(parts: readonly Unfinal[], rates: ReadonlyMap<CurrencyCode, Rate>): bigint | null {
   let total = 0n;
   for (const { currency, unfinal, left } of parts) {
     const missing = atLeastZero(minus(unfinal, left));

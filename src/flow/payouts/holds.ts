@@ -1,7 +1,7 @@
 // Why a payout waits, and what lets it go on: decided when it is requested, and again when a reason may have ended.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { minus, plus } from '../../core/money.ts';
-import { exposure, heldReason, isAboveLimit } from '../../core/payouts/held-reason.ts';
+import { heldReason, isAboveLimit, missingIfLost } from '../../core/payouts/held-reason.ts';
 import type { HeldReason } from '../../core/payouts/states.ts';
 import { lockBalances } from '../../store/ledger/ledger.ts';
 import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/hold-facts.ts';
@@ -62,7 +62,7 @@ async function isTooEarly(ctx: Context, sql: Sql, payout: HeldPayout, available:
   const short = parts.filter((part) => minus(part.unfinal, part.left) > 0n).map(({ currency }) => currency);
   if (short.length === 0) return false;
   const rates = await latestRates(sql, short, ctx.ports.clock.now());
-  const missing = exposure(parts, new Map([...rates].map(([currency, { usd }]) => [currency, usd])));
+  const missing = missingIfLost(parts, new Map([...rates].map(([currency, { usd }]) => [currency, usd])));
   return missing === null || missing > limit;
 }
 

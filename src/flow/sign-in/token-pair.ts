@@ -5,6 +5,7 @@ import type { Network } from '../../core/currency.ts';
 import type { Ports, TokenClaims, TokenKind } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { signingKeyFields } from '../../core/row-seals.ts';
+import { LIFETIME_SECONDS } from '../../core/sign-in-ports.ts';
 import { findSigningKey, type PairHashes, publishSigningKey } from '../../store/merchants/sign-ins.ts';
 import type { Database, Sql } from '../../store/postgres/connect.ts';
 
@@ -51,7 +52,11 @@ export async function makePair(
       accessToken: tokens.sign('access', { ...common, jti: accessJti }),
       refreshToken: tokens.sign('refresh', { ...common, jti: refreshJti }),
     },
-    hashes: { accessHash: hashOf(accessJti), refreshHash: hashOf(refreshJti), expiresAt: new Date((iat + 1_296_000) * 1000) },
+    hashes: {
+      accessHash: hashOf(accessJti),
+      refreshHash: hashOf(refreshJti),
+      expiresAt: new Date((iat + LIFETIME_SECONDS.refresh) * 1000),
+    },
   };
 }
 
