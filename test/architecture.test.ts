@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CURRENCY_CODES } from '../src/core/currency.ts';
+import { lostInComments, lostPlaces } from './support/named-places.ts';
 import { functionsOf, undocumented } from './support/source-functions.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -276,6 +277,13 @@ function block(text: string, start: number): string {
   }
   return text.slice(start);
 }
+
+test('documents and comments name files that exist', () => {
+  const documents = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/behaviour.md'];
+  expect(documents.flatMap((name) => lostPlaces(ROOT, readFileSync(join(ROOT, name), 'utf8')))).toEqual([]);
+  expect(files.flatMap(({ path, text }) => lostInComments(SRC, text).map((lost) => `${path}: ${lost}`))).toEqual([]);
+  expect(lostPlaces(ROOT, '`src/core/none.ts`, `src/core/money.ts` (`sum`, `nowhere`)')).toHaveLength(2);
+});
 
 test('DECISIONS lists each of its paragraphs once, by subject', () => {
   const text = readFileSync(join(ROOT, 'DECISIONS.md'), 'utf8');
