@@ -14,13 +14,16 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   gasFees(): Promise<{ readonly base: bigint; readonly tip: bigint }>;
   /** An account after a block: how many transactions it has sent, its ether, and its units of this port's currency. */
   account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
-  /** What a call would use now, or why it would fail. */
+  /** Whether there is code at an address now: what it does with ether nobody knows before a block holds the transaction. */
+  isContract(address: string): Promise<boolean>;
+  /** What a call would use now, or why it would fail, also for want of gas where a most is given; `lacksFunds`: the sender has too little now. */
   gasOf(call: {
     readonly from: string;
     readonly to: string;
     readonly value: bigint;
     readonly input: string;
-  }): Promise<{ readonly gas: number } | { readonly refused: string }>;
+    readonly gas?: number;
+  }): Promise<{ readonly gas: number } | { readonly refused: string; readonly lacksFunds: boolean }>;
   /**
    * Why the token cannot be sent to an address now; null when nothing is known against it.
    * @param from our own address; null = it is not asked about

@@ -4,7 +4,7 @@ import { evmAddressOf, evmInput } from '../../core/currencies/evm.ts';
 import { ETHER, type EvmCode, isToken } from '../../core/currency.ts';
 import { transferCall } from '../../core/evm/transaction.ts';
 import { sortableId } from '../../core/ids.ts';
-import { least, minus, plus, sum } from '../../core/money.ts';
+import { atLeastZero, least, minus, plus, sum } from '../../core/money.ts';
 import { leavingOnEvm } from '../../core/payouts/evm-postings.ts';
 import { exactOffer, type GasFees, type GasOffer, gasWorth, payoutOffer } from '../../core/payouts/gas.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
@@ -53,9 +53,22 @@ const MOST_OPEN = 16;
 /** Payouts that are looked at: one that cannot be paid now does not hide the ones behind it. */
 const MOST_QUEUED = 100;
 
-/** The payouts that may be next, oldest first, without locking them. What asking the node about one costs is the caller's business. */
-export async function queuedOnEvm(ctx: Context, currency: EvmCode): Promise<readonly QueuedPayout[]> {
-  return ctx.db.transaction((sql) => lockQueued(sql, currency, MOST_QUEUED));
+/**
+ * The payouts that may be next, oldest first, without locking them. What asking the node about one costs is the caller's business.
+ * @param without those that are left out, by id
+ */
+export async function queuedOnEvm(
+  ctx: Context,
+  currency: EvmCode,
+  without: readonly string[],
+): Promise<readonly QueuedPayout[]> {
+  return ctx.db.transaction((sql) => lockQueued(sql, currency, MOST_QUEUED, { without }));
+}
+
+/** One of them; null when it is queued no longer. */
+export async function queuedOne(ctx: Context, currency: EvmCode, payoutId: string): Promise<QueuedPayout | null> {
+  const [found] = await ctx.db.transaction((sql) => lockQueued(sql, currency, 1, { only: payoutId }));
+  return found ?? null;
 }
 
 /** The call that pays a payout. */
@@ -84,7 +97,7 @@ export async function formEvmBatch(
   return ctx.db.transaction(async (sql): Promise<EvmFormed> => {
     if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
     await lockOutputs(sql, currency);
-    const payout = (await lockQueued(sql, currency, MOST_QUEUED)).find(({ id }) => id === payoutId);
+    const [payout] = await lockQueued(sql, currency, 1, { only: payoutId });
     if (payout === undefined) return { outcome: 'nothing' };
     const open = await openOutflow(sql, { currency, sender: evmInput(hot.address, 0).txid }, funds.height);
     if (open.count >= MOST_OPEN || open.hasUnsigned) return { outcome: 'nothing' };
@@ -128,6 +141,12 @@ const TOO_DEAR = 'its network fee would be above what it can carry: it waits for
 /** Of a reimbursement the fee is taken from what the customer gets, so it must be known before. */
 const offerFor = (payout: Pick<QueuedPayout, 'reimburses'>, fees: GasFees): GasOffer =>
   payout.reimburses === null ? payoutOffer(fees) : exactOffer(fees);
+
+/** The ether that a payee gets; 0 where nothing is left beside the fee. @param gas the most that its call may use */
+export function etherFor(payout: Pick<QueuedPayout, 'reimburses' | 'amount'>, gas: number, fees: GasFees): bigint {
+  if (payout.reimburses === null) return payout.amount;
+  return atLeastZero(minus(payout.amount, BigInt(gas) * offerFor(payout, fees).maxFee));
+}
 
 /** What a payout is charged for gas of so many wei at most; null where there is no price. */
 export async function feeFor(

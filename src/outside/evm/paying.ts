@@ -15,9 +15,11 @@ const POLICY =
   /underpriced|insufficient funds|fee cap|tip cap|max fee per gas|max priority fee|txpool is full|transaction pool|gas price|exceeds block gas limit|too low/i;
 /** Our own mistake: no node will ever take these bytes. */
 const INVALID = /intrinsic gas|invalid sender|invalid signature|rlp|decod|chain id|typed transaction|init ?code|oversized/i;
+const LACKS_FUNDS = /insufficient (funds|balance)/i;
 /** The code of geth and its relatives for a call that reverts. */
 const REVERTED = 3;
 const SELECTORS = { balanceOf: '70a08231', isBlackListed: 'e47d6060', paused: '5c975abb', basisPointsRate: 'dd644f72' } as const;
+const CODE = /^0x([0-9a-f]{2})*$/i;
 const WORD = /^0x[0-9a-f]{64}$/i;
 /** What is offered to the proposer where the node names nothing: 1.5 gwei. */
 const USUAL_TIP = 1_500_000_000n;
@@ -68,12 +70,20 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
       return { nonce: Number(nonce), ether, units };
     },
-    async gasOf({ from, to, value, input }) {
-      const call = { from, to, value: `0x${value.toString(16)}`, data: input };
+    async isContract(address) {
+      const code = await orRefusal(rpc.call('eth_getCode', [address, 'latest']));
+      if (code instanceof RpcRefusal) throw busy(rpc, code);
+      if (typeof code !== 'string' || !CODE.test(code))
+        throw new NodeTrouble('bad_answer', `${rpc.name}: eth_getCode answers no code`);
+      return code !== '0x';
+    },
+    async gasOf({ from, to, value, input, gas }) {
+      const call = { from, to, value: `0x${value.toString(16)}`, data: input, ...(gas === undefined ? {} : { gas: quantity(gas) }) };
       const answer = await orRefusal(rpc.call('eth_estimateGas', [call]));
       if (!(answer instanceof RpcRefusal)) return { gas: readAs(rpc, 'eth_estimateGas', () => asNumber(answer, 'gas')) };
       if (isLimit(answer)) throw busy(rpc, answer);
-      if (answer.code === REVERTED || /revert|insufficient|exceeds/i.test(answer.message)) return { refused: answer.message };
+      if (answer.code === REVERTED || /revert|insufficient|exceeds/i.test(answer.message))
+        return { refused: answer.message, lacksFunds: LACKS_FUNDS.test(answer.message) };
       throw busy(rpc, answer);
     },
     async payeeProblem(from, to) {

@@ -149,7 +149,8 @@ export const OF_PAYOUTS: readonly Question[] = [
            union all
            select p.id || ' has failed and is paid by ' || a.txid from payouts p join outgoing_shares s on s.payout_id = p.id
              join outgoing_attempts a on a.id = s.attempt_id
-            where p.status = 'failed' and a.height is not null and a.currency not in (${UNSETTLED})`,
+            -- one that failed in its block has paid nobody
+            where p.status = 'failed' and a.height is not null and a.result is distinct from 'failed' and a.currency not in (${UNSETTLED})`,
   },
   {
     id: 'INV-11',

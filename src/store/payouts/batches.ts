@@ -36,15 +36,23 @@ const OWES_NOTHING = (merchant: string): string =>
 /**
  * Locks the payouts that the next batch can pay, oldest first. One whose merchant owes something stays where it is: nothing is committed
  * while a receivable is open, but for a reimbursement that takes nothing of the merchant's.
+ * @param only where one is named, that one or none
+ * @param without those that are left out, by id
  */
-export async function lockQueued(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly QueuedPayout[]> {
+export async function lockQueued(
+  sql: Sql,
+  currency: CurrencyCode,
+  limit: number,
+  { only = null, without = [] }: { readonly only?: string | null; readonly without?: readonly string[] } = {},
+): Promise<readonly QueuedPayout[]> {
   type Row = { id: string; merchant_id: bigint; amount: string; fee_max: string; script: Buffer; reimburses: string | null };
   const { rows } = await sql.query<Row>({
     name: 'lock_queued_payouts',
     text: `select id, merchant_id, amount, fee_max, script, reimburses from payouts p
             where step = 'queued' and currency = $1 and script is not null and internal_to is null and (${OWES_NOTHING('p.merchant_id')} or not ${takesAvailable('p')})
+              and ($3::text is null or id = $3) and id <> all ($4)
             order by created_at, id limit $2 for update skip locked`,
-    values: [currency, limit],
+    values: [currency, limit, only, without],
   });
   return rows.map((row) => ({
     id: row.id,

@@ -1,4 +1,5 @@
 // The nonces of our addresses on Ethereum's chain: which is next, how many the chain has used, and what is on its way out.
+import { GAS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -69,4 +70,30 @@ export async function openBatches(sql: Sql, currency: EvmCode): Promise<readonly
     values: [currency],
   });
   return rows.map(({ id }) => id);
+}
+
+/**
+ * What its merchant's payments in ether to contracts have come to, when another one is next: a contract may do something else in its block than
+ * when it was tried, and the gas of what fails is the service's.
+ * @returns `under_way`: one is signed, and no block has shown that it was taken; `reverted`: the last that a block held failed, and no person has
+ *   approved this one
+ */
+export async function contractPayees(sql: Sql, payoutId: string): Promise<'under_way' | 'reverted' | null> {
+  const { rows } = await sql.query<{ under_way: boolean; reverted: boolean | null }>({
+    name: 'contract_payees',
+    text: `with next as (select id, merchant_id, currency, approved_at from payouts where id = $1),
+           others as (
+             select b.state, b.gas_limit, a.result, a.height
+               from next join payouts p on p.merchant_id = next.merchant_id and p.currency = next.currency and p.id <> next.id
+               join outgoing_batches b on b.id = p.batch_id
+               left join outgoing_attempts a on a.batch_id = b.id and a.height is not null
+              where b.tip is not null)
+           select exists (select from others where state in ('reserved', 'signed') and gas_limit > $2 and result is distinct from 'paid') as under_way,
+                  -- an address that was plain when it was tried, and had code in the block, counts too
+                  (select result = 'failed' and next.approved_at is null from next, others where result is not null and (gas_limit > $2 or result = 'failed')
+                    order by height desc limit 1) as reverted`,
+    values: [payoutId, GAS.plain],
+  });
+  const [row] = rows;
+  return row?.under_way === true ? 'under_way' : row?.reverted === true ? 'reverted' : null;
 }

@@ -2,29 +2,19 @@
 // before it is sent, sends the same bytes again until a block has them, replaces them at a higher fee when they wait, and follows the blocks.
 // Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 
-import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
+import { GAS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
-import { type GasFees, type GasOffer, gasLimit, replacementOffer } from '../../core/payouts/gas.ts';
+import { type GasOffer, replacementOffer } from '../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
 import { LEASE_MS } from '../../core/payouts/states.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import {
-  callOf,
-  type EvmFormed,
-  type Funds,
-  formEvmBatch,
-  type HotAddress,
-  hotAddress,
-  queuedOnEvm,
-} from '../../flow/payouts/evm-batches.ts';
 import { evmProgress, storeEvmSigned } from '../../flow/payouts/evm-progress.ts';
-import { giveUpUnsignedBatch, holdForOperator } from '../../flow/payouts/operator-holds.ts';
+import { giveUpUnsignedBatch } from '../../flow/payouts/operator-holds.ts';
 import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
 import { evmRequestOf } from '../../flow/sweeps/evm-signing.ts';
 import { sweepProgress } from '../../flow/sweeps/progress.ts';
-import { giveUpSweep, withUnswept } from '../../flow/sweeps/sweeps.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
+import { giveUpSweep } from '../../flow/sweeps/sweeps.ts';
 import { markSent } from '../../store/payouts/attempts.ts';
 import {
   type Attempt,
@@ -35,10 +25,10 @@ import {
   readBatch,
   setBatchTrouble,
 } from '../../store/payouts/batch-rows.ts';
-import type { QueuedPayout } from '../../store/payouts/batches.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
 import { reachable } from '../chain/pass-result.ts';
 import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from './driver-options.ts';
+import { createForming } from './evm-forming.ts';
 import { findMined, type Lane } from './evm-lane.ts';
 import { createSweeper } from './sweeper.ts';
 
@@ -49,13 +39,8 @@ const RETRY_MS = 5_000;
 /** One in a block is looked at so often until it is confirmed, and until it is final. */
 const CONFIRMING_LOOK_MS = 2_000;
 const MINED_LOOK_MS = 15_000;
-/** After the operator's limits or the node have refused, or while a price is missing. */
-const LATER_MS = 30_000;
 /** A sweep that the signer has refused is nobody's money on its way: it can wait. */
 const REFUSED_SWEEP_MS = 600_000;
-
-/** What gas costs now, and what our address has. */
-type Offered = { readonly fees: GasFees; readonly funds: Funds };
 
 /**
  * Drives the payouts and sweeps that leave from one address on Ethereum's chain: signs, stores, sends, sends again, replaces while its fee
@@ -68,7 +53,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   const reachedBy = ({ purpose }: Batch<EvmCode>, step: (typeof DRIVER_STEPS)[number]): Promise<void> =>
     reached(purpose === 'payout' ? step : `sweep-${step}`);
   const sweeper = createSweeper(ctx, lane, (why) => options.onTrouble(`payments in ${currency} stay at their addresses: ${why}`));
-  let formAgainMs = Number.NEGATIVE_INFINITY;
+  const forming = createForming(ctx, lane, { reached, tell: (why) => options.onTrouble(`payouts in ${currency} wait: ${why}`) });
   let sweepAgainMs = Number.NEGATIVE_INFINITY;
 
   async function drive(batchId: string, signsNew: boolean): Promise<void> {
@@ -154,7 +139,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     const restored = await restore(batch);
     if (restored === 0) {
       if (refusal !== null && batch.purpose !== 'payout') sweepAgainMs = clock.now() + REFUSED_SWEEP_MS;
-      else if (refusal !== null && refusalKind(refusal) === 'later') formAgainMs = clock.now() + LATER_MS;
+      else if (refusal !== null && refusalKind(refusal) === 'later') forming.wait();
       await (batch.purpose === 'payout' ? giveUpUnsignedBatch : giveUpSweep)(ctx, batch, epoch, refusal);
     }
     await endLease(ctx.db, batch.id, epoch, clock.now() + (restored === null ? RETRY_MS : 0));
@@ -198,64 +183,6 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     return RETRY_MS;
   }
 
-  /** Reserves a nonce for the oldest payout that can be paid now; whether one was. */
-  async function form(): Promise<boolean> {
-    const nowMs = clock.now();
-    if (nowMs < formAgainMs && formAgainMs <= nowMs + LATER_MS) return false;
-    const queued = await queuedOnEvm(ctx, currency);
-    if (queued.length === 0) return false;
-    await reached('queued');
-    const hot = await hotAddress(ctx, ctx.db, currency);
-    const cursor = await readCursor(ctx.db, currency);
-    if (hot === null || cursor === null) {
-      tell(hot === null ? 'the signer has no key in use for this currency' : 'its chain was not read yet');
-      return false;
-    }
-    // asked once for all that wait: without funds there may be many
-    const offered = await reachable(async () => ({
-      fees: await port.gasFees(),
-      funds: { ...(await port.account(hot.address, cursor.height)), height: cursor.height },
-    }));
-    if (offered === null) {
-      tell('its node cannot be asked what they cost');
-      return false;
-    }
-    for (const payout of queued) {
-      const formed = await reachable(() => formOne(hot, payout, offered));
-      if (formed?.outcome === 'formed') {
-        await reached('reserved');
-        return true;
-      }
-      if (formed === null) tell('its node cannot be asked what they cost');
-      else if (formed.outcome === 'waits') tell(await withUnswept(ctx, currency, formed.why));
-    }
-    return false;
-  }
-  const tell = (why: string): void => options.onTrouble(`payouts in ${currency} wait: ${why}`);
-
-  async function formOne(hot: HotAddress, payout: QueuedPayout, { fees, funds }: Offered): Promise<EvmFormed> {
-    const script = payout.script.toString('hex');
-    if (funds.units < payout.amount || funds.ether === 0n)
-      return { outcome: 'waits', why: `our address ${hot.address} has too little ${currency}, or no ether` };
-    const problem = await port.payeeProblem(hot.address, evmAddressOf(script));
-    if (problem !== null && !problem.isPayee) return { outcome: 'waits', why: problem.what };
-    const call = callOf(contract, script, payout.amount);
-    // what its fee leaves of a reimbursement is not known yet: of ether any amount uses the same gas
-    const value = call.value > 0n ? 1n : 0n;
-    const asked = problem === null ? await port.gasOf({ ...call, value, from: hot.address }) : { refused: problem.what };
-    // with less than it uses it would fail for certain, and the service would pay for that
-    const refused =
-      'gas' in asked
-        ? asked.gas > GAS.most
-          ? `it would use ${asked.gas} gas, and ${GAS.most} is the most`
-          : null
-        : asked.refused;
-    if (refused === null && 'gas' in asked) return formEvmBatch(ctx, hot, payout.id, { funds, fees, gas: gasLimit(asked.gas) });
-    const why = `it cannot be paid now: ${refused}`;
-    await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId: payout.id, why }));
-    return { outcome: 'nothing' };
-  }
-
   return {
     askFee: lane.askFee,
     wantsToMove: () => sweeper.isDue(),
@@ -272,7 +199,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
         }
         // the next nonce is reserved when the one before has its signature
         if (!signsNew) return;
-        if (isQueued && (await form())) continue;
+        if (isQueued && (await forming.next())) continue;
         if (!moves || clock.now() < sweepAgainMs || (await reachable(() => sweeper.form())) !== true) return;
         await reached('sweep-reserved');
       }

@@ -1,0 +1,167 @@
+// Chooses the payout in ether or a token that gets the next nonce: asks the node what it costs and whether its payee takes it, and has the rest
+// reserved in one database transaction (flow/payouts/evm-batches). A payee about which the node is silent holds up nobody behind it.
+import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
+import { minus } from '../../core/money.ts';
+import { type GasFees, gasLimit } from '../../core/payouts/gas.ts';
+import type { Context } from '../../flow/context.ts';
+import {
+  callOf,
+  type EvmFormed,
+  etherFor,
+  type Funds,
+  formEvmBatch,
+  type HotAddress,
+  hotAddress,
+  queuedOne,
+  queuedOnEvm,
+} from '../../flow/payouts/evm-batches.ts';
+import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
+import { withUnswept } from '../../flow/sweeps/sweeps.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import type { QueuedPayout } from '../../store/payouts/batches.ts';
+import { contractPayees } from '../../store/payouts/evm-lane.ts';
+import { reachable } from '../chain/pass-result.ts';
+import type { DriverOptions } from './driver-options.ts';
+import type { Lane } from './evm-lane.ts';
+
+/** After the operator's limits or the node have refused, or while a price is missing. */
+const LATER_MS = 30_000;
+/** A payee about which the node was silent is asked about again after so long, then after twice as long, … */
+const SILENT_MS = 30_000;
+/** … and at the latest after this. */
+const MOST_SILENT_MS = 3_600_000;
+
+/** What gas costs now, and what our address has. */
+type Offered = { readonly hot: HotAddress; readonly fees: GasFees; readonly funds: Funds };
+type Silence = { readonly untilMs: number; readonly forMs: number };
+
+export type Forming = {
+  /** Reserves a nonce for the oldest payout that can be paid now; whether one was. */
+  next(): Promise<boolean>;
+  /** Nothing is chosen for a while. */
+  wait(): void;
+};
+
+/** @param tell told why payouts wait */
+export function createForming(
+  ctx: Context,
+  { currency, port, contract }: Lane,
+  { reached, tell }: { readonly reached: NonNullable<DriverOptions['reached']>; readonly tell: (why: string) => void },
+): Forming {
+  const { clock } = ctx.ports;
+  let againMs = Number.NEGATIVE_INFINITY;
+  /** By payout, those about whose payees the node was silent. */
+  const silent = new Map<string, Silence>();
+
+  async function next(): Promise<boolean> {
+    const nowMs = clock.now();
+    if (nowMs < againMs && againMs <= nowMs + LATER_MS) return false;
+    const queued = await queuedOnEvm(ctx, currency, [...silent.keys()]);
+    if (queued.length === 0 && silent.size === 0) return false;
+    await reached('queued');
+    const hot = await hotAddress(ctx, ctx.db, currency);
+    const cursor = await readCursor(ctx.db, currency);
+    if (hot === null || cursor === null) {
+      tell(hot === null ? 'the signer has no key in use for this currency' : 'its chain was not read yet');
+      return false;
+    }
+    // asked once for all that wait: without funds there may be many
+    const offered = await reachable(async () => ({
+      hot,
+      fees: await port.gasFees(),
+      funds: { ...(await port.account(hot.address, cursor.height)), height: cursor.height },
+    }));
+    if (offered === null) {
+      tell('its node cannot be asked what they cost');
+      return false;
+    }
+    for (const payout of queued) {
+      const formed = await formNow(payout, offered);
+      if (formed === 'formed') return true;
+      // it says nothing at all: what waits behind this one would only wait longer
+      if (formed === 'silent' && (await reachable(() => port.gasFees())) === null) return false;
+    }
+    return oneOfSilent(offered, nowMs);
+  }
+
+  /** The one that is due the longest of those about which the node was silent: each look may take as long as an answer is waited for. */
+  async function oneOfSilent(offered: Offered, nowMs: number): Promise<boolean> {
+    const due = [...silent].filter(([, { untilMs }]) => untilMs <= nowMs || untilMs > nowMs + MOST_SILENT_MS);
+    for (const [id] of due.sort(([, a], [, b]) => a.untilMs - b.untilMs)) {
+      const payout = await queuedOne(ctx, currency, id);
+      if (payout !== null) return (await formNow(payout, offered)) === 'formed';
+      silent.delete(id);
+    }
+    return false;
+  }
+
+  async function formNow(payout: QueuedPayout, offered: Offered): Promise<'formed' | 'silent' | 'waits'> {
+    const formed = await reachable(() => formOne(payout, offered));
+    if (formed === null) {
+      const forMs = Math.min(MOST_SILENT_MS, 2 * (silent.get(payout.id)?.forMs ?? SILENT_MS / 2));
+      silent.set(payout.id, { forMs, untilMs: clock.now() + forMs });
+      tell(`its node does not say whether ${payout.id} can be paid, which waits behind the others`);
+      return 'silent';
+    }
+    silent.delete(payout.id);
+    if (formed.outcome === 'waits') tell(await withUnswept(ctx, currency, formed.why));
+    if (formed.outcome !== 'formed') return 'waits';
+    await reached('reserved');
+    return 'formed';
+  }
+
+  /** @throws NodeTrouble */
+  async function formOne(payout: QueuedPayout, { hot, fees, funds }: Offered): Promise<EvmFormed> {
+    const script = payout.script.toString('hex');
+    if (funds.units < payout.amount || funds.ether === 0n)
+      return { outcome: 'waits', why: `our address ${hot.address} has too little ${currency}, or no ether` };
+    const tried = await (contract === null ? tryEther(payout, { hot, fees }) : tryToken(payout, hot, contract));
+    if ('gas' in tried) return formEvmBatch(ctx, hot, payout.id, { funds, fees, gas: tried.gas });
+    if ('waits' in tried) return { outcome: 'waits', why: tried.waits };
+    const why = `it cannot be paid now: ${tried.refused}`;
+    await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId: payout.id, why }));
+    return { outcome: 'nothing' };
+
+    async function tryToken({ amount }: QueuedPayout, { address }: HotAddress, token: string): Promise<Tried> {
+      const problem = await port.payeeProblem(address, evmAddressOf(script));
+      if (problem !== null) return problem.isPayee ? { refused: problem.what } : { waits: problem.what };
+      return limited(await port.gasOf({ ...callOf(token, script, amount), from: address }));
+    }
+  }
+
+  /** A contract may take little and not much, and something else in its block than now: the service pays the gas of what it does not take. */
+  async function tryEther(payout: QueuedPayout, { hot, fees }: Pick<Offered, 'hot' | 'fees'>): Promise<Tried> {
+    const call = { ...callOf(null, payout.script.toString('hex'), payout.amount), from: hot.address };
+    // what its fee leaves of a reimbursement is known once its gas is
+    const least = payout.reimburses === null ? payout.amount : minus(payout.amount, payout.feeMax);
+    const asked = await port.gasOf({ ...call, value: least });
+    if ('refused' in asked && asked.lacksFunds) return { waits: `our address ${hot.address} has too little ${currency}` };
+    const first = limited(asked);
+    const isContract = (await port.isContract(call.to)) || ('gas' in first && first.gas > GAS.plain);
+    if (!isContract || !('gas' in first)) return first;
+    const before = await contractPayees(ctx.db, payout.id);
+    if (before === 'under_way')
+      return { waits: `a merchant has one reimbursement to a contract at a time on its way, and ${payout.id} is another` };
+    if (before === 'reverted')
+      return { refused: `the last one to a contract reverted, and gas was lost: "bursar payout approve ${payout.id}" tries this one` };
+    const value = etherFor(payout, first.gas, fees);
+    const whole = value === 0n ? first : await port.gasOf({ ...call, value, gas: first.gas });
+    return 'gas' in whole ? first : whole;
+  }
+
+  return {
+    next,
+    wait() {
+      againMs = clock.now() + LATER_MS;
+    },
+  };
+}
+
+type Tried = { readonly gas: number } | { readonly refused: string } | { readonly waits: string };
+
+/** The most gas that a call is given; with less than it uses it would fail for certain, and the service would pay for that. */
+function limited(asked: { readonly gas: number } | { readonly refused: string }): Tried {
+  if (!('gas' in asked)) return asked;
+  if (asked.gas > GAS.most) return { refused: `it would use ${asked.gas} gas, and ${GAS.most} is the most` };
+  return { gas: gasLimit(asked.gas) };
+}
