@@ -64,8 +64,11 @@ export function checkEvmFee({ outputs, evm, inputs, currency }: EvmSigningReques
 export function checkReplacement(request: EvmSigningRequest, index: SignatureIndex): void {
   const { batchId, evm } = request;
   for (const one of index.ofBatch(batchId)) {
-    if (one.maxFee !== null && !isReplacement(evm.maxFee, one.maxFee))
-      throw new SigningRefused('fee', `a replacement of ${one.txid} offers an eighth more than ${one.maxFee} at least`);
+    if (one.offer !== null && !isReplacement(evm, one.offer))
+      throw new SigningRefused(
+        'fee',
+        `a replacement of ${one.txid} offers an eighth more than ${one.offer.maxFee}, and than ${one.offer.tip} of it for the proposer, at least`,
+      );
   }
 }
 

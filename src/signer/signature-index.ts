@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { ETHER } from '../core/currency.ts';
 import { atLeastZero, greatest, minus, plus, sum } from '../core/money.ts';
+import type { GasOffer } from '../core/payouts/gas.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
 
 type Content = Omit<TransactionToSign, 'previous'>;
@@ -17,8 +18,8 @@ export type KnownSignature = {
   /** Of the payees with their scripts and amounts, in any order. */
   readonly payees: string;
   readonly outpoints: ReadonlySet<string>;
-  /** Wei for each unit of gas; null on other chains. */
-  readonly maxFee: bigint | null;
+  /** Null on other chains than Ethereum's. */
+  readonly offer: GasOffer | null;
   readonly atMs: number;
 };
 
@@ -69,7 +70,7 @@ export function createSignatureIndex(): SignatureIndex {
         content: contentHash(request),
         payees: payeesHash(request),
         outpoints: new Set(keys),
-        maxFee: request.evm === undefined ? null : BigInt(request.evm.maxFee),
+        offer: request.evm === undefined ? null : { maxFee: BigInt(request.evm.maxFee), tip: BigInt(request.evm.tip) },
         atMs,
       };
       batches.set(batchId, [...(batches.get(batchId) ?? []), known]);

@@ -41,15 +41,26 @@ const PRICES = { ETH: '3000.00', USDT: '1.00' } as const;
 
 export type EvmService = Awaited<ReturnType<typeof openEvmService>>;
 
-/** Both currencies have capital of the service's own: ten ether, and a thousand USDT with an ether for gas. */
-export async function openEvmService() {
+/**
+ * Both currencies have capital of the service's own: ten ether, and a thousand USDT with an ether for gas.
+ * @param through what stands between the service and its node, by the node's URL
+ * @param gasOfUsdt the wei that USDT's sending address has at the beginning
+ */
+export async function openEvmService({
+  through = async (url) => url,
+  gasOfUsdt = 10n ** 18n,
+}: {
+  readonly through?: (url: string) => Promise<string>;
+  readonly gasOfUsdt?: bigint;
+} = {}) {
   const anvil = await startAnvil();
+  const nodeUrl = await through(anvil.url);
   const { db, url, drop } = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'bursar-evm-service-'));
   let skew = 0;
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() };
   const addresses = await openSigner(db, { now: clock.now });
-  const urls = new Map(BOTH.map((currency) => [currency, [anvil.url]]));
+  const urls = new Map(BOTH.map((currency) => [currency, [nodeUrl]]));
   const nodes = createChainNodes({ network: 'regtest', clock, urls, usdtContract: anvil.token });
   const intentKey = await openIntentKey(folder);
   const ports = { ...portsFor('regtest', clock, { chains: nodes.chains }), intentKey };
@@ -254,7 +265,7 @@ export async function openEvmService() {
   await service.settle();
   await job.run();
   await anvil.send({ to: await service.hot('ETH'), value: 10n ** 19n });
-  await anvil.send({ to: await service.hot('USDT'), value: 10n ** 18n });
+  if (gasOfUsdt > 0n) await anvil.send({ to: await service.hot('USDT'), value: gasOfUsdt });
   await service.pay('USDT', await service.hot('USDT'), 1_000_000_000n);
   await service.mine(70);
   await service.work(30_000);

@@ -89,11 +89,13 @@ describe('a payout in a token', () => {
     await refused(withInput({ ...asked, number: 2 }, { vout: nonce }), 'conflict', /shares no input/);
   });
 
-  test('is replaced at its nonce for an eighth more of its price, to the same payee', async () => {
+  test('is replaced at its nonce for an eighth more of its price and of its tip, to the same payee', async () => {
     const asked = await payout();
     await signing.sign(asked);
     nonce += 1;
-    const dearer = (maxFee: bigint): TransactionToSign => request({ ...asked, number: 2 }, { evm: { maxFee: String(maxFee) } });
+    const dearer = (maxFee: bigint, tip = (GWEI * 9n) / 8n): TransactionToSign =>
+      request({ ...asked, number: 2 }, { evm: { maxFee: String(maxFee), tip: String(tip) } });
+    await refused(dearer((20n * GWEI * 9n) / 8n, (GWEI * 9n) / 8n - 1n), 'fee', /an eighth more/);
     await refused(dearer((20n * GWEI * 9n) / 8n - 1n), 'fee', /an eighth more/);
     await refused(request(dearer(23n * GWEI), { script: evmScript(`0x${'b2'.repeat(20)}`) }), 'payout', /another destination/);
     await signing.sign(dearer((20n * GWEI * 9n) / 8n));

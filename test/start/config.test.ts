@@ -227,3 +227,14 @@ test('a bank needs its folder, how it knows us and a key, all three outside the 
     ]);
   expect(problems({ BURSAR_BANK_KEY: 'secret' })).toEqual([expect.not.stringContaining('"secret"')]);
 });
+
+test('on mainnet USDT is one contract, and every other is refused by name', () => {
+  const refusal =
+    'BURSAR_USDT_CONTRACT is not accepted on mainnet; accepted is 0xdAC17F958D2ee523a2206206994597C13D831ec7, or nothing';
+  const on = (network: string, contract: string) => problems({ BURSAR_NETWORK: network, BURSAR_USDT_CONTRACT: contract });
+  const other = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
+  expect(on('mainnet', other)).toContain(refusal);
+  expect(on('mainnet', '0xdAC17F958D2ee523a2206206994597C13D831ec7')).not.toContain(refusal);
+  expect(on('mainnet', '0xdac17f958d2ee523a2206206994597c13d831ec7')).not.toContain(refusal);
+  expect(on('regtest', other)).not.toContain(refusal);
+});

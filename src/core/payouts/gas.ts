@@ -23,8 +23,9 @@ export function exactOffer({ base, tip }: GasFees): GasOffer {
   return { maxFee, tip: maxFee };
 }
 
-/** Whether every node takes an offer in place of another: an eighth more of both fees. */
-export const isReplacement = (maxFee: bigint, lastMaxFee: bigint): boolean => maxFee >= mulDivUp(lastMaxFee, 9n, 8n);
+/** Whether every node takes an offer in place of another: an eighth more of both fees, where nodes ask for a tenth. */
+export const isReplacement = (offer: GasOffer, last: GasOffer): boolean =>
+  offer.maxFee >= mulDivUp(last.maxFee, 9n, 8n) && offer.tip >= mulDivUp(last.tip, 9n, 8n);
 
 /** A replacement offers an eighth more of both than any before it, which every node takes, and what is asked for now where that is more. */
 export function replacementOffer(lastMaxFee: bigint, today: GasFees): GasOffer {

@@ -57,11 +57,7 @@ const MOST_QUEUED = 100;
  * The payouts that may be next, oldest first, without locking them. What asking the node about one costs is the caller's business.
  * @param without those that are left out, by id
  */
-export async function queuedOnEvm(
-  ctx: Context,
-  currency: EvmCode,
-  without: readonly string[],
-): Promise<readonly QueuedPayout[]> {
+export async function queuedOnEvm(ctx: Context, currency: EvmCode, without: readonly string[]): Promise<readonly QueuedPayout[]> {
   return ctx.db.transaction((sql) => lockQueued(sql, currency, MOST_QUEUED, { without }));
 }
 

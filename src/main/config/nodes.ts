@@ -19,6 +19,11 @@ export function configuredCurrencies(config: Config): readonly CurrencyCode[] {
   return config.network === 'sandbox' ? CURRENCY_CODES : [...configuredNodes(config).keys()];
 }
 
+/** The token's contract on mainnet, lower case: no other is USDT there. */
+export function pinnedContract(): string | null {
+  return EVM_CODES.map((code) => evmRow(code).evm.token).find((one) => one !== null)?.contract.mainnet ?? null;
+}
+
 /** The contract of USDT with its checksum: the configured one, or that of mainnet and the sandbox; null where there is none. */
 export function usdtContract({ network, usdtContract: configured }: Config): string | null {
   const token = EVM_CODES.map((code) => evmRow(code).evm.token).find((one) => one !== null);

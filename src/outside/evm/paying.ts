@@ -78,7 +78,13 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       return code !== '0x';
     },
     async gasOf({ from, to, value, input, gas }) {
-      const call = { from, to, value: `0x${value.toString(16)}`, data: input, ...(gas === undefined ? {} : { gas: quantity(gas) }) };
+      const call = {
+        from,
+        to,
+        value: `0x${value.toString(16)}`,
+        data: input,
+        ...(gas === undefined ? {} : { gas: quantity(gas) }),
+      };
       const answer = await orRefusal(rpc.call('eth_estimateGas', [call]));
       if (!(answer instanceof RpcRefusal)) return { gas: readAs(rpc, 'eth_estimateGas', () => asNumber(answer, 'gas')) };
       if (isLimit(answer)) throw busy(rpc, answer);

@@ -155,7 +155,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     // whoever offers what the next block asks for only has to wait
     if (fees === null || last >= fees.base + fees.tip) return null;
     const offer = await reachable(() => sweeper.affordable(batch, replacementOffer(last, fees)));
-    if (offer === null) return null;
+    if (offer === null || offer.maxFee > GAS.mostFee) return null;
     const signed = await sign(batch, newest.number + 1, offer);
     const stored = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
     if (stored === null) return null;

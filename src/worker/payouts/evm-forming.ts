@@ -143,7 +143,9 @@ export function createForming(
     if (before === 'under_way')
       return { waits: `a merchant has one reimbursement to a contract at a time on its way, and ${payout.id} is another` };
     if (before === 'reverted')
-      return { refused: `the last one to a contract reverted, and gas was lost: "bursar payout approve ${payout.id}" tries this one` };
+      return {
+        refused: `the last one to a contract reverted, and gas was lost: "bursar payout approve ${payout.id}" tries this one`,
+      };
     const value = etherFor(payout, first.gas, fees);
     const whole = value === 0n ? first : await port.gasOf({ ...call, value, gas: first.gas });
     return 'gas' in whole ? first : whole;

@@ -121,7 +121,9 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       const { ether } = await port.account(evmAddressOf(input.script.toString('hex')), cursor?.height ?? 0);
       const there = ether / BigInt(gas.limit);
       if (there >= offer.maxFee) return offer;
-      if (isReplacement(there, last)) return { maxFee: there, tip: least(offer.tip, there) };
+      const affordable = { maxFee: there, tip: least(offer.tip, there) };
+      // a tip is at most the fee that it is part of
+      if (isReplacement(affordable, { maxFee: last, tip: last })) return affordable;
       await topUp(input.script, minus(BigInt(gas.limit) * offer.maxFee, ether), await port.gasFees());
       return null;
     },
