@@ -392,6 +392,7 @@ create table public.fee_rates (
   currency text not null,
   fee_rate bigint not null,
   asked_at timestamp with time zone not null,
+  payouts_wait text,
   constraint fee_rates_pkey PRIMARY KEY (currency),
   constraint fee_rates_fee_rate_check CHECK ((fee_rate > 0))
 );

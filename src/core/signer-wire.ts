@@ -88,8 +88,11 @@ export type TransactionToSign = {
     readonly tip: string;
     readonly fee: string;
     readonly purpose?: 'sweep' | 'top_up';
-    /** Of a top-up: the currency of the address, and its index in the receiving chain of that account. */
-    readonly payee?: { readonly currency: CurrencyCode; readonly index: number };
+    /**
+     * Of a top-up: the currency of the address, and its index in the receiving chain of that account. `chain` 1: it is the address that payouts
+     * in that currency leave from, index 0.
+     */
+    readonly payee?: { readonly currency: CurrencyCode; readonly index: number; readonly chain?: 1 };
   };
 };
 

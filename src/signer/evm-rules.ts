@@ -123,15 +123,15 @@ export function checkSweepForm(request: SweepSigningRequest, own: SweepSide): vo
     );
 }
 
-/** Whom a top-up pays: an address of the account of a token, at the index that the request names. */
+/** Whom a top-up pays: an address of the account of a token, at the index that the request names, or the one that its payouts leave from. */
 function checkTopUpPayee({ batchId, outputs, evm }: SweepSigningRequest, own: SweepSide): void {
   const account = own.accounts.find((one) => one.currency === evm.payee?.currency);
   const isOurs =
     evm.payee !== null &&
     account !== undefined &&
     isToken(evm.payee.currency) &&
-    addressAt(account, 0, evm.payee.index) === evmAddressOf(outputs[0]?.script ?? '');
-  if (!isOurs) throw new SigningRefused('destination', `${batchId} goes to no address of ours at which a token is paid`);
+    addressAt(account, evm.payee.chain ?? 0, evm.payee.index) === evmAddressOf(outputs[0]?.script ?? '');
+  if (!isOurs) throw new SigningRefused('destination', `${batchId} goes to no address of ours that a token is paid to or from`);
 }
 
 /** The amounts fit each other, and no mistake burns more than the dearest gas, nor most of what is moved. @returns the most that its gas costs */

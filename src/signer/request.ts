@@ -30,8 +30,8 @@ type RequestedCall = {
   readonly fee: bigint;
   /** Null for one that pays a payout. */
   readonly purpose: 'sweep' | 'top_up' | null;
-  /** Of a top-up: the address of ours, of a receiving chain. */
-  readonly payee: { readonly currency: EvmCode; readonly index: number } | null;
+  /** Of a top-up: the address of ours. `chain` 1: the one that payouts leave from; absent: of a receiving chain. */
+  readonly payee: { readonly currency: EvmCode; readonly index: number; readonly chain?: 1 } | null;
 };
 
 /** A request in the forms that the rules calculate with; `wire` is the same as it came, without the previous transactions. */
@@ -183,7 +183,10 @@ function payeeOf(given: unknown): NonNullable<RequestedCall['payee']> {
   const currency = CURRENCY_CODES.find((code) => code === fields.currency);
   if (currency === undefined || isUtxo(currency))
     throw new RequestMalformed("the payee's currency must be one of Ethereum's chain");
-  return { currency, index: wholeOf(fields.index, 'index of the payee', 0, END_OF_INDEXES - 1) };
+  if (fields.chain !== undefined && fields.chain !== 1) throw new RequestMalformed('chain of the payee must be 1, or absent');
+  const isHot = fields.chain === 1;
+  const index = wholeOf(fields.index, 'index of the payee', 0, isHot ? 0 : END_OF_INDEXES - 1);
+  return { currency, index, ...(isHot ? { chain: 1 } : {}) };
 }
 
 function objectOf(given: unknown, name: string): Fields {

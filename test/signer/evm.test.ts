@@ -200,6 +200,23 @@ describe('ether for gas', () => {
     etherNonce += 1;
   });
 
+  test('goes to the address that a token’s payouts leave from where the request says so, and to no other so', async () => {
+    const asked = await topUp();
+    const toHot = (currency: 'ETH' | 'USDT', payee: object): TransactionToSign =>
+      request(asked, { script: evmScript(hot(currency)), evm: { payee: payee as NonNullable<Evm['payee']> } });
+    await refused(toHot('USDT', { currency: 'USDT', index: 0 }), 'destination', /no address of ours/);
+    await refused(toHot('ETH', { currency: 'ETH', index: 0, chain: 1 }), 'destination', /no address of ours/);
+    await refused(
+      request(asked, { script: evmScript(PAYEE), evm: { payee: { currency: 'USDT', index: 0, chain: 1 } } }),
+      'destination',
+      /no address of ours/,
+    );
+    await expect(signing.sign(toHot('USDT', { currency: 'USDT', index: 1, chain: 1 }))).rejects.toThrow(/index of the payee/);
+    await expect(signing.sign(toHot('USDT', { currency: 'USDT', index: 0, chain: 0 }))).rejects.toThrow(/chain of the payee/);
+    await signing.sign(toHot('USDT', { currency: 'USDT', index: 0, chain: 1 }));
+    etherNonce += 1;
+  });
+
   test('is at most what the dearest gas costs, and counts whole for the limits of ether', async () => {
     const asked = await topUp();
     const most = MOST_TOP_UP + 1n;

@@ -46,7 +46,8 @@ export type EvmFormed =
   | { readonly outcome: 'formed'; readonly batchId: string }
   /** Nothing waits, or payouts are stopped, or enough is on its way. */
   | { readonly outcome: 'nothing' }
-  | { readonly outcome: 'waits'; readonly why: string };
+  /** `lacksEther`: how much too little our address has for the gas of a token's. */
+  | { readonly outcome: 'waits'; readonly why: string; readonly lacksEther?: bigint };
 
 /** So many transactions of one sender wait in a node's pool at most (geth's `accountslots`). */
 const MOST_OPEN = 16;
@@ -105,7 +106,7 @@ export async function formEvmBatch(
       return { outcome: 'nothing' };
     }
     const short = shortOf(hot, { payout, fee, gasMost: BigInt(gas) * offer.maxFee }, funds, open);
-    if (short !== null) return { outcome: 'waits', why: short };
+    if (short !== null) return { outcome: 'waits', ...short };
     // an address of words that were used before goes on where the chain is
     const nonce = (await nextNonce(sql, currency, evmInput(hot.address, 0).txid)) ?? funds.nonce;
     const id = sortableId('batch_', nowMs, ctx.ports.rng.bytes(10));
@@ -167,10 +168,11 @@ function shortOf(
   { payout, fee, gasMost }: Wanted,
   funds: Funds,
   open: { readonly units: bigint; readonly gas: bigint },
-): string | null {
+): { readonly why: string; readonly lacksEther?: bigint } | null {
   const out = leavingOnEvm({ ...payout, currency }, fee);
   const isOfToken = isToken(currency);
-  if (isOfToken && minus(funds.units, open.units) < out) return `our address ${address} has too few ${currency}`;
+  if (isOfToken && minus(funds.units, open.units) < out) return { why: `our address ${address} has too few ${currency}` };
   const ether = isOfToken ? plus(open.gas, gasMost) : sum([open.gas, open.units, out, gasMost]);
-  return funds.ether < ether ? `our address ${address} has too little ether` : null;
+  if (funds.ether >= ether) return null;
+  return { why: `our address ${address} has too little ether`, ...(isOfToken ? { lacksEther: minus(ether, funds.ether) } : {}) };
 }

@@ -1,12 +1,12 @@
 // What the signer is asked for of a batch on Ethereum's chain, and what its payout is charged.
-import { type EvmCode, isToken } from '../../core/currency.ts';
+import { EVM_CODES, type EvmCode, isToken } from '../../core/currency.ts';
 import { minus } from '../../core/money.ts';
 import type { GasOffer } from '../../core/payouts/gas.ts';
 import type { TransactionToSign } from '../../core/signer-wire.ts';
 import type { Attempt, Batch } from '../../store/payouts/batch-rows.ts';
 import { addressOfScript } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
-import { feeFor } from '../payouts/evm-batches.ts';
+import { feeFor, HOT_INDEX, hotAddress } from '../payouts/evm-batches.ts';
 
 /** The number of a batch's next transaction, and what it offers. */
 export type NextAttempt = { readonly number: number; readonly offer: GasOffer };
@@ -62,7 +62,15 @@ async function feeOfBatch(ctx: Context, batch: Batch<EvmCode>): Promise<bigint |
 }
 
 /** Whose address gets ether for gas. */
-type TopUpPayee = { readonly currency: EvmCode; readonly index: number };
+type TopUpPayee = NonNullable<NonNullable<TransactionToSign['evm']>['payee']>;
+
+async function topUpPayee(ctx: Context, target: Buffer): Promise<TopUpPayee | null> {
+  for (const currency of EVM_CODES.filter(isToken)) {
+    const hot = await hotAddress(ctx, ctx.db, currency);
+    if (hot?.script.equals(target)) return { currency, index: HOT_INDEX, chain: 1 };
+  }
+  return addressOfScript(ctx.db, target);
+}
 
 /** What the signer is asked for. All transactions of a sweep take the same from its address; of ether the gas comes out of that. */
 function sweepSigningRequest(
@@ -114,6 +122,6 @@ export async function evmRequestOf(
     const fee = await feeOfBatch(ctx, batch);
     return fee === null ? null : evmSigningRequest(batch, contract, next, fee);
   }
-  const payee = batch.purpose === 'top_up' && batch.target !== null ? await addressOfScript(ctx.db, batch.target) : null;
+  const payee = batch.purpose === 'top_up' && batch.target !== null ? await topUpPayee(ctx, batch.target) : null;
   return sweepSigningRequest(batch, contract, { ...next, payee });
 }

@@ -4,7 +4,7 @@
 import { evmAddressOf, evmInput, GAS } from '../../core/currencies/evm.ts';
 import { ETHER, type EvmCode, isToken } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
-import { formatAmount, sum } from '../../core/money.ts';
+import { formatAmount, least, minus, sum } from '../../core/money.ts';
 import type { GasOffer } from '../../core/payouts/gas.ts';
 import { MOST_TOP_UP, sweptEther } from '../../core/payouts/sweeps.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
@@ -105,14 +105,18 @@ export type NewTopUp = {
   readonly hot: HotAddress;
   readonly funds: Funds;
   readonly target: Uint8Array;
-  /** Wei. */
+  /** Wei, and what of it is sent at least where there is less. */
   readonly amount: bigint;
+  readonly least: bigint;
   readonly offer: GasOffer;
 };
 
 /** Reserves the nonce of a transaction that brings an address the ether for its gas; null, or why not yet. */
-export function formTopUp(ctx: Context, { hot, funds, target, amount, offer }: NewTopUp): Promise<string | null> {
-  if (amount > MOST_TOP_UP) return Promise.resolve(`gas is too dear to move payments in tokens`);
+export function formTopUp(
+  ctx: Context,
+  { hot, funds, target, amount: wanted, least: lowest, offer }: NewTopUp,
+): Promise<string | null> {
+  if (lowest > MOST_TOP_UP) return Promise.resolve(`gas is too dear to bring ether for it`);
   return ctx.db.transaction(async (sql) => {
     if ((await openBreakers(sql)).length > 0) return null;
     await lockOutputs(sql, ETHER);
@@ -120,8 +124,9 @@ export function formTopUp(ctx: Context, { hot, funds, target, amount, offer }: N
     const sender = evmInput(hot.address, 0).txid;
     const open = await openOutflow(sql, { currency: ETHER, sender }, funds.height);
     if (open.count >= MOST_AHEAD || open.hasUnsigned) return null;
-    if (funds.ether < sum([open.gas, open.units, amount, BigInt(GAS.plain) * offer.maxFee]))
-      return `our address ${hot.address} has too little ether for the gas of moving payments in tokens`;
+    const free = minus(funds.ether, sum([open.gas, open.units, BigInt(GAS.plain) * offer.maxFee]));
+    const amount = least(MOST_TOP_UP, least(wanted, free));
+    if (amount < lowest) return `our address ${hot.address} has too little ether for the gas of tokens`;
     const nonce = (await nextNonce(sql, ETHER, sender)) ?? funds.nonce;
     await insert(ctx, sql, {
       purpose: 'top_up',

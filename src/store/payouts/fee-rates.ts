@@ -22,3 +22,12 @@ export async function readFeeRate(sql: Sql, currency: CurrencyCode): Promise<big
   });
   return rows[0]?.fee_rate ?? null;
 }
+
+/** Writes why the payouts that are next in a currency do not leave; null = nothing stands against them. */
+export async function savePayoutsWait(sql: Sql, currency: CurrencyCode, why: string | null): Promise<void> {
+  await sql.query({
+    name: 'save_payouts_wait',
+    text: 'update fee_rates set payouts_wait = $2 where currency = $1 and payouts_wait is distinct from $2',
+    values: [currency, why],
+  });
+}

@@ -60,15 +60,22 @@ export type WaitingPayout = { readonly id: string; readonly why: string };
 export async function waitingForOperator(sql: Sql, limit: number): Promise<readonly WaitingPayout[]> {
   const { rows } = await sql.query<WaitingPayout>({
     name: 'waiting_for_operator',
-    text: `select p.id, case when p.held_reason = 'unknown_outcome' then 'may have been paid already (bursar payout resolve)'
+    text: `select id, why from (
+           select p.id, case when p.held_reason = 'unknown_outcome' then 'may have been paid already (bursar payout resolve)'
                              when p.step = 'queued' then 'waits for a key: the signer has none in use for ' || p.currency
-                             else 'waits: ' || b.trouble end as why
+                             else 'waits: ' || b.trouble end as why, p.created_at
              from payouts p left join outgoing_batches b on b.id = p.batch_id
             where p.step in ('held', 'queued')
               and (p.held_reason = 'unknown_outcome' or (p.held_reason = 'approval' and b.trouble is not null)
                    or (p.step = 'queued' and p.script is not null and p.internal_to is null
                        and not exists (select from account_xpubs k where k.currency = p.currency and k.origin = 'signer' and k.retired_at is null and k.confirmed_at is not null)))
-            order by p.created_at, p.id limit $1`,
+           union all
+           -- of those that are next in a currency, the oldest
+           select q.id, 'waits: ' || f.payouts_wait, q.created_at from fee_rates f
+            cross join lateral (select p.id, p.created_at from payouts p where p.step = 'queued' and p.currency = f.currency and p.script is not null and p.internal_to is null
+                                 order by p.created_at, p.id limit 1) q
+            where f.payouts_wait is not null
+            ) w order by created_at, id limit $1`,
     values: [limit],
   });
   return rows;

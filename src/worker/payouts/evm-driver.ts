@@ -53,7 +53,10 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   const reachedBy = ({ purpose }: Batch<EvmCode>, step: (typeof DRIVER_STEPS)[number]): Promise<void> =>
     reached(purpose === 'payout' ? step : `sweep-${step}`);
   const sweeper = createSweeper(ctx, lane, (why) => options.onTrouble(`payments in ${currency} stay at their addresses: ${why}`));
-  const forming = createForming(ctx, lane, { reached, tell: (why) => options.onTrouble(`payouts in ${currency} wait: ${why}`) });
+  const forming = createForming(ctx, lane, {
+    reached,
+    onWait: (why) => options.onTrouble(`payouts in ${currency} wait: ${why}`),
+  });
   let sweepAgainMs = Number.NEGATIVE_INFINITY;
 
   async function drive(batchId: string, signsNew: boolean): Promise<void> {

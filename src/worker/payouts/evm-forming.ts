@@ -1,8 +1,8 @@
 // Chooses the payout in ether or a token that gets the next nonce: asks the node what it costs and whether its payee takes it, and has the rest
 // reserved in one database transaction (flow/payouts/evm-batches). A payee about which the node is silent holds up nobody behind it.
 import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
-import { minus } from '../../core/money.ts';
-import { type GasFees, gasLimit } from '../../core/payouts/gas.ts';
+import { minus, plus } from '../../core/money.ts';
+import { type GasFees, gasLimit, payoutOffer, usualGas } from '../../core/payouts/gas.ts';
 import type { Context } from '../../flow/context.ts';
 import {
   callOf,
@@ -12,17 +12,19 @@ import {
   formEvmBatch,
   type HotAddress,
   hotAddress,
-  queuedOne,
   queuedOnEvm,
+  queuedOne,
 } from '../../flow/payouts/evm-batches.ts';
 import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
 import { withUnswept } from '../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import type { QueuedPayout } from '../../store/payouts/batches.ts';
 import { contractPayees } from '../../store/payouts/evm-lane.ts';
+import { savePayoutsWait } from '../../store/payouts/fee-rates.ts';
 import { reachable } from '../chain/pass-result.ts';
 import type { DriverOptions } from './driver-options.ts';
 import type { Lane } from './evm-lane.ts';
+import { bringEther } from './top-up.ts';
 
 /** After the operator's limits or the node have refused, or while a price is missing. */
 const LATER_MS = 30_000;
@@ -30,6 +32,9 @@ const LATER_MS = 30_000;
 const SILENT_MS = 30_000;
 /** … and at the latest after this. */
 const MOST_SILENT_MS = 3_600_000;
+
+/** Ether for the gas of so many more payouts is sent to our address with what one lacks. */
+const PAYOUTS_AHEAD = 8;
 
 /** What gas costs now, and what our address has. */
 type Offered = { readonly hot: HotAddress; readonly fees: GasFees; readonly funds: Funds };
@@ -42,20 +47,47 @@ export type Forming = {
   wait(): void;
 };
 
-/** @param tell told why payouts wait */
+/**
+ * Chooses what leaves next from one address on Ethereum's chain, and has its nonce reserved.
+ * @param onWait told why payouts wait
+ */
 export function createForming(
   ctx: Context,
   { currency, port, contract }: Lane,
-  { reached, tell }: { readonly reached: NonNullable<DriverOptions['reached']>; readonly tell: (why: string) => void },
+  { reached, onWait }: { readonly reached: NonNullable<DriverOptions['reached']>; readonly onWait: (why: string) => void },
 ): Forming {
   const { clock } = ctx.ports;
   let againMs = Number.NEGATIVE_INFINITY;
   /** By payout, those about whose payees the node was silent. */
   const silent = new Map<string, Silence>();
+  /** Why payouts wait, by this look, and what the database says of it. */
+  let waits: string | null = null;
+  let saved: { readonly why: string | null; readonly generation: number } | null = null;
+  /** What came of the last time that ether was to be sent to our address. */
+  let brought: { readonly untilMs: number; readonly why: string | null } | null = null;
 
   async function next(): Promise<boolean> {
     const nowMs = clock.now();
     if (nowMs < againMs && againMs <= nowMs + LATER_MS) return false;
+    waits = null;
+    const isFormed = await choose(nowMs);
+    await save(isFormed ? null : waits);
+    return isFormed;
+  }
+
+  function tell(why: string): void {
+    waits = why;
+    onWait(why);
+  }
+
+  async function save(why: string | null): Promise<void> {
+    const { generation } = ctx.db.identity;
+    if (saved?.why === why && saved.generation === generation) return;
+    await savePayoutsWait(ctx.db, currency, why);
+    saved = { why, generation };
+  }
+
+  async function choose(nowMs: number): Promise<boolean> {
     const queued = await queuedOnEvm(ctx, currency, [...silent.keys()]);
     if (queued.length === 0 && silent.size === 0) return false;
     await reached('queued');
@@ -104,17 +136,36 @@ export function createForming(
       return 'silent';
     }
     silent.delete(payout.id);
-    if (formed.outcome === 'waits') tell(await withUnswept(ctx, currency, formed.why));
+    if (formed.outcome === 'waits') {
+      const why = await withEther(formed, offered);
+      if (why !== null) tell(await withUnswept(ctx, currency, why));
+    }
     if (formed.outcome !== 'formed') return 'waits';
     await reached('reserved');
     return 'formed';
   }
 
+  /** Why it waits still, once ether for its gas is sent to our address where it lacks that; null when some is on its way. */
+  async function withEther(
+    { why, lacksEther }: { readonly why: string; readonly lacksEther?: bigint },
+    { hot, fees }: Offered,
+  ): Promise<string | null> {
+    if (lacksEther === undefined) return why;
+    const nowMs = clock.now();
+    // what the signer's limits have refused is not asked for at every look
+    if (brought === null || nowMs >= brought.untilMs || brought.untilMs > nowMs + LATER_MS) {
+      const ahead = BigInt(PAYOUTS_AHEAD) * usualGas(currency, payoutOffer(fees).maxFee);
+      const wanted = { amount: plus(lacksEther, ahead), least: lacksEther };
+      const said = await reachable(async () => ({ why: await bringEther(ctx, hot.script, wanted, fees) }));
+      brought = { untilMs: nowMs + LATER_MS, why: said === null ? 'its node cannot be asked' : said.why };
+    }
+    return brought.why === null ? null : `${why}, and ${brought.why}`;
+  }
+
   /** @throws NodeTrouble */
   async function formOne(payout: QueuedPayout, { hot, fees, funds }: Offered): Promise<EvmFormed> {
     const script = payout.script.toString('hex');
-    if (funds.units < payout.amount || funds.ether === 0n)
-      return { outcome: 'waits', why: `our address ${hot.address} has too little ${currency}, or no ether` };
+    if (funds.units < payout.amount) return { outcome: 'waits', why: `our address ${hot.address} has too little ${currency}` };
     const tried = await (contract === null ? tryEther(payout, { hot, fees }) : tryToken(payout, hot, contract));
     if ('gas' in tried) return formEvmBatch(ctx, hot, payout.id, { funds, fees, gas: tried.gas });
     if ('waits' in tried) return { outcome: 'waits', why: tried.waits };

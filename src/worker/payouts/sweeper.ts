@@ -2,20 +2,20 @@
 // the node, and has the rest reserved in one database transaction (flow/sweeps/sweeps.ts); the driver does what every batch needs.
 import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
 import { ETHER, type EvmCode, isToken } from '../../core/currency.ts';
-import type { EvmPort } from '../../core/evm/port.ts';
 import { transferCall } from '../../core/evm/transaction.ts';
-import { least, minus } from '../../core/money.ts';
+import { least, minus, plus } from '../../core/money.ts';
 import { exactOffer, type GasFees, type GasOffer, gasLimit, isReplacement, payoutOffer } from '../../core/payouts/gas.ts';
 import { leastSwept, sweptEther } from '../../core/payouts/sweeps.ts';
 import type { Context } from '../../flow/context.ts';
 import { type HotAddress, hotAddress } from '../../flow/payouts/evm-batches.ts';
-import { formSweep, formTopUp } from '../../flow/sweeps/sweeps.ts';
+import { formSweep } from '../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
-import type { Batch } from '../../store/payouts/batch-rows.ts';
+import type { Batch, BatchInput } from '../../store/payouts/batch-rows.ts';
+import { openOutflow } from '../../store/payouts/evm-lane.ts';
 import { hasUnswept, type SweepableAddress, sweepableAddresses } from '../../store/sweeps/addresses.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
-import { portOf } from '../chain/context.ts';
 import type { Lane } from './evm-lane.ts';
+import { bringEther } from './top-up.ts';
 
 export type Sweeper = {
   /** Whether there may be something to move that was not looked at yet. */
@@ -88,17 +88,19 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     return false;
   }
 
-  /** Sends ether for gas from ether's own address. */
+  /** Whether a token's sending address can pay so much more for each unit of gas; where not, ether is sent there first. */
+  async function hasGasFor({ script, txid: sender }: BatchInput, gas: number, more: bigint): Promise<boolean> {
+    const height = (await readCursor(ctx.db, currency))?.height ?? 0;
+    const open = await openOutflow(ctx.db, { currency, sender }, height);
+    const { ether } = await port.account(evmAddressOf(script.toString('hex')), height);
+    const lacks = minus(plus(open.gas, BigInt(gas) * more), ether);
+    if (lacks <= 0n) return true;
+    await topUp(script, lacks, await port.gasFees());
+    return false;
+  }
+
   async function topUp(target: Uint8Array, amount: bigint, fees: GasFees): Promise<void> {
-    const ether = ctx.ports.chains.has(ETHER) ? (portOf(ctx, ETHER) as EvmPort) : null;
-    const hot = await hotAddress(ctx, ctx.db, ETHER);
-    const cursor = await readCursor(ctx.db, ETHER);
-    if (ether === null || hot === null || cursor === null) {
-      onWait('nothing can be moved without ether of our own for its gas');
-      return;
-    }
-    const funds = { ...(await ether.account(hot.address, cursor.height)), height: cursor.height };
-    const why = await formTopUp(ctx, { hot, funds, target, amount, offer: payoutOffer(fees) });
+    const why = await bringEther(ctx, target, { amount, least: amount }, fees);
     if (why !== null) onWait(why);
   }
 
@@ -114,7 +116,9 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     async affordable({ purpose, inputs, gas, attempts }, offer) {
       const [input] = inputs;
       const last = attempts.at(-1)?.maxFee ?? 0n;
-      if (purpose !== 'sweep' || input === undefined || gas === null) return offer;
+      if (input === undefined || gas === null || purpose === 'top_up') return offer;
+      if (purpose === 'payout')
+        return contract === null || (await hasGasFor(input, gas.limit, minus(offer.maxFee, last))) ? offer : null;
       if (contract === null)
         return sweptEther(input.amount, gas.limit, offer.maxFee) > BigInt(gas.limit) * offer.maxFee ? offer : null;
       const cursor = await readCursor(ctx.db, currency);

@@ -16,8 +16,7 @@ export async function openNodeRelay(url: string, method: string, applies: (param
   const target = new URL(url);
   const login = target.username === '' ? {} : { authorization: `Basic ${btoa(`${target.username}:${target.password}`)}` };
   let mode: RelayMode = 'pass';
-  const held = new Set<ServerResponse>();
-  let wake: () => void = () => undefined;
+  const held = new Map<ServerResponse, readonly unknown[]>();
   /** How many calls of the method came, whatever became of them. */
   let count = 0;
 
@@ -46,8 +45,7 @@ export async function openNodeRelay(url: string, method: string, applies: (param
       if (answer === null) return void response.destroy();
       if (now === 'pass') return void response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
     }
-    held.add(response);
-    wake();
+    held.set(response, ours?.params ?? []);
   }
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -60,20 +58,15 @@ export async function openNodeRelay(url: string, method: string, applies: (param
     set(to: RelayMode): void {
       mode = to;
     },
-    /** Resolves once something is held. */
-    async holding(): Promise<void> {
-      while (held.size === 0)
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-    },
+    /** The parameters of a call that is held; null while none is. */
+    held: (): readonly unknown[] | null => [...held.values()][0] ?? null,
     /** Cuts off whoever waits for what is held; it is never answered. */
     cut(): void {
-      for (const response of held) response.destroy();
+      for (const response of held.keys()) response.destroy();
       held.clear();
     },
     close(): void {
-      for (const response of held) response.destroy();
+      for (const response of held.keys()) response.destroy();
       server.close();
       server.closeAllConnections();
     },
