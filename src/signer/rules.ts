@@ -1,11 +1,11 @@
 // What the signer compares before it signs: the request with its own journal, with its own keys, and with what it has read in the database
 // itself. Each check throws SigningRefused with its rule.
 import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
-import { type CurrencyCode, isToken, isUtxo, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
+import { type CurrencyCode, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
 import { minus, plus } from '../core/money.ts';
 import { intentOf } from '../core/payouts/intent.ts';
 import { coversAmounts, feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
-import { REIMBURSEMENT } from '../core/payouts/units.ts';
+import { PAYOUT_UNITS, REIMBURSEMENT } from '../core/payouts/units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { checkIntent } from './intent-trust.ts';
 import { readPrevious } from './previous-outputs.ts';
@@ -138,10 +138,9 @@ export function checkFacts(request: SigningRequest<CurrencyCode>, facts: Signing
   }
 }
 
-/** The method of payouts that pays on a currency's chain; null: only reimbursements are in it. */
+/** The method of payouts whose unit is this currency, on its own chain; null: only reimbursements are in it. */
 function methodOf(currency: CurrencyCode): string | null {
-  if (isUtxo(currency)) return 'bitcoin';
-  return isToken(currency) ? 'usdt' : null;
+  return (['bitcoin', 'usdt'] as const).find((method) => PAYOUT_UNITS[method].code === currency) ?? null;
 }
 
 function checkPayout(

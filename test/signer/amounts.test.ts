@@ -50,7 +50,7 @@ describe.each(UTXO_CODES.filter(isLegacy))('%s, whose signatures do not cover am
   });
 
   it('pays at most the highest rate for the size of P2PKH', async () => {
-    const payout = await at.payout({ batchId: await at.batch({ currency }), currency, feeMax: 9n * WHOLE });
+    const payout = await at.payout({ batchId: await at.batch({ currency }), currency, amount: 9n * WHOLE, feeMax: 9n * WHOLE });
     const { input, previous } = output(currency, 10n * WHOLE, { chain: 0, index: 6 });
     // frame, input, two P2PKH outputs
     const most = (utxoRow(currency).utxo.feeRates.highest / 1_000n) * BigInt(11 + 149 + 34 + 34);

@@ -12,8 +12,6 @@ let signing: Signing;
 beforeEach(async () => {
   at = await openTestSigner();
   signing = await at.start();
-  // the signer reads no transactions
-  await at.owner.query('alter table payouts drop constraint payouts_reimburses_fkey');
 }, 120_000);
 afterEach(() => at.close());
 const { refused } = asking(

@@ -1,5 +1,6 @@
 // Every rule of the signer: a request that keeps them all is signed, and one that breaks a single one is refused by that rule's name.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { UTXO_CODES } from '../../src/core/currency.ts';
 import { intentBytes } from '../../src/core/payouts/intent.ts';
 import { completeEntries, releaseEntry } from '../../src/core/payouts/postings.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
@@ -79,6 +80,17 @@ describe('a payout', () => {
     const { request } = await ready({ script: '51' });
     await refused(request, 'destination', /no standard form/);
   });
+
+  it.each(UTXO_CODES.filter((code) => code !== 'BTC'))(
+    'by bitcoin is an amount of satoshi: not the same number of %s',
+    async (currency) => {
+      const payout = await at.payout({ batchId: await at.batch({ currency }), currency, reimburses: null });
+      const { input, previous } = at.madeOutput(currency, WHOLE, { chain: 0, index: 4 });
+      await refused(requestFor([payout], [input], { previous: [previous] }), 'payout', /is paid by bitcoin in/);
+      const back = await at.payout({ batchId: await at.batch({ currency }), currency });
+      await signing.sign(requestFor([back], [input], { previous: [previous] }));
+    },
+  );
 
   it('is paid with all others of its batch', async () => {
     const { payout, request } = await ready();

@@ -10,6 +10,7 @@ import pg from 'pg';
 import { BIP32_VERSIONS } from '../../src/core/account-key.ts';
 import { type Network, UTXO_CODES, type UtxoCode, utxoRow } from '../../src/core/currency.ts';
 import { type IntentKey, intentBytes, type PayoutIntent } from '../../src/core/payouts/intent.ts';
+import { shares } from '../../src/core/payouts/outgoing-fees.ts';
 import { holdEntry } from '../../src/core/payouts/postings.ts';
 import { REIMBURSEMENT } from '../../src/core/payouts/units.ts';
 import type { SignedTransaction, TransactionToSign } from '../../src/core/signer-wire.ts';
@@ -55,6 +56,8 @@ export async function openTestSigner(options: { readonly network?: Network; read
   const database = await freshDatabase();
   const owner = new pg.Pool({ connectionString: database.url, max: 2 });
   owner.on('error', () => undefined); // its idle sessions end with the database
+  // the signer reads no transactions, so what a reimbursement gives back need not be there
+  await owner.query('alter table payouts drop constraint payouts_reimburses_fkey');
   const readOnly = connect({ url: database.url, role: 'bursar_signer', maxConnections: 1, applicationName: 'test signer' });
   const signerFolder = join(folder, 'signer');
   const keyring = createKeyring({
@@ -189,16 +192,17 @@ export async function openTestSigner(options: { readonly network?: Network; read
       const input = { txid: made.txid, vout: 1, amount: amount.toString(), xpub: xpubOf(currency), ...key };
       return { input, previous: made.bytes.toString('hex') };
     },
-    /** What the API writes for a payout of a funded merchant, and the worker when it puts it into a batch. */
+    /** What the API writes for a payout of a funded merchant (but for BTC a reimbursement), and the worker when it puts it into a batch. */
     async payout(given: Partial<Wanted> & { readonly batchId: string }, key: IntentKey = intents): Promise<Wanted> {
+      const { currency = 'BTC' } = given;
       const wanted: Wanted = {
         id: newId('po'),
-        currency: 'BTC',
+        currency,
         amount: WHOLE / 10n,
         feeMax: 20_000n,
-        script: payeeScript(given.currency),
+        script: payeeScript(currency),
         merchantId: 1n,
-        reimburses: null,
+        reimburses: currency === 'BTC' ? null : newId('txn'),
         ...given,
       };
       await fund(wanted.merchantId, wanted.currency, wanted.amount + wanted.feeMax);
@@ -229,7 +233,7 @@ export async function openTestSigner(options: { readonly network?: Network; read
 
 const methodOf = ({ reimburses }: Wanted): string => (reimburses === null ? 'bitcoin' : REIMBURSEMENT);
 
-/** A request that pays these payouts with these inputs and a fee; what is left is change. */
+/** A request that pays these payouts with these inputs and a fee, which reimbursements pay out of their amounts; what is left is change. */
 export function requestFor(
   payouts: readonly Wanted[],
   inputs: readonly Input[],
@@ -238,14 +242,20 @@ export function requestFor(
   const [first] = payouts as [Wanted];
   const { fee = 1_000n, ...rest } = given;
   const total = inputs.reduce((sum, input) => sum + BigInt(input.amount), 0n);
-  const left = payouts.reduce((sum, one) => sum - one.amount, total) - fee;
+  const each = shares(fee, payouts.length);
+  const outputs = payouts.map(({ id, script, amount, reimburses }, at) =>
+    reimburses === null
+      ? { payoutId: id, script, amount: amount.toString() }
+      : { payoutId: id, script, amount: (amount - (each[at] as bigint)).toString(), total: amount.toString() },
+  );
+  const left = outputs.reduce((rest, { amount }) => rest - BigInt(amount), total) - fee;
   return {
     currency: first.currency,
     batchId: first.batchId,
     number: 1,
     leaseEpoch: '1',
     inputs,
-    outputs: payouts.map(({ id, script, amount }) => ({ payoutId: id, script, amount: amount.toString() })),
+    outputs,
     change: left > 0n ? { index: 7, amount: left.toString() } : null,
     ...rest,
   };

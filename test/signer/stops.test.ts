@@ -92,7 +92,6 @@ function refundOf(back: Wanted) {
 }
 
 it('sends back what lay in suspense whatever a merchant owes, what was his only when he owes nothing, and nothing while payouts are stopped', async () => {
-  await at.owner.query('alter table payouts drop constraint payouts_reimburses_fkey');
   const [suspended, his] = [await reimbursement('suspense'), await reimbursement('available')];
   await owe(1n, 5n);
   await trip();
