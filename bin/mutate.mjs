@@ -67,6 +67,7 @@ const AREAS = [
       'test/signer/reimbursements',
     ],
   },
+  { code: /^src\/signer\/(evm-rules|request)\.ts$/, tests: ['test/signer/evm', 'test/signer/socket'] },
   {
     code: /^src\/signer\/(signature-journal|intent-trust)\.ts$/,
     tests: ['test/signer/signature-journal', 'test/signer/intent-key'],

@@ -12,7 +12,7 @@ import type { SigningFacts } from '../store/payouts/signing-facts.ts';
 import { evmAddressAt } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
 import type { EvmSigningRequest, SweepSigningRequest } from './request.ts';
-import { outpointKey, type SignatureIndex } from './signature-index.ts';
+import { gasOf, outpointKey, type SignatureIndex } from './signature-index.ts';
 
 const ZERO = `0x${'0'.repeat(40)}`;
 
@@ -29,7 +29,6 @@ export type OwnSide = {
 export function checkEvmForm({ currency, inputs, outputs, evm }: EvmSigningRequest, own: OwnSide): void {
   const [input] = inputs;
   const [output] = outputs;
-  if (input === undefined || output === undefined) throw new SigningRefused('keys', 'there is no input or no output');
   const sender = evmInput(own.hot, input.vout);
   if (input.xpub !== own.xpub || input.chain !== 1 || input.index !== 0 || input.txid !== sender.txid)
     throw new SigningRefused('keys', `the sender is not the signer's address of ${currency}`);
@@ -48,15 +47,13 @@ export function checkEvmFee({ outputs, evm, inputs, currency }: EvmSigningReques
   const { fee, maxFee, tip } = evm;
   if (maxFee > GAS.mostFee || tip > maxFee)
     throw new SigningRefused('fee', `${maxFee} wei for a unit of gas, and ${GAS.mostFee} is the most`);
-  for (const { payoutId, amount, total } of outputs) {
-    const most = facts.payouts.get(payoutId)?.feeMax ?? 0n;
-    if (fee > most) throw new SigningRefused('fee', `payout ${payoutId} would be charged ${fee}, and ${most} is its most`);
-    if (total !== null && plus(amount, fee) !== total)
-      throw new SigningRefused('fee', `${payoutId} takes ${total}, and would pay ${amount} and ${fee} of the fee`);
-    const out = isToken(currency) ? amount : plus(amount, fee);
-    if (inputs[0]?.amount !== out)
-      throw new SigningRefused('amounts', `${payoutId} takes ${out}, and the request says otherwise`);
-  }
+  const [{ payoutId, amount, total }] = outputs;
+  const most = facts.payouts.get(payoutId)?.feeMax ?? 0n;
+  if (fee > most) throw new SigningRefused('fee', `payout ${payoutId} would be charged ${fee}, and ${most} is its most`);
+  if (total !== null && plus(amount, fee) !== total)
+    throw new SigningRefused('fee', `${payoutId} takes ${total}, and would pay ${amount} and ${fee} of the fee`);
+  const out = isToken(currency) ? amount : plus(amount, fee);
+  if (inputs[0].amount !== out) throw new SigningRefused('amounts', `${payoutId} takes ${out}, and the request says otherwise`);
   return fee;
 }
 
@@ -74,7 +71,7 @@ export function checkReplacement(request: EvmSigningRequest, index: SignatureInd
 
 /** The nonces of a sender are signed one after the other: a gap would stop everything behind it. */
 export function checkNonce({ currency, inputs, batchId }: EvmSigningRequest, index: SignatureIndex): void {
-  const [input] = inputs as readonly [EvmSigningRequest['inputs'][number]];
+  const [input] = inputs;
   if (index.outpoint(outpointKey(currency, input))?.batchId === batchId) return;
   const highest = index.highestNonce(currency as EvmCode, input.txid);
   if (highest !== null && input.vout !== highest + 1)
@@ -102,7 +99,7 @@ export function checkSweepForm(request: SweepSigningRequest, own: SweepSide): vo
   const [input] = inputs;
   const [output] = outputs;
   const account = own.accounts.find((one) => one.currency === currency);
-  if (account === undefined || input === undefined || output === undefined || input.xpub !== account.xpub)
+  if (account === undefined || input.xpub !== account.xpub)
     throw new SigningRefused('keys', `the sender is not of the signer's account of ${currency}`);
   if (output.payoutId !== batchId) throw new SigningRefused('payout', `batch ${batchId} moves what is ours and pays no payout`);
   const isTopUp = evm.purpose === 'top_up';
@@ -130,7 +127,7 @@ function checkTopUpPayee({ batchId, outputs, evm }: SweepSigningRequest, own: Sw
     evm.payee !== null &&
     account !== undefined &&
     isToken(evm.payee.currency) &&
-    addressAt(account, evm.payee.chain ?? 0, evm.payee.index) === evmAddressOf(outputs[0]?.script ?? '');
+    addressAt(account, evm.payee.chain ?? 0, evm.payee.index) === evmAddressOf(outputs[0].script);
   if (!isOurs) throw new SigningRefused('destination', `${batchId} goes to no address of ours that a token is paid to or from`);
 }
 
@@ -139,19 +136,20 @@ export function checkSweepAmounts({ currency, inputs, outputs, evm }: SweepSigni
   const { gas, maxFee, tip, fee, purpose } = evm;
   if (maxFee > GAS.mostFee || tip > maxFee)
     throw new SigningRefused('fee', `${maxFee} wei for a unit of gas, and ${GAS.mostFee} is the most`);
-  if (fee !== BigInt(gas) * maxFee) throw new SigningRefused('fee', `its gas costs ${BigInt(gas) * maxFee} at most, not ${fee}`);
-  const [input, output] = [inputs[0], outputs[0]] as const;
-  const amount = output?.amount ?? 0n;
+  const most = gasOf({ gas, maxFee });
+  if (fee !== most) throw new SigningRefused('fee', `its gas costs ${most} at most, not ${fee}`);
+  const [input] = inputs;
+  const [{ amount, total }] = outputs;
   if (purpose === 'top_up' && amount > MOST_TOP_UP)
     throw new SigningRefused('fee', `${amount} wei for gas, and ${MOST_TOP_UP} is the most`);
   const takesGas = purpose === 'sweep' && !isToken(currency);
-  if (takesGas !== (output?.total !== null))
+  if (takesGas !== (total !== null))
     throw new SigningRefused('amounts', 'only a sweep of ether pays its gas out of what it moves');
-  if (takesGas && output?.total !== plus(amount, fee))
-    throw new SigningRefused('amounts', `it takes ${output?.total}, and would move ${amount} for ${fee} of gas`);
+  if (takesGas && total !== plus(amount, fee))
+    throw new SigningRefused('amounts', `it takes ${total}, and would move ${amount} for ${fee} of gas`);
   if (takesGas && fee > amount) throw new SigningRefused('fee', `${fee} of gas to move ${amount}`);
-  if (input?.amount !== (takesGas ? plus(amount, fee) : amount))
-    throw new SigningRefused('amounts', `the sender's ${input?.amount} is not what it moves`);
+  if (input.amount !== (takesGas ? plus(amount, fee) : amount))
+    throw new SigningRefused('amounts', `the sender's ${input.amount} is not what it moves`);
   return fee;
 }
 

@@ -42,7 +42,7 @@ export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<
   }
   const whole = sum(payouts.map(({ amount }) => amount));
   // a replacement takes only what it takes more than the dearest before it
-  const more = greatest(0n, minus(whole, index.leavingOf(batchId)));
+  const more = greatest(0n, minus(whole, index.leavingOf(batchId, currency)));
   for (const [name, most, spanMs] of [
     ['an hour', limit.hour, HOUR_MS],
     ['a day', limit.day, DAY_MS],

@@ -51,7 +51,12 @@ export type SigningRequest<Code extends CurrencyCode = UtxoCode> = {
   readonly paid: bigint;
 };
 
-export type EvmSigningRequest = SigningRequest<EvmCode> & { readonly evm: RequestedCall };
+/** One input, which is sender and nonce, and one output. */
+export type EvmSigningRequest = SigningRequest<EvmCode> & {
+  readonly evm: RequestedCall;
+  readonly inputs: readonly [RequestedInput];
+  readonly outputs: readonly [RequestedOutput];
+};
 export type SweepSigningRequest = EvmSigningRequest & { readonly evm: { readonly purpose: 'sweep' | 'top_up' } };
 
 /** Whether it moves money between our own addresses (a sweep or a top-up) and pays no payout. */

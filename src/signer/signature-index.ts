@@ -1,7 +1,7 @@
 // What the rules ask about earlier signatures, kept in memory: which batch a payout and an outpoint belong to, what a batch's transactions
 // spend and pay, and how much left when. Filled from the journal.
 import { createHash } from 'node:crypto';
-import { ETHER } from '../core/currency.ts';
+import { type CurrencyCode, ETHER } from '../core/currency.ts';
 import { atLeastZero, greatest, minus, plus, sum } from '../core/money.ts';
 import type { GasOffer } from '../core/payouts/gas.ts';
 import type { SignedTransaction, TransactionToSign } from '../core/signer-wire.ts';
@@ -40,8 +40,8 @@ export type SignatureIndex = {
   highestChange(currency: string): number;
   /** The highest nonce that was signed for a sender of Ethereum's chain (as an input's txid); null when none was. */
   highestNonce(currency: string, sender: string): number | null;
-  /** The most that any transaction of the batch lets leave: payees and fee. */
-  leavingOf(batchId: string): bigint;
+  /** The most of a currency that any transaction of the batch lets leave: payees and fee, and of ether the gas. */
+  leavingOf(batchId: string, currency: string): bigint;
   leaving(): readonly Leaving[];
 };
 
@@ -83,22 +83,45 @@ export function createSignatureIndex(): SignatureIndex {
       for (const { txid: sender, vout } of request.evm === undefined ? [] : request.inputs)
         nonces.set(`${currency} ${sender}`, Math.max(nonces.get(`${currency} ${sender}`) ?? -1, vout));
       if (request.change !== null) changes.set(currency, Math.max(changes.get(currency) ?? -1, request.change.index));
-      // what is moved stays ours: only gas leaves, and ether for gas
-      const purpose = request.evm?.purpose;
-      const isMoved = purpose === 'sweep';
-      const before = highest.get(batchId) ?? 0n;
-      const now = plus(isMoved ? 0n : sum(request.outputs.map((output) => BigInt(output.amount))), BigInt(signed.fee));
-      highest.set(batchId, greatest(before, now));
-      all.push({ currency: isMoved ? ETHER : currency, atMs, amount: atLeastZero(minus(now, before)) });
+      for (const [what, now] of leavesOf(signed)) {
+        const key = `${batchId} ${what}`;
+        const before = highest.get(key) ?? 0n;
+        highest.set(key, greatest(before, now));
+        all.push({ currency: what, atMs, amount: atLeastZero(minus(now, before)) });
+      }
     },
     ofBatch: (batchId) => batches.get(batchId) ?? [],
     batchOfPayout: (payoutId) => payouts.get(payoutId) ?? null,
     outpoint: (key) => outpoints.get(key) ?? null,
     highestChange: (currency) => changes.get(currency) ?? -1,
     highestNonce: (currency, sender) => nonces.get(`${currency} ${sender}`) ?? null,
-    leavingOf: (batchId) => highest.get(batchId) ?? 0n,
+    leavingOf: (batchId, currency) => highest.get(`${batchId} ${currency}`) ?? 0n,
     leaving: () => all,
   };
+}
+
+/** The most that a transaction lets leave, by currency. On Ethereum's chain gas is ether, whatever its payout is charged for it. */
+export function leavesOf({
+  request,
+  fee,
+}: Pick<SignedTransaction, 'request' | 'fee'>): readonly (readonly [currency: CurrencyCode, amount: bigint])[] {
+  const { evm } = request;
+  const currency = request.currency as CurrencyCode;
+  const paid = sum(request.outputs.map((output) => BigInt(output.amount)));
+  if (evm === undefined) return [[currency, plus(paid, BigInt(fee))]];
+  const gas = gasOf(evm);
+  // what is moved stays ours: only gas leaves, and ether for gas
+  if (evm.purpose === 'sweep') return [[ETHER, gas]];
+  if (currency === ETHER) return [[ETHER, plus(paid, greatest(gas, BigInt(fee)))]];
+  return [
+    [currency, plus(paid, BigInt(fee))],
+    [ETHER, gas],
+  ];
+}
+
+/** The most that a transaction's gas costs, in wei. */
+export function gasOf(call: { readonly gas: number; readonly maxFee: bigint | string }): bigint {
+  return BigInt(call.gas) * BigInt(call.maxFee);
 }
 
 /** What an outpoint is known by in {@link SignatureIndex}; chains may have outpoints of the same name. */

@@ -1,7 +1,7 @@
 // Signs transactions, one after the other: reads what it must check, applies the rules, signs, and has the signature on disk before it answers.
 import type { HDKey } from '@scure/bip32';
 import { evmAddressOf } from '../core/currencies/evm.ts';
-import { type CurrencyCode, chainNetwork, ETHER, evmRow, type Network } from '../core/currency.ts';
+import { type CurrencyCode, chainNetwork, evmRow, type Network } from '../core/currency.ts';
 import { transferCall } from '../core/evm/transaction.ts';
 import { plus } from '../core/money.ts';
 import type { SignedTransaction, SignerReplies } from '../core/signer-wire.ts';
@@ -24,8 +24,6 @@ import {
   type EvmSigningRequest,
   isOnEvm,
   isSweep,
-  type RequestedInput,
-  type RequestedOutput,
   readSigningRequest,
   type SigningRequest,
   type SweepSigningRequest,
@@ -41,7 +39,7 @@ import {
   checkStops,
   repeatedSignature,
 } from './rules.ts';
-import { type Leaving, outpointKey, type SignatureIndex } from './signature-index.ts';
+import { type Leaving, leavesOf, outpointKey, type SignatureIndex } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
 import { type InputSigner, type Signed, signEvm, type TransactionParts, transactionSigner } from './transaction.ts';
 
@@ -164,12 +162,9 @@ async function checked(
 }
 
 /** The same for Ethereum's chain. */
-async function checkedEvm(
-  { keyring, db, limits, now, intentKeys, usdtContract }: SigningOptions,
-  request: EvmSigningRequest,
-  { index }: SignatureJournal,
-): Promise<Checked> {
-  const { currency, batchId } = request;
+async function checkedEvm(options: SigningOptions, request: EvmSigningRequest, { index }: SignatureJournal): Promise<Checked> {
+  const { keyring, db, intentKeys, usdtContract } = options;
+  const { currency } = request;
   const account = (await keyring.accounts())?.find((one) => one.currency === currency);
   if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
   checkEvmForm(request, { xpub: account.xpub, hot: hotAddressOf({ ...account, currency }), usdtContract });
@@ -181,19 +176,17 @@ async function checkedEvm(
   checkNonce(request, index);
   checkStops(request, facts, index);
   const fee = checkEvmFee(request, facts);
-  const [{ payoutId, amount }] = request.outputs as readonly [RequestedOutput];
-  const payouts = [{ id: payoutId, amount: plus(amount, fee) }];
-  checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, index);
+  checkLeaving(options, request, fee, index);
   return { make: makerOf(request, keyring.network), fee };
 }
 
 /** The same for what moves between our own addresses there: no intent, no hold, and nowhere else. */
 async function checkedSweep(
-  { keyring, db, limits, now, usdtContract }: SigningOptions,
+  options: SigningOptions,
   request: SweepSigningRequest,
   { index }: SignatureJournal,
 ): Promise<Checked> {
-  const { batchId, evm, paid } = request;
+  const { keyring, db, usdtContract } = options;
   const { network } = keyring;
   checkSweepForm(request, { network, accounts: (await keyring.accounts()) ?? [], usdtContract });
   const fee = checkSweepAmounts(request);
@@ -204,20 +197,30 @@ async function checkedSweep(
   checkReplacement(request, index);
   checkNonce(request, index);
   checkStops(request, facts, index);
-  // what is moved stays ours; ether for gas is as good as spent
-  const leaves = evm.purpose === 'top_up' ? plus(paid, fee) : fee;
-  checkLimits(limits, { network, currency: ETHER, batchId, payouts: [{ id: batchId, amount: leaves }], nowMs: now() }, index);
+  checkLeaving(options, request, fee, index);
   return { make: makerOf(request, network), fee };
+}
+
+/** Its limits, and those of ether for its gas: what its payout is charged for that is the worker's word. */
+function checkLeaving(
+  { keyring, limits, now }: SigningOptions,
+  { wire, batchId, outputs }: EvmSigningRequest,
+  fee: bigint,
+  index: SignatureIndex,
+): void {
+  const leaving = { network: keyring.network, batchId, nowMs: now() };
+  for (const [currency, amount] of leavesOf({ request: wire, fee: fee.toString() }))
+    checkLimits(limits, { ...leaving, currency, payouts: [{ id: outputs[0].payoutId, amount }] }, index);
 }
 
 /** Signs the call of a request whose rules were applied. */
 function makerOf({ currency, evm, inputs, outputs }: EvmSigningRequest, network: Network): Checked['make'] {
-  const [{ amount, script }] = outputs as readonly [RequestedOutput];
+  const [{ amount, script }] = outputs;
   const payee = evmAddressOf(script);
   const { contract, gas, maxFee, tip } = evm;
   const call = {
     chainId: evmRow(currency).evm.chainId[chainNetwork(network)],
-    nonce: (inputs[0] as RequestedInput).vout,
+    nonce: inputs[0].vout,
     tip,
     maxFee,
     gas,

@@ -86,10 +86,11 @@ test('on mainnet a foreign node, a foreign database and a missing or closed seed
   expect(after).toMatchObject({ code: 0, out: expect.stringMatching(/^ok {5}seed: opens; accounts of BTC, /m) });
   expect(after.out).toContain(`ok     ${join(data, 'signer', 'seed.json')}: mode 600`);
   expect(after.out).toMatch(/^wrong {2}limits of the signer: none: on mainnet no payout is signed without/m);
-  const limited = { ...given, BURSAR_BTC_RPC_URL: '', BURSAR_SIGNER_LIMITS: 'BTC:payout=0.5,day=2' };
+  const limited = { ...given, BURSAR_BTC_RPC_URL: '', BURSAR_SIGNER_LIMITS: 'BTC:payout=0.5,day=2;USDT:day=100' };
   const within = await runCli(['config', 'check', '--nodes'], limited);
   expect(within.out).toMatch(/^ok {5}limits of the signer: payouts are signed in BTC$/m);
-  expect(within.out).toMatch(/^BURSAR_SIGNER_LIMITS=BTC:payout=0.50000000,day=2.00000000$/m);
+  expect(within.out).toMatch(/^BURSAR_SIGNER_LIMITS=BTC:payout=0.50000000,day=2.00000000;USDT:day=100.000000$/m);
+  expect(within.out).toMatch(/^wrong {2}limits of the signer: USDT without ETH: gas counts for the limits of ETH/m);
   const closed = await runCli(['config', 'check', '--nodes'], { ...given, BURSAR_SIGNER_PASSPHRASE: 'another passphrase' });
   expect(closed).toMatchObject({ code: 1, out: expect.stringMatching(/^STOPS {2}seed: .*does not open/m) });
   expect(closed.out.trim().split('\n').at(-1)).toBe('Something would stop a start.');

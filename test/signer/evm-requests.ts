@@ -1,8 +1,9 @@
 // Requests to the signer for Ethereum's chain, each of which keeps every rule, with what the API and the worker have written for them before.
 import { evmInput, evmScript, GAS } from '../../src/core/currencies/evm.ts';
 import type { EvmCode } from '../../src/core/currency.ts';
-import { intentBytes } from '../../src/core/payouts/intent.ts';
+import { intentBytes, type PayoutIntent } from '../../src/core/payouts/intent.ts';
 import { holdEntry } from '../../src/core/payouts/postings.ts';
+import { REIMBURSEMENT } from '../../src/core/payouts/units.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
 import { trustedIntentKeys } from '../../src/signer/intent-trust.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
@@ -50,7 +51,8 @@ export async function openEvmSigner() {
     evmAddressAt({ currency, network: 'regtest', xpub: xpub(currency) }, chain, at);
   const hot = (currency: EvmCode): string => addressAt(currency, 1, 0);
 
-  async function start(limits: SignerLimits = {}): Promise<Signing> {
+  /** @param usdtContract null: the signer's settings name none */
+  async function start(limits: SignerLimits = {}, usdtContract: string | null = CONTRACT): Promise<Signing> {
     await journal?.close();
     journal = await openSignatureJournal(signer.signerFolder, 'regtest');
     return createSigning({
@@ -59,7 +61,7 @@ export async function openEvmSigner() {
       journal: async () => journal as SignatureJournal,
       intentKeys: async () => (await trustedIntentKeys(signer.signerFolder)) ?? [],
       limits,
-      usdtContract: CONTRACT,
+      usdtContract,
       now: () => signer.clock.nowMs,
     });
   }
@@ -76,48 +78,76 @@ export async function openEvmSigner() {
 
   /** A payout of 50 USDT, as the API and the worker write it, and its request at a nonce of ours. */
   async function payout(payee: string, nonce: number): Promise<TransactionToSign> {
-    const batchId = await insertBatch('USDT', 'payout', null);
+    const asked = { method: 'usdt', currency: 'USDT', amount: 50_000_000n, feeMax: FEE, reimburses: null } as const;
+    const evm = { contract: CONTRACT, gas: 100_000, maxFee: String(20n * GWEI), tip: String(GWEI), fee: String(FEE) };
+    return requestOf(await insertPayout(asked, payee), nonce, evm);
+  }
+
+  /** A reimbursement of 50 USDT or one ether, which pays its gas out of that, and its request. */
+  async function reimbursement(currency: EvmCode, payee: string, nonce: number): Promise<TransactionToSign> {
+    const isEther = currency === 'ETH';
+    const amount = isEther ? ETHER : 50_000_000n;
+    const feeMax = isEther ? ETHER / 100n : FEE;
+    const asked = { method: REIMBURSEMENT, currency, amount, feeMax, reimburses: newId('txn') };
+    const offer = { maxFee: String(20n * GWEI), tip: String(20n * GWEI) };
+    const evm = isEther
+      ? { contract: null, gas: GAS.plain, fee: String(BigInt(GAS.plain) * 20n * GWEI), ...offer }
+      : { contract: CONTRACT, gas: 100_000, fee: String(FEE), ...offer };
+    return requestOf(await insertPayout(asked, payee), nonce, evm);
+  }
+
+  type Asked = Pick<PayoutIntent, 'method' | 'amount' | 'feeMax' | 'reimburses'> & { readonly currency: EvmCode };
+  type Inserted = Asked & { readonly id: string; readonly batchId: string; readonly script: string };
+
+  /** Funded, held, signed by the API, and in a batch of its own. */
+  async function insertPayout(asked: Asked, payee: string): Promise<Inserted> {
+    const { currency, amount, feeMax, reimburses, method } = asked;
+    const batchId = await insertBatch(currency, 'payout', null);
     const id = newId('po');
-    const amount = 50_000_000n;
     const script = evmScript(payee);
-    const row = { id, merchantId: 1n, currency: 'USDT' as const, amount, feeMax: FEE, reimburses: null };
-    const postings = [
-      { account: 'asset:chain:USDT', amount: amount + FEE },
-      { account: 'merchant:1:available:USDT', amount: -(amount + FEE) },
-    ];
     const atMs = signer.clock.nowMs;
+    const line = (account: string, of: bigint) => ({ account, amount: of });
+    const available = `merchant:1:available:${currency}`;
+    const postings = [line(`asset:chain:${currency}`, amount + feeMax), line(available, -(amount + feeMax))];
+    const back = [line(available, amount), line(`refund_payable:${reimburses}:${currency}`, -amount)];
+    const hold =
+      reimburses === null
+        ? holdEntry({ ...asked, id, merchantId: 1n })
+        : { key: `po:${id}:hold`, kind: 'reimbursement_hold', postings: back, parts: [] };
     await postEntries(signer.db, [
       { entry: { key: newId('dep'), kind: 'deposit', postings, parts: [] }, transactionId: null, atMs },
+      { entry: hold, transactionId: null, payoutId: id, atMs },
     ]);
-    await postEntries(signer.db, [{ entry: holdEntry(row), transactionId: null, payoutId: id, atMs }]);
     const { keyId, signature } = signer.intents.sign(
-      intentBytes({ ...row, network: 'regtest', payoutId: id, method: 'usdt', destination: script, createdAtMs: atMs }),
+      intentBytes({ ...asked, merchantId: 1n, network: 'regtest', payoutId: id, destination: script, createdAtMs: atMs }),
     );
+    const bytes = [Buffer.from(script, 'hex'), batchId, keyId, Buffer.from(signature), new Date(atMs)];
     await signer.owner.query(
-      `insert into payouts (id, merchant_id, amount_text, currency, amount, fee_max, destination, script, status, step, batch_id, intent_key, intent, created_at, method)
-       values ($1, 1, '50', 'USDT', $2, $3, $4, $5, 'processing', 'batched', $6, $7, $8, $9, 'usdt')`,
-      [
-        id,
-        String(amount),
-        String(FEE),
-        payee,
-        Buffer.from(script, 'hex'),
-        batchId,
-        keyId,
-        Buffer.from(signature),
-        new Date(atMs),
-      ],
+      `insert into payouts (id, merchant_id, amount_text, currency, amount, fee_max, destination, script, status, step, batch_id, intent_key, intent, created_at, method, reimburses, part)
+       values ($1, 1, '50', $2, $3, $4, $5, $6, 'processing', 'batched', $7, $8, $9, $10, $11, $12, $13)`,
+      [id, currency, amount, feeMax, payee, ...bytes, method, reimburses, reimburses === null ? null : 'whole'],
     );
-    const input = { ...evmInput(hot('USDT'), nonce), amount: String(amount), xpub: xpub('USDT'), chain: 1 as const, index: 0 };
+    return { ...asked, id, batchId, script };
+  }
+
+  function requestOf(
+    { id, batchId, currency, script, amount, reimburses }: Inserted,
+    nonce: number,
+    evm: Evm,
+  ): TransactionToSign {
+    const pays = reimburses === null ? amount : amount - BigInt(evm.fee);
+    const taken = currency === 'ETH' ? amount : pays;
+    const total = reimburses === null ? {} : { total: String(amount) };
+    const input = { ...evmInput(hot(currency), nonce), amount: String(taken), xpub: xpub(currency), chain: 1 as const, index: 0 };
     return {
-      currency: 'USDT',
+      currency,
       batchId,
       number: 1,
       leaseEpoch: '1',
       inputs: [input],
-      outputs: [{ payoutId: id, script, amount: String(amount) }],
+      outputs: [{ payoutId: id, script, amount: String(pays), ...total }],
       change: null,
-      evm: { contract: CONTRACT, gas: 100_000, maxFee: String(20n * GWEI), tip: String(GWEI), fee: String(FEE) },
+      evm,
     };
   }
 
@@ -194,6 +224,7 @@ export async function openEvmSigner() {
     hot,
     insertBatch,
     payout,
+    reimbursement,
     sweep,
     topUp,
     async close() {

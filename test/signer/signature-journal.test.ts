@@ -65,7 +65,7 @@ describe('the journal of signatures', () => {
     expect(again.count()).toBe(3);
     expect(await Promise.all([1, 2, 3].map((n) => again.read(n)))).toEqual(signed);
     expect(again.index.batchOfPayout('po_2')).toBe('batch_2');
-    expect(again.index.leavingOf('batch_2')).toBe(1000n);
+    expect(again.index.leavingOf('batch_2', 'BTC')).toBe(1000n);
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 

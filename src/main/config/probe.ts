@@ -2,6 +2,7 @@
 // Nothing is created or changed; an embedded database that is not running is started for the check and stopped again.
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { type CurrencyCode, ETHER, isToken } from '../../core/currency.ts';
 import type { NodeCondition } from '../../core/ports.ts';
 import { formatRate } from '../../core/rate.ts';
 import { systemClock } from '../../outside/clock.ts';
@@ -136,10 +137,17 @@ function probeFiles({ dataFolder }: Config): readonly Probe[] {
 /** Where the seed is, the signer runs with these settings. */
 function probeLimits({ network, signerLimits }: Config): readonly Probe[] {
   if (network !== 'mainnet') return [];
-  const limited = Object.keys(signerLimits ?? {});
+  const limited = Object.keys(signerLimits ?? {}) as CurrencyCode[];
   const what = 'limits of the signer';
   if (limited.length === 0) return [wrong(what, 'none: on mainnet no payout is signed without (BURSAR_SIGNER_LIMITS)')];
-  return [fine(what, `payouts are signed in ${limited.join(', ')}`)];
+  const gasless = limited.includes(ETHER) ? [] : limited.filter((code) => isToken(code));
+  const signed = limited.filter((code) => !gasless.includes(code));
+  return [
+    ...(signed.length === 0 ? [] : [fine(what, `payouts are signed in ${signed.join(', ')}`)]),
+    ...gasless.map((code) =>
+      wrong(what, `${code} without ${ETHER}: gas counts for the limits of ${ETHER}, so nothing is signed in ${code}`),
+    ),
+  ];
 }
 
 /** A signer of another user answers where the settings say, and lets this user in. */
