@@ -5,7 +5,7 @@ import { migrate } from '../store/postgres/migrate.ts';
 import { childEnvironment, describeSettings, readConfigOfAll } from './config/config.ts';
 import type { Config } from './config/table.ts';
 import { ServerKilled } from './postgres/cluster.ts';
-import { type OpenDatabase, openDatabase } from './postgres/embedded.ts';
+import { endServer, type OpenDatabase, openDatabase } from './postgres/embedded.ts';
 import { type Child, loadOnly, startChild } from './process/child.ts';
 import { makeDataFolder } from './process/data-folder.ts';
 import { type DiskSpace, openDiskSpace, pauseMs } from './process/disk-space.ts';
@@ -17,6 +17,8 @@ import { tellProblems, untilReady } from './process/wait-ready.ts';
 import { type DemoLogin, printDemo } from './sandbox/demo-login.ts';
 
 const STOP_WITHIN_MS = 9500;
+/** How long what is killed may take to be gone. */
+const KILLED_WITHIN_MS = 4000;
 const DATABASE_LOOK_MS = 1_000;
 const NOTED_AGAIN_MS = 2_000;
 const MOST_DATABASE_DEATHS = 5;
@@ -97,7 +99,7 @@ async function stopAll(code: number, line?: string): Promise<void> {
   stopping = true;
   for (const one of children) one.letGo();
   const since = performance.now();
-  const deadline = setTimeout(killAll, STOP_WITHIN_MS);
+  const deadline = setTimeout(() => killAll(line), STOP_WITHIN_MS);
   const [note, forget] = isNoted ? [[async () => tryToNote()], [async () => writeGroup(dataFolder, null)]] : [[], []];
   for (const close of [...note, ...closers, ...forget]) {
     await close().catch((error: Error) => {
@@ -107,20 +109,22 @@ async function stopAll(code: number, line?: string): Promise<void> {
   }
   clearTimeout(deadline);
   if (isReady) step('stopped', since);
+  leave(line);
+}
+
+/** Ends this process; why it did so is its last line. */
+function leave(line: string | undefined): never {
   if (exitCode !== 0 && line !== undefined && isReady) console.error(line);
   process.exit(exitCode);
 }
 
-function killAll(): void {
+/** Ends everything, PostgreSQL too, so that what `stopAll` waits for is over. */
+function killAll(line: string | undefined): void {
   console.error('stop: not everything ended in time; killing what is left');
-  try {
-    for (const one of children) {
-      const pid = Number.parseInt(one.identity() ?? '', 10);
-      if (pid > 0) process.kill(pid, 'SIGKILL');
-    }
-  } finally {
-    process.exit(1);
-  }
+  exitCode = 1;
+  setTimeout(() => leave(line), KILLED_WITHIN_MS);
+  for (const one of children) one.kill();
+  void endServer(dataFolder).catch(() => undefined);
 }
 
 type Name = keyof typeof MEMORY;

@@ -275,3 +275,15 @@ test('PostgreSQL may be killed while it recovers: only the sixth death within a 
   expect(livingProcesses(folder)).toEqual([]);
   remove();
 });
+
+test('what does not end in time is killed, PostgreSQL too', { timeout: TIMEOUT }, async () => {
+  const { folder, remove } = dataFolderFor();
+  const service = startService({ dataFolder: folder });
+  await service.ready;
+  for (const pid of [service.processOf('worker'), service.postgres()]) process.kill(pid!, 'SIGSTOP');
+  process.kill(service.supervisor()!, 'SIGTERM');
+  expect(await service.ended).toBe(1);
+  expect(service.output()).toContain('\nstop: not everything ended in time; killing what is left\n');
+  await eventually('no process is left', () => livingProcesses(folder).length === 0);
+  remove();
+});

@@ -1,6 +1,6 @@
 // The service's database: DATABASE_URL, or the embedded PostgreSQL of BURSAR_DATA_DIR. The first process starts the embedded one and the
 // last one stops it; a server that outlived a kill -9 of its users is taken over.
-import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureDatabase, ensureServiceLogin, serverVersion } from '../../store/postgres/server.ts';
 import type { Config } from '../config/table.ts';
@@ -58,8 +58,8 @@ async function openGiven(url: string): Promise<OpenDatabase> {
 async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
   const paths = clusterPaths(dataFolder);
   const data = realpathSync(dataFolder);
-  const users = join(data, 'run', 'postgres-users');
-  const me = join(users, identityOf(process.pid) ?? String(process.pid));
+  const users = usersFolder(data);
+  const me = join(users, myName());
   const options = { paths, durable: true, logFile: join(data, 'postgres.log') };
   mkdirSync(users, { recursive: true });
 
@@ -97,6 +97,20 @@ async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
       }),
   };
 }
+
+/**
+ * For a process that must end now, whatever it was doing: leaves the embedded server of a data folder, opened or still opening. When no other
+ * process uses it, it is ended without writing everything to its tables first: the next start does that from its log.
+ */
+export async function endServer(dataFolder: string): Promise<void> {
+  const users = usersFolder(realpathSync(dataFolder));
+  if (!existsSync(users)) return;
+  rmSync(join(users, myName()), { force: true });
+  if (livingUsers(users).length === 0) await stopCluster(clusterPaths(dataFolder), 0);
+}
+
+const usersFolder = (dataFolder: string): string => join(dataFolder, 'run', 'postgres-users');
+const myName = (): string => identityOf(process.pid) ?? String(process.pid);
 
 function livingUsers(folder: string): string[] {
   return readdirSync(folder).filter((identity) => {

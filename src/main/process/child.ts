@@ -40,6 +40,8 @@ export type Child = {
   letGo(): void;
   /** Stops it in order; kills it after `graceMs`. */
   stop(graceMs: number): Promise<void>;
+  /** Ends it at once. */
+  kill(): void;
 };
 
 type Refusal = Extract<Message, { say: 'refused' }>;
@@ -172,6 +174,7 @@ export function startChild(options: ChildOptions): Child {
       stopping = true;
       order({ stop: 'hold' });
     },
+    kill: () => void current?.kill('SIGKILL'),
     async stop(graceMs) {
       stopping = true;
       if (pending !== null) clearTimeout(pending);
