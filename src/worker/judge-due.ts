@@ -42,7 +42,10 @@ export function createJudgeDue(
   /** Decides these in one database transaction; returns how many were decided. */
   async function judge(ids: readonly string[]): Promise<number> {
     try {
-      const { decided, failed } = await ctx.db.transaction((sql) => attempt(sql, (watched) => decideTogether(ctx, watched, ids)));
+      const { decided, failed } = await ctx.db.transaction(
+        (sql) => attempt(sql, (watched) => decideTogether(ctx, watched, ids)),
+        { byIndex: true },
+      );
       for (const { id, error } of failed) await putAside(id, error);
       return decided.length;
     } catch (error) {

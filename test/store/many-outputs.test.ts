@@ -35,13 +35,15 @@ function dust(outputs: number, inputs: number): TransactionFacts {
 }
 const block: PlaceOfBlock = { height: 101, hash: hash(), timeMs: Date.UTC(2026, 5, 1) };
 const see = (seen: readonly TransactionFacts[], where: PlaceOfBlock | null) =>
-  service.db.transaction((sql) =>
-    recordSightings(
-      sql,
-      'BTC',
-      { block: where, caughtUpAtMs: service.now(), atMs: service.now() },
-      seen.map((facts) => ({ facts, seenAtMs: service.now() })),
-    ),
+  service.db.transaction(
+    (sql) =>
+      recordSightings(
+        sql,
+        'BTC',
+        { block: where, caughtUpAtMs: service.now(), atMs: service.now() },
+        seen.map((facts) => ({ facts, seenAtMs: service.now() })),
+      ),
+    { byIndex: true },
   );
 async function counts(): Promise<Record<string, number>> {
   const { rows } = await service.admin.query(

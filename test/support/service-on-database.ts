@@ -101,25 +101,30 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
   const cursorOf = async (currency: UtxoCode) => (await readCursor(db, currency))!;
   async function see(sent: readonly Sent[], currency: UtxoCode): Promise<void> {
     const cursor = await cursorOf(currency);
-    await db.transaction((sql) =>
-      recordSightings(
-        sql,
-        currency,
-        { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs },
-        sent.map(({ facts }) => ({ facts, seenAtMs: nowMs })),
-      ),
+    await db.transaction(
+      (sql) =>
+        recordSightings(
+          sql,
+          currency,
+          { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs },
+          sent.map(({ facts }) => ({ facts, seenAtMs: nowMs })),
+        ),
+      { byIndex: true },
     );
   }
 
   async function mineBlock(currency: UtxoCode, taken: readonly Sent[]): Promise<void> {
     const cursor = await cursorOf(currency);
     const block = { height: cursor.height + 1, hash: hash(), previousHash: cursor.hash, timeMs: nowMs };
-    await db.transaction(async (sql) => {
-      await moveCursor(sql, currency, cursor, block, nowMs);
-      await insertBlock(sql, currency, block);
-      const sightings = taken.map(({ facts }) => ({ facts, seenAtMs: nowMs }));
-      await recordSightings(sql, currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs }, sightings);
-    });
+    await db.transaction(
+      async (sql) => {
+        await moveCursor(sql, currency, cursor, block, nowMs);
+        await insertBlock(sql, currency, block);
+        const sightings = taken.map(({ facts }) => ({ facts, seenAtMs: nowMs }));
+        await recordSightings(sql, currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs }, sightings);
+      },
+      { byIndex: true },
+    );
     for (const sent of taken) mempool.splice(mempool.indexOf(sent), 1);
   }
 

@@ -71,8 +71,9 @@ async function noteSome(
           from unnest($4::text[], $5::int[], $6::text[], $7::numeric[], $8::bigint[], $9::timestamptz[], $10::int[])
                  as o(txid, vout, transaction_id, amount, seen_order, entered_at, entered_height)
           join transactions t on t.id = o.transaction_id
-          left join early_payments n on n.currency = $1 and n.txid = o.txid and n.vout = o.vout
-         where not exists (select 1 from payments p where p.currency = $1 and p.txid = o.txid and p.vout = o.vout)),
+          -- each by itself: a plan made while the tables were small would join the currency's whole index
+          left join lateral (select * from early_payments where currency = $1 and txid = o.txid and vout = o.vout offset 0) n on true
+         where not exists (select 1 from payments p where p.currency = $1 and p.txid = o.txid and p.vout = o.vout offset 0)),
       added as (
         insert into early_payments (currency, txid, vout, transaction_id, amount, height, noted_at)
           select $1, txid, vout, transaction_id, amount, $2, $3 from output where early and not noted

@@ -1,7 +1,7 @@
 // The fact columns of payments (never the judge's), read for a set of sightings.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { MempoolEntry, TransactionFacts } from '../../core/ports.ts';
-import type { Sql } from '../postgres/connect.ts';
+import { plannedByIndex, type Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 
 export type PlaceOfBlock = { readonly height: number; readonly hash: string; readonly timeMs: number };
@@ -112,6 +112,7 @@ export async function readFacts(
   const spending: { key: string; txid: string }[] = [];
   await inParts(spends, CHOSEN_AT_ONCE, async (part) => {
     const { rows } = await sql.query<{ key: string; txid: string }>({
+      ...plannedByIndex(sql, 'payments_spending'),
       text: `select o.txid || ':' || o.vout as key, i.txid from unnest($2::text[], $3::int[]) as o(txid, vout)
               cross join lateral (select txid from payment_inputs where currency = $1 and prev_txid = o.txid and prev_vout = o.vout offset 0) i`,
       values: [currency, part.map((spend) => spend.txid), part.map((spend) => spend.vout)],
@@ -123,13 +124,14 @@ export async function readFacts(
   );
   const txids = [...new Set([...seen.sightings, ...spending].map(({ txid }) => txid))];
   const found = new Map<bigint, RawFacts>();
-  for (const [wanted, keys] of [
-    ['t.currency = $1 and t.txid = k.key', txids],
+  for (const [name, wanted, keys] of [
+    ['payments_by_txid', 't.currency = $1 and t.txid = k.key', txids],
     // by its own index alone: without statistics of the table the planner would also read the currency's whole index, for each key
-    [`t.twin_key = decode(k.key, 'hex')`, seen.malleationKeys],
+    ['payments_by_twin', `t.twin_key = decode(k.key, 'hex')`, seen.malleationKeys],
   ] as const) {
     await inParts(keys, CHOSEN_AT_ONCE, async (part) => {
       const { rows } = await sql.query<RawFacts>({
+        ...plannedByIndex(sql, name),
         text: `select q.* from unnest($2::text[]) as k(key)
                 cross join lateral (select ${FACT_COLUMNS} from (select * from payments t where ${wanted} offset 0) p where p.currency = $1 offset 0) q`,
         values: [currency, part],

@@ -1,7 +1,7 @@
 // Which transactions output scripts belong to, asked in slices: one statement for a whole block (up to a million outputs) would exceed the
 // statement's time limit. Strangers choose the scripts of a block and their order: each is looked up in the index by itself, because a
 // server that sorts or hashes a list of them takes minutes for one that was made for that.
-import type { Sql } from '../postgres/connect.ts';
+import { plannedByIndex, type Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
 
 /** Transaction ids by script (hex), whatever their age; scripts that are not ours are left out. */
@@ -9,7 +9,7 @@ export async function ownersOf(sql: Sql, scripts: Iterable<Uint8Array>): Promise
   const owners = new Map<string, string>();
   await inParts(scripts, CHOSEN_AT_ONCE, async (part) => {
     const { rows } = await sql.query<{ id: string; script: Buffer }>({
-      // planned each time: a plan made while the table was small would read it whole for each script
+      ...plannedByIndex(sql, 'script_owners'),
       text: `select t.id, s.script from unnest($1::bytea[]) as s(script)
               cross join lateral (select id from transactions where script = s.script limit 1) t`,
       values: [part],

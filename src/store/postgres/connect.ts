@@ -12,11 +12,21 @@ pg.types.setTypeParser(20, (text) => BigInt(text));
 /** What store functions run statements on: the pool, or one transaction. */
 export type Sql = {
   query<R extends pg.QueryResultRow>(statement: pg.QueryConfig): Promise<pg.QueryResult<R>>;
+  /** It is a transaction that plans as {@link TransactionOptions.byIndex} says. */
+  readonly isByIndex?: boolean;
+};
+
+export type TransactionOptions = {
+  /**
+   * Every statement in it is short and finds its rows by an index: each is planned once in a session, for whatever values, and the plan is
+   * kept. It must then not read a table whole, since that may have been small when it was planned.
+   */
+  readonly byIndex?: boolean;
 };
 
 export type Database = Sql & {
   /** Runs the closure in one transaction (READ COMMITTED); rolls back when it throws. Nothing inside may call the outside. */
-  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+  transaction<T>(work: (sql: Sql) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Receives notifications, all of them on one session besides the pool; reconnects by itself. */
   readonly listen: Listen;
   /** A lock that only one of all processes can hold; one session besides the pool holds all locks of this process. `onLost`: it broke. */
@@ -52,19 +62,33 @@ export type ConnectOptions = {
   readonly silentMs?: number;
 };
 
+/**
+ * A statement that is planned once where plans go by indexes ({@link TransactionOptions.byIndex}). Elsewhere it has no name and is planned each
+ * time: a plan made while a table was small would read it whole for each thing that is looked up.
+ */
+export const plannedByIndex = (sql: Sql, name: string): { readonly name?: string } => (sql.isByIndex === true ? { name } : {});
+
 const RETRIED = new Set(['40001', '40P01']);
 const MAX_TRIES = 5;
 const LONGEST_STATEMENT_MS = 30_000;
 const SILENT_MS = 30_000;
 /** The server's sessions are limited: an unused one is closed soon. */
 const IDLE_MS = 10_000;
+/** What a session plans by indexes. */
+const BY_INDEX = ['enable_seqscan=off', 'enable_bitmapscan=off', 'jit=off'];
+/** The same for one transaction, in one round trip. */
+const BEGIN_BY_INDEX = [
+  'begin',
+  'set local plan_cache_mode=force_generic_plan',
+  ...BY_INDEX.map((one) => `set local ${one}`),
+].join('; ');
 
 /** Opens a pool; nothing is connected until the first statement. */
 export function connect(options: ConnectOptions): Database {
   const { answersWithinMs } = options;
   // the server's own limit comes first: its refusal says that nothing has happened, and the connection survives
   const statementMs = answersWithinMs === undefined ? LONGEST_STATEMENT_MS : Math.ceil(answersWithinMs * 0.9);
-  const plans = options.byIndex === true ? ' -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off' : '';
+  const plans = options.byIndex === true ? BY_INDEX.map((one) => ` -c ${one}`).join('') : '';
   const limits = `-c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=60000${plans}`;
   const base = {
     connectionString: options.url,
@@ -104,9 +128,10 @@ export function connect(options: ConnectOptions): Database {
     });
   }
 
-  async function once<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+  async function once<T>(work: (sql: Sql) => Promise<T>, isByIndex: boolean): Promise<T> {
     const client = await pool.connect();
     const session: Sql = {
+      isByIndex,
       async query<R extends pg.QueryResultRow>(statement: pg.QueryConfig) {
         timeouts.asked(client);
         try {
@@ -118,7 +143,7 @@ export function connect(options: ConnectOptions): Database {
     };
     let broken: Error | undefined;
     try {
-      await session.query({ text: 'begin' });
+      await session.query({ text: isByIndex ? BEGIN_BY_INDEX : 'begin' });
       const result = await work(session);
       await session.query({ text: 'commit' });
       return result;
@@ -147,10 +172,10 @@ export function connect(options: ConnectOptions): Database {
   return {
     query,
     identity,
-    async transaction(work) {
+    async transaction(work, { byIndex = false } = {}) {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await once(work);
+          return await once(work, byIndex);
         } catch (error) {
           const code = (error as { code?: string }).code;
           if (code === undefined || !RETRIED.has(code) || attempt === MAX_TRIES) throw error;

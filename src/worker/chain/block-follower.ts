@@ -71,16 +71,19 @@ async function connectBlock(
 ): Promise<ChainCursor> {
   const row = { height: cursor.height + 1, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs };
   const seenAtMs = ctx.ports.clock.now();
-  await ctx.db.transaction(async (sql) => {
-    await moveCursor(sql, currency, cursor, row, atMs);
-    await insertBlock(sql, currency, row);
-    await recordSightings(
-      sql,
-      currency,
-      { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
-      block.touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
-    );
-    await wakeJudge(sql, currency);
-  });
+  await ctx.db.transaction(
+    async (sql) => {
+      await moveCursor(sql, currency, cursor, row, atMs);
+      await insertBlock(sql, currency, row);
+      await recordSightings(
+        sql,
+        currency,
+        { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
+        block.touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
+      );
+      await wakeJudge(sql, currency);
+    },
+    { byIndex: true },
+  );
   return { ...cursor, height: row.height, hash: row.hash, epoch: cursor.epoch + 1n };
 }

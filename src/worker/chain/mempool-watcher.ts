@@ -180,17 +180,20 @@ export function createMempoolWatcher(
       const unmined = await readUnmined(ctx.db, currency, sinceMs, listing);
       if (isNothing(compareWithMempool(unmined, listing.txids, atMs))) return false;
     }
-    await ctx.db.transaction(async (sql) => {
-      await holdCursor(sql, currency, cursor);
-      let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
-      if (listing !== null) {
-        const unmined = await readUnmined(sql, currency, sinceMs, listing);
-        const changes = compareWithMempool(unmined, listing.txids, atMs, cursor.height);
-        await recordMempoolChanges(sql, currency, changes);
-        changed += changes.changed.length;
-      }
-      if (changed > 0) await wakeJudge(sql, currency);
-    });
+    await ctx.db.transaction(
+      async (sql) => {
+        await holdCursor(sql, currency, cursor);
+        let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
+        if (listing !== null) {
+          const unmined = await readUnmined(sql, currency, sinceMs, listing);
+          const changes = compareWithMempool(unmined, listing.txids, atMs, cursor.height);
+          await recordMempoolChanges(sql, currency, changes);
+          changed += changes.changed.length;
+        }
+        if (changed > 0) await wakeJudge(sql, currency);
+      },
+      { byIndex: true },
+    );
     return true;
   }
 

@@ -1,0 +1,93 @@
+// Transactions that plan by indexes (what watchers and judge do all the time): each statement is planned once in a session, and what was planned
+// while the tables were empty reads none of them whole when they have grown.
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { TransactionFacts } from '../../src/core/ports.ts';
+import { recordSightings } from '../../src/store/chain/sightings.ts';
+import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
+import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
+
+const MANY = 20_000;
+/** Rows that the recording of one payment may read. */
+const FEW = 60;
+const SETTINGS = ['plan_cache_mode', 'enable_seqscan', 'enable_bitmapscan', 'jit'];
+let service: ServiceOnDatabase;
+let db: Database;
+beforeEach(async () => {
+  service = await openServiceOnDatabase();
+  db = connect({ url: service.url, role: 'bursar_app', maxConnections: 1, applicationName: 'test' });
+});
+afterEach(async () => {
+  await db.close();
+  await service.drop();
+});
+
+async function settings(sql: Sql): Promise<readonly string[]> {
+  const text = `select array(select current_setting(name) from unnest($1::text[]) with ordinality as s(name, n) order by n) as said`;
+  return (await sql.query<{ said: string[] }>({ text, values: [SETTINGS] })).rows[0]!.said;
+}
+
+test('a statement is planned once, for whatever values; the session is as before when the transaction is over', async () => {
+  const before = await settings(db);
+  const ask = { name: 'one', text: 'select count(*) from transactions where id = any ($1)' };
+  const counted = `select generic_plans::int, custom_plans::int from pg_prepared_statements where name = 'one'`;
+  for (const failing of [false, true]) {
+    const done = db.transaction(
+      async (sql) => {
+        expect(sql.isByIndex).toBe(true);
+        expect(await settings(sql)).toEqual(['force_generic_plan', 'off', 'off', 'off']);
+        for (let n = 0; n < 10; n++) await sql.query({ ...ask, values: [Array(n).fill('txn_1')] });
+        if (failing) throw new Error('no');
+        return (await sql.query({ text: counted })).rows;
+      },
+      { byIndex: true },
+    );
+    if (failing) await expect(done).rejects.toThrow('no');
+    else expect(await done).toEqual([{ generic_plans: 10, custom_plans: 0 }]);
+    expect(await settings(db)).toEqual(before);
+  }
+  expect(await db.transaction(async (sql) => [sql.isByIndex, await settings(sql)])).toEqual([false, before]);
+});
+
+test('recording a payment reads few rows, though its plans were made while there was none', { timeout: 60_000 }, async () => {
+  const { transactionId } = await service.create();
+  const { rows } = await service.admin.query(`select encode(script, 'hex') as script from transactions where id = $1`, [
+    transactionId,
+  ]);
+  const hash = (): string => randomBytes(32).toString('hex');
+  const payment = (): TransactionFacts => ({
+    txid: hash(),
+    coinbase: false,
+    inputs: [{ txid: hash(), vout: 0 }],
+    outputs: [{ vout: 0, script: rows[0].script, amountMinor: 1000n }],
+    spends: [],
+  });
+  const text = 'select sum(seq_tup_read + idx_tup_fetch)::int as n from pg_stat_xact_user_tables';
+  const read = (seen: TransactionFacts, height: number | null): Promise<number> =>
+    db.transaction(
+      async (sql) => {
+        const block = height === null ? null : { height, hash: hash(), timeMs: service.now() };
+        const at = { block, caughtUpAtMs: service.now(), atMs: service.now() };
+        expect(await recordSightings(sql, 'BTC', at, [{ facts: seen, seenAtMs: service.now() }])).toBe(1);
+        return (await sql.query<{ n: number }>({ text })).rows[0]!.n;
+      },
+      { byIndex: true },
+    );
+  const first = payment();
+  await read(first, null);
+  await read(first, 101);
+  await service.admin.query('alter table payments set (autovacuum_enabled = false)');
+  await service.admin.query('alter table payment_inputs set (autovacuum_enabled = false)');
+  await service.admin.query(
+    `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at, found_mined)
+       select $1, 'BTC', 'x' || g, 0, 1000, decode(md5(g::text), 'hex'), 'mined', 90, 'h', now(), now(), now(), true from generate_series(1, $2::int) g`,
+    [transactionId, MANY],
+  );
+  await service.admin.query(
+    `insert into payment_inputs (currency, prev_txid, prev_vout, txid) select 'BTC', 'p' || g, 0, 'x' || g from generate_series(1, $1::int) g`,
+    [MANY],
+  );
+  const next = payment();
+  expect(await read(next, null)).toBeLessThan(FEW);
+  expect(await read(next, 102)).toBeLessThan(FEW);
+});
