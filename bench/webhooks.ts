@@ -12,6 +12,7 @@ import type { Figure } from './report.ts';
 const IDLE_PAUSE_MS = 30;
 /** What was delivered and forgotten before is over by then. */
 const SETTLE_MS = 1_000;
+const LOOK_MS = 50;
 const HANGING = 5;
 const ENDPOINTS = 3;
 const MERCHANTS = 10;
@@ -173,14 +174,24 @@ async function sustained({ instance, api, client, transactionId }: Setting, { wa
   ];
 }
 
-/** The worker is halted while creates are measured, so that deliveries are written and not made; not for long, or nobody watches the chains. */
-async function dearer({ instance, api }: Setting, { creates, rounds }: Size): Promise<Figure[]> {
+/**
+ * Waits until a worker has looked at the node once more: one that was halted has not for a while, and after a minute no transaction is made.
+ */
+async function untilLookedAt(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ now: Date }>('select clock_timestamp() as now');
+  const text = `select pg_notify('hurry', 'chain BTC'), exists (select from node_conditions where currency = 'BTC' and looked_at > $1) as looked`;
+  while ((await client.query<{ looked: boolean }>(text, [rows[0]?.now])).rows[0]?.looked !== true) await delay(LOOK_MS);
+}
+
+/** The worker is halted while creates are measured, so that deliveries are written and not made; it looks at its nodes before each time. */
+async function dearer({ instance, api, client }: Setting, { creates, rounds }: Size): Promise<Figure[]> {
   const worker = workerOf(instance);
   const server = { port: instance.port, pid: instance.apiPid, postmasterPid: instance.postmasterPid };
   const bodies = [JSON.stringify({ access_token: api.token, ...CREATE })];
   const job = { path: '/create_transaction', bodies, connections: 8, requests: creates };
   async function measured(): Promise<Measured> {
     await delay(SETTLE_MS);
+    await untilLookedAt(client);
     process.kill(worker, 'SIGSTOP');
     try {
       return await measure(server, job);
