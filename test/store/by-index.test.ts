@@ -1,10 +1,12 @@
 // Transactions that plan by indexes (what watchers and judge do all the time): each statement is planned once in a session, and what was planned
-// while the tables were empty reads none of them whole when they have grown.
+// while the tables were empty reads none of them whole when they have grown. What is asked all the time outside of them is planned five times.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import { recordSightings } from '../../src/store/chain/sightings.ts';
+import { readWebhooks } from '../../src/store/deliveries/webhooks.ts';
 import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
+import { areRead } from '../../src/store/transactions/due.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MANY = 20_000;
@@ -90,4 +92,14 @@ test('recording a payment reads few rows, though its plans were made while there
   const next = payment();
   expect(await read(next, null)).toBeLessThan(FEW);
   expect(await read(next, 102)).toBeLessThan(FEW);
+});
+
+test('what is asked all the time is planned five times in a session, whatever it is asked for', async () => {
+  for (let n = 0; n < 30; n++) {
+    expect(await readWebhooks(db, [1n, 2n])).toEqual([]);
+    expect(await areRead(db, [{ currencies: ['BTC'], sinceMs: 0 }])).toEqual([true]);
+  }
+  const text = `select name, generic_plans::int, custom_plans::int from pg_prepared_statements order by 1`;
+  const planned = { generic_plans: 25, custom_plans: 5 };
+  expect((await db.query({ text })).rows).toEqual(['are_read', 'read_webhooks'].map((name) => ({ name, ...planned })));
 });

@@ -108,7 +108,7 @@ export async function deleteWebhook(sql: Sql, number: bigint): Promise<void> {
 export async function readWebhooks(sql: Sql, numbers: readonly bigint[]): Promise<readonly Webhook[]> {
   const { rows } = await sql.query<Raw>({
     name: 'read_webhooks',
-    text: `select ${COLUMNS} from webhooks where number = any ($1)`,
+    text: `select ${COLUMNS} from webhooks where number = any ((select $1::bigint[])::bigint[])`,
     values: [numbers],
   });
   return rows.map(webhookOf);

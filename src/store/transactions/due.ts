@@ -122,7 +122,7 @@ export type AskedReading = { readonly currencies: readonly PaymentMethod[]; read
 export async function areRead(sql: Sql, asked: readonly AskedReading[]): Promise<readonly boolean[]> {
   const { rows } = await sql.query<{ read: boolean }>({
     name: 'are_read',
-    text: `select ${READ('a.codes', 'a.since')} as read from unnest($1::text[], $2::timestamptz[]) with ordinality as a(codes, since, n) order by a.n`,
+    text: `select ${READ('a.codes', 'a.since')} as read from unnest((select $1::text[]), (select $2::timestamptz[])) with ordinality as a(codes, since, n) order by a.n`,
     values: [asked.map((one) => one.currencies.join(',')), asked.map((one) => new Date(one.sinceMs).toISOString())],
   });
   return rows.map((row) => row.read);
