@@ -4,7 +4,7 @@ import type { Context } from '../flow/context.ts';
 import { decidePortion, decideTogether } from '../flow/transactions/decide.ts';
 import { MOST_PAYMENTS } from '../flow/transactions/decision-lines.ts';
 import { PAYMENTS_AT_ONCE } from '../flow/transactions/judging.ts';
-import type { Sql } from '../store/postgres/connect.ts';
+import { type Sql, transactionByIndex } from '../store/postgres/connect.ts';
 import { type DueTransaction, dueTransactions, MOST_DUE } from '../store/transactions/due.ts';
 import { createKnownCases, type KnownPayments, MuchChanged, readAhead } from '../store/transactions/known-payments.ts';
 import { hasMorePayments, recordUndecided } from '../store/transactions/undecided-transactions.ts';
@@ -42,9 +42,8 @@ export function createJudgeDue(
   /** Decides these in one database transaction; returns how many were decided. */
   async function judge(ids: readonly string[]): Promise<number> {
     try {
-      const { decided, failed } = await ctx.db.transaction(
-        (sql) => attempt(sql, (watched) => decideTogether(ctx, watched, ids)),
-        { byIndex: true },
+      const { decided, failed } = await transactionByIndex(ctx.db, (sql) =>
+        attempt(sql, (watched) => decideTogether(ctx, watched, ids)),
       );
       for (const { id, error } of failed) await putAside(id, error);
       return decided.length;

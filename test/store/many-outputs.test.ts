@@ -1,12 +1,14 @@
 // What one block may bring: thousands of outputs to one address, of many transactions or of a single one with thousands of inputs. Recording
 // them, seeing them again in a block and losing them takes a time that grows with their number, not with its square: within the open
 // database transaction anything else would stop the chain for ever.
+
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import type { PlaceOfBlock } from '../../src/store/chain/payment-facts.ts';
 import { applySighting, createPlan } from '../../src/store/chain/sighting-plan.ts';
 import { recordSightings } from '../../src/store/chain/sightings.ts';
+import { transactionByIndex } from '../../src/store/postgres/connect.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MANY = 20_000;
@@ -35,15 +37,13 @@ function dust(outputs: number, inputs: number): TransactionFacts {
 }
 const block: PlaceOfBlock = { height: 101, hash: hash(), timeMs: Date.UTC(2026, 5, 1) };
 const see = (seen: readonly TransactionFacts[], where: PlaceOfBlock | null) =>
-  service.db.transaction(
-    (sql) =>
-      recordSightings(
-        sql,
-        'BTC',
-        { block: where, caughtUpAtMs: service.now(), atMs: service.now() },
-        seen.map((facts) => ({ facts, seenAtMs: service.now() })),
-      ),
-    { byIndex: true },
+  transactionByIndex(service.db, (sql) =>
+    recordSightings(
+      sql,
+      'BTC',
+      { block: where, caughtUpAtMs: service.now(), atMs: service.now() },
+      seen.map((facts) => ({ facts, seenAtMs: service.now() })),
+    ),
   );
 async function counts(): Promise<Record<string, number>> {
   const { rows } = await service.admin.query(

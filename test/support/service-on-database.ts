@@ -1,5 +1,6 @@
 // A small service on a real database, without nodes: merchant, keys, rates, a clock that the test moves, and functions that record what a
 // chain would show, the way the real watchers do.
+
 import { randomBytes } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
@@ -25,6 +26,7 @@ import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { compareWithMempool, recordMempoolChanges, recordSightings, takeBackAbove } from '../../src/store/chain/sightings.ts';
 import { readUnmined } from '../../src/store/chain/unmined.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
+import { transactionByIndex } from '../../src/store/postgres/connect.ts';
 import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createOwnClock } from '../../src/worker/chain/own-clock.ts';
@@ -101,30 +103,20 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
   const cursorOf = async (currency: UtxoCode) => (await readCursor(db, currency))!;
   async function see(sent: readonly Sent[], currency: UtxoCode): Promise<void> {
     const cursor = await cursorOf(currency);
-    await db.transaction(
-      (sql) =>
-        recordSightings(
-          sql,
-          currency,
-          { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs },
-          sent.map(({ facts }) => ({ facts, seenAtMs: nowMs })),
-        ),
-      { byIndex: true },
-    );
+    const seen = sent.map(({ facts }) => ({ facts, seenAtMs: nowMs }));
+    const at = { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs };
+    await transactionByIndex(db, (sql) => recordSightings(sql, currency, at, seen));
   }
 
   async function mineBlock(currency: UtxoCode, taken: readonly Sent[]): Promise<void> {
     const cursor = await cursorOf(currency);
     const block = { height: cursor.height + 1, hash: hash(), previousHash: cursor.hash, timeMs: nowMs };
-    await db.transaction(
-      async (sql) => {
-        await moveCursor(sql, currency, cursor, block, nowMs);
-        await insertBlock(sql, currency, block);
-        const sightings = taken.map(({ facts }) => ({ facts, seenAtMs: nowMs }));
-        await recordSightings(sql, currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs }, sightings);
-      },
-      { byIndex: true },
-    );
+    await transactionByIndex(db, async (sql) => {
+      await moveCursor(sql, currency, cursor, block, nowMs);
+      await insertBlock(sql, currency, block);
+      const sightings = taken.map(({ facts }) => ({ facts, seenAtMs: nowMs }));
+      await recordSightings(sql, currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs }, sightings);
+    });
     for (const sent of taken) mempool.splice(mempool.indexOf(sent), 1);
   }
 

@@ -62,6 +62,11 @@ export type ConnectOptions = {
   readonly silentMs?: number;
 };
 
+/** Runs the closure in one transaction whose statements find their rows by an index ({@link TransactionOptions.byIndex}). */
+export function transactionByIndex<T>(db: Database, work: (sql: Sql) => Promise<T>): Promise<T> {
+  return db.transaction(work, { byIndex: true });
+}
+
 /**
  * A statement that is planned once where plans go by indexes ({@link TransactionOptions.byIndex}). Elsewhere it has no name and is planned each
  * time: a plan made while a table was small would read it whole for each thing that is looked up.

@@ -1,9 +1,11 @@
 // The part of a watcher's pass that advances along the chain: reads blocks from the cursor towards the tip, a few ahead, and records each
 // in one database transaction.
+
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
 import { beginCursor, type ChainCursor, insertBlock, moveCursor, readCursor } from '../../store/chain/blocks.ts';
 import { recordSightings, wakeJudge } from '../../store/chain/sightings.ts';
+import { transactionByIndex } from '../../store/postgres/connect.ts';
 import type { ChainContext } from './context.ts';
 import { factBytes, heights, readAhead } from './read-ahead.ts';
 import { type Followed, type FollowOptions, isBelowTip, tokenNotices } from './reorganisation.ts';
@@ -71,19 +73,16 @@ async function connectBlock(
 ): Promise<ChainCursor> {
   const row = { height: cursor.height + 1, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs };
   const seenAtMs = ctx.ports.clock.now();
-  await ctx.db.transaction(
-    async (sql) => {
-      await moveCursor(sql, currency, cursor, row, atMs);
-      await insertBlock(sql, currency, row);
-      await recordSightings(
-        sql,
-        currency,
-        { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
-        block.touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
-      );
-      await wakeJudge(sql, currency);
-    },
-    { byIndex: true },
-  );
+  await transactionByIndex(ctx.db, async (sql) => {
+    await moveCursor(sql, currency, cursor, row, atMs);
+    await insertBlock(sql, currency, row);
+    await recordSightings(
+      sql,
+      currency,
+      { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
+      block.touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
+    );
+    await wakeJudge(sql, currency);
+  });
   return { ...cursor, height: row.height, hash: row.hash, epoch: cursor.epoch + 1n };
 }

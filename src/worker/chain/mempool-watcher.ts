@@ -1,5 +1,6 @@
 // The mempool half of a watcher's pass: new transactions are read and recorded; those that left are gone, replaced or mined. A node with
 // ZMQ pushes transactions as they come; the whole list is compared as often as that is cheap.
+
 import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
 import { type ChainCursor, holdCursor } from '../../store/chain/blocks.ts';
 import type { Sighting } from '../../store/chain/payment-facts.ts';
@@ -11,6 +12,7 @@ import {
   wakeJudge,
 } from '../../store/chain/sightings.ts';
 import { type Listing, readUnmined } from '../../store/chain/unmined.ts';
+import { transactionByIndex } from '../../store/postgres/connect.ts';
 import type { ChainContext } from './context.ts';
 import { createMempoolMemory } from './mempool-memory.ts';
 import { createMempoolReader, difference, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';
@@ -180,20 +182,17 @@ export function createMempoolWatcher(
       const unmined = await readUnmined(ctx.db, currency, sinceMs, listing);
       if (isNothing(compareWithMempool(unmined, listing.txids, atMs))) return false;
     }
-    await ctx.db.transaction(
-      async (sql) => {
-        await holdCursor(sql, currency, cursor);
-        let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
-        if (listing !== null) {
-          const unmined = await readUnmined(sql, currency, sinceMs, listing);
-          const changes = compareWithMempool(unmined, listing.txids, atMs, cursor.height);
-          await recordMempoolChanges(sql, currency, changes);
-          changed += changes.changed.length;
-        }
-        if (changed > 0) await wakeJudge(sql, currency);
-      },
-      { byIndex: true },
-    );
+    await transactionByIndex(ctx.db, async (sql) => {
+      await holdCursor(sql, currency, cursor);
+      let changed = await recordSightings(sql, currency, { block: null, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, seenNow);
+      if (listing !== null) {
+        const unmined = await readUnmined(sql, currency, sinceMs, listing);
+        const changes = compareWithMempool(unmined, listing.txids, atMs, cursor.height);
+        await recordMempoolChanges(sql, currency, changes);
+        changed += changes.changed.length;
+      }
+      if (changed > 0) await wakeJudge(sql, currency);
+    });
     return true;
   }
 
