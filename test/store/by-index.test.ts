@@ -7,11 +7,13 @@ import { recordSightings } from '../../src/store/chain/sightings.ts';
 import { readWebhooks } from '../../src/store/deliveries/webhooks.ts';
 import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
 import { areRead } from '../../src/store/transactions/due.ts';
+import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 const MANY = 20_000;
 /** Rows that the recording of one payment may read. */
 const FEW = 60;
+const ROWS_READ = 'select sum(seq_tup_read + idx_tup_fetch)::int as n from pg_stat_xact_user_tables';
 const SETTINGS = ['plan_cache_mode', 'enable_seqscan', 'enable_bitmapscan', 'jit'];
 let service: ServiceOnDatabase;
 let db: Database;
@@ -64,14 +66,13 @@ test('recording a payment reads few rows, though its plans were made while there
     outputs: [{ vout: 0, script: rows[0].script, amountMinor: 1000n }],
     spends: [],
   });
-  const text = 'select sum(seq_tup_read + idx_tup_fetch)::int as n from pg_stat_xact_user_tables';
   const read = (seen: TransactionFacts, height: number | null): Promise<number> =>
     db.transaction(
       async (sql) => {
         const block = height === null ? null : { height, hash: hash(), timeMs: service.now() };
         const at = { block, caughtUpAtMs: service.now(), atMs: service.now() };
         expect(await recordSightings(sql, 'BTC', at, [{ facts: seen, seenAtMs: service.now() }])).toBe(1);
-        return (await sql.query<{ n: number }>({ text })).rows[0]!.n;
+        return (await sql.query<{ n: number }>({ text: ROWS_READ })).rows[0]!.n;
       },
       { byIndex: true },
     );
@@ -92,6 +93,50 @@ test('recording a payment reads few rows, though its plans were made while there
   const next = payment();
   expect(await read(next, null)).toBeLessThan(FEW);
   expect(await read(next, 102)).toBeLessThan(FEW);
+});
+
+test('deciding reads few rows, though its plans were made while there was nothing', { timeout: 60_000 }, async () => {
+  const { ctx, admin } = service;
+  const reads: number[] = [];
+  const counting: Database = {
+    ...db,
+    transaction: (work, options) =>
+      db.transaction(async (sql) => {
+        const result = await work(sql);
+        expect(sql.isByIndex).toBe(true);
+        reads.push((await sql.query<{ n: number }>({ text: ROWS_READ })).rows[0]!.n);
+        return result;
+      }, options),
+  };
+  const judge = createJudgeDue({ ...ctx, db: counting }, (_, error) => expect.unreachable(String(error)));
+  async function live(): Promise<void> {
+    const { transactionId, amountDue } = await service.create();
+    await service.pay(transactionId, amountDue);
+    while (await judge());
+    await service.mine(3);
+    while (await judge());
+    expect((await service.path(transactionId)).at(-1)).toBe('succeeded');
+  }
+  await live();
+  for (const table of ['transactions', 'payments', 'events'])
+    await admin.query(`alter table ${table} set (autovacuum_enabled = false)`);
+  await admin.query(
+    `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, script,
+         address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
+       select 'txn_' || lpad(g::text, 22, '0'), $1, 'BTC', 'settled', 1000, 1000, 65000, now(), '[]', 'a' || g,
+              decode(lpad(to_hex(g), 44, '0'), 'hex'), 1000000 + g, now(), now(), 100, 'accept', 1000000 + g from generate_series(1, $2::int) g`,
+    [service.merchantId, MANY],
+  );
+  await admin.query(
+    `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at, found_mined)
+       select 'txn_' || lpad(g::text, 22, '0'), 'BTC', 'x' || g, 0, 1000, decode(md5(g::text), 'hex'), 'mined', 90, 'h', now(), now(), now(), true
+         from generate_series(1, $1::int) g`,
+    [MANY],
+  );
+  reads.length = 0;
+  await live();
+  expect(reads.length).toBeGreaterThan(1);
+  expect(Math.max(...reads)).toBeLessThan(3 * FEW);
 });
 
 test('what is asked all the time is planned five times in a session, whatever it is asked for', async () => {
