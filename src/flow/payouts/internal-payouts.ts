@@ -29,22 +29,44 @@ export type InternalBooking = {
 
 /**
  * Books every one that may be booked now. One that no trusted API has signed waits for the operator, alone; one that was changed since, or has
- * no hold, waits and stops payouts: somebody has written into the database.
+ * no hold, waits and stops payouts: somebody has written into the database. One whose booking fails is named, and the others go on.
+ * @returns whether one has failed and is tried again by the next call
+ * @throws when the database does not answer
  */
-export async function bookInternalPayouts(ctx: Context, { intents, onTrouble }: InternalBooking): Promise<void> {
-  if (!(await hasInternal(ctx.db))) return;
+export async function bookInternalPayouts(ctx: Context, { intents, onTrouble }: InternalBooking): Promise<boolean> {
+  if (!(await hasInternal(ctx.db))) return false;
   const isIntended = await intents();
   if (isIntended === null) {
     onTrouble('payouts to transactions here wait: the signer does not say which APIs are trusted');
-    return;
+    return false;
   }
-  while (await bookNext(ctx, isIntended, onTrouble));
+  const failed: string[] = [];
+  for (;;) {
+    const locked: { id: string | null } = { id: null };
+    try {
+      if (!(await bookNext(ctx, { isIntended, onTrouble, failed, locked }))) return failed.length > 0;
+    } catch (error) {
+      // what has failed before one was chosen is no matter of one payout
+      if (locked.id === null) throw error;
+      failed.push(locked.id);
+      onTrouble(`payout ${locked.id} cannot be booked: ${(error as Error).message}`);
+    }
+  }
 }
 
-function bookNext(ctx: Context, isIntended: IntentTrust, onTrouble: (what: string) => void): Promise<boolean> {
+type Pass = Pick<InternalBooking, 'onTrouble'> & {
+  readonly isIntended: IntentTrust;
+  /** Those that this pass leaves alone. */
+  readonly failed: readonly string[];
+  /** Is told which one was chosen. */
+  readonly locked: { id: string | null };
+};
+
+function bookNext(ctx: Context, { isIntended, onTrouble, failed, locked }: Pass): Promise<boolean> {
   return ctx.db.transaction(async (sql) => {
-    const row = await lockInternal(sql);
+    const row = await lockInternal(sql, failed);
     if (row === null) return false;
+    locked.id = row.id;
     const against = await whyNotBooked(ctx, sql, isIntended, row.id);
     if (against === null) await book(ctx, sql, row);
     else {

@@ -190,7 +190,7 @@ function pageOf({ merchantId, limit, startingAfter: after, objectId, types, crea
   const from = objectId === null ? `unnest($3::text[]) k (type) cross join lateral (${page}) e` : `(${page}) e`;
   const given = Object.entries({ objectId, after, gte, lt }).flatMap(([name, value]) => (value === null ? [] : [name]));
   return {
-    name: ['events', ...given].join('_'),
+    name: ['view_events', ...given].join('_'),
     text: `select ${EVENT_COLUMNS} from (select e.* from ${from} ${newest('e')}) e ${EVENT_OBJECTS} order by e.at desc, e.id desc`,
     values,
   };

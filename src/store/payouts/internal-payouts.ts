@@ -30,13 +30,16 @@ export async function hasInternal(sql: Sql): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
-/** Locks the oldest one that may be booked now. Null = there is none. */
-export async function lockInternal(sql: Sql): Promise<InternalPayout | null> {
+/**
+ * Locks the oldest one that may be booked now. Null = there is none.
+ * @param not those that are passed over: they have failed just now
+ */
+export async function lockInternal(sql: Sql, not: readonly string[]): Promise<InternalPayout | null> {
   const { rows } = await sql.query<{ id: string; internal_to: string }>({
     name: 'lock_internal_payout',
-    text: `select p.id, p.internal_to from payouts p where ${MAY_BE_BOOKED}
+    text: `select p.id, p.internal_to from payouts p where ${MAY_BE_BOOKED} and p.id <> all ($1)
             order by p.created_at, p.id limit 1 for update of p skip locked`,
-    values: [],
+    values: [not],
   });
   const [row] = rows;
   const payout = row === undefined ? null : await lockPayout(sql, row.id, { wait: true });
@@ -88,7 +91,7 @@ export async function insertInternalPayment(
            insert into due_marks (transaction_id) select transaction_id from made`,
     values: [at.currency, payout.internalTo, txid, payout.amount, new Date(at.atMs), payout.id, at.height],
   });
-  await sql.query({ name: 'wake_judge', text: `select pg_notify('hurry', 'judge')`, values: [] });
+  await sql.query({ name: 'hurry_judge', text: `select pg_notify('hurry', 'judge')`, values: [] });
 }
 
 /** Locks a transaction that is to be paid: its status, and whether the node has said that its invoice was paid. */

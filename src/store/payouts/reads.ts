@@ -138,7 +138,7 @@ function pageOf(filter: PayoutFilter) {
   ];
   const from = [...each, `lateral (${page}) p`].join(' cross join ');
   const given = Object.entries({ after, status, method, gte, lt }).flatMap(([name, value]) => (value === null ? [] : [name]));
-  return { name: ['payouts', ...given].join('_'), text: `select ${VIEWED} from ${from} ${newest('p', [])}`, values };
+  return { name: ['view_payouts', ...given].join('_'), text: `select ${VIEWED} from ${from} ${newest('p', [])}`, values };
 }
 
 /** What an operator sees of a payout in a list. */

@@ -86,7 +86,7 @@ function statementOf(filter: ListFilter) {
     value === null ? [] : [name],
   );
   return {
-    name: ['list', ...given].join('_'),
+    name: ['list_transactions', ...given].join('_'),
     text: `select ${LISTED} ${each === null ? page : `from ${each} cross join lateral (select * ${page}) t ${newest([])}`}`,
     values,
   };

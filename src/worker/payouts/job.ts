@@ -135,10 +135,10 @@ export function payoutJob(ctx: Context, currencies: readonly CurrencyCode[], opt
     everyMs: () => (isWaiting ? WAITING_MS : performance.now() - workedMs < AT_REST_AFTER_MS ? QUIET_MS : REST_MS),
     urgent: true,
     async run() {
-      await bookInternalPayouts(ctx, options);
+      const hasFailed = await bookInternalPayouts(ctx, options);
       await Promise.all([...drivers.values()].map((driver) => driver.askFee()));
       const work = await readWork(ctx.db, ctx.ports.clock.now());
-      isWaiting = work.some(({ queued, soon }) => queued || soon);
+      isWaiting = hasFailed || work.some(({ queued, soon }) => queued || soon);
       if (work.length > 0) workedMs = performance.now();
       if (!(await isComplete(work.some(({ queued, reserved }) => queued || reserved)))) return false;
       // a database that was started again may be another copy
