@@ -51,9 +51,10 @@ async function openDust(db: Database) {
   let nowMs = Date.UTC(2026, 5, 1);
   const now = () => nowMs;
   const longest: Longest = { open: 0, locked: 0, held: 0 };
+  const ports = portsFor('regtest', { ...systemClock, now });
   const ctx: Context = {
     db: { ...db, transaction: <T>(work: (sql: Sql) => Promise<T>) => timed(db, longest, work) },
-    ports: portsFor('regtest', { ...systemClock, now }),
+    ports,
     network: 'regtest',
     currencies: ['BTC'],
     usdtContract: null,
@@ -63,7 +64,7 @@ async function openDust(db: Database) {
     unfinalPayoutMinor: null,
     exposureMinor: null,
     hasBank: false,
-    batches: createTransactionBatches(db, async () => null),
+    batches: createTransactionBatches(db, ports.seals, async () => null),
   };
   const createdAt = new Date(nowMs);
   const merchantId = await insertMerchant(db, { affiliateId: 'aff_bench', email: 'a@example.com', businessName: 'B', createdAt });

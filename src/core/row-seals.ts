@@ -48,6 +48,9 @@ export const signInFields = (id: string, usernameKey: string): SealFields => ['s
 /** What is sealed of a public key by which access tokens are checked: its `kid` and its PEM. */
 export const signingKeyFields = (kid: string, publicKeyPem: string): SealFields => ['signing key', kid, publicKeyPem];
 
+/** A price as the process that fetched it dated it: an older one that is put back is as old as it says. @param usd in its shortest spelling */
+export const rateFields = (currency: string, usd: string, atMs: number): SealFields => ['rate', currency, usd, atMs.toString()];
+
 /** Whether a user is as it was sealed last. */
 export function isSealedUser(seals: RowSeals, user: SealedUser, { seal, version, isNewest }: StoredSeal): boolean {
   return isNewest && seals.fits(userFields(user, version), seal);

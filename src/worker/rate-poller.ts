@@ -20,7 +20,7 @@ export async function pollRates(ctx: Context): Promise<string> {
   const answers = await Promise.all(ctx.ports.rateFeeds.map(ask));
   const nowMs = ctx.ports.clock.now();
   const judgements = CURRENCY_CODES.map((currency) => judged(currency, answers, nowMs));
-  const { newHour } = await saveRates(ctx.db, judgements, atMs);
+  const { newHour } = await saveRates(ctx.db, ctx.ports.seals, judgements, atMs);
   await recordRateSources(
     ctx.db,
     answers.map(({ status }) => status),

@@ -24,7 +24,7 @@ import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { markWatched } from '../support/mark-watched.ts';
-import { portsFor } from '../support/ports.ts';
+import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
 
@@ -57,7 +57,7 @@ async function context(network: Network, now: () => number) {
   const pools = new Map<CurrencyCode, AddressPool>(
     UTXO_CODES.map((code) => [code, createAddressPool({ db, ports }, code, { ready: 50 })]),
   );
-  const batches = createTransactionBatches(db, async (currency) => pools.get(currency)!.next());
+  const batches = createTransactionBatches(db, SEALS, async (currency) => pools.get(currency)!.next());
   const ctx: Context = {
     db,
     ports,
@@ -97,7 +97,7 @@ async function openForBusiness(ctx: Context, now: number): Promise<void> {
     used: [{ source: 'kraken', usd, atMs: now }],
     leftOut: [],
   }));
-  await saveRates(ctx.db, judgements as never, now);
+  await saveRates(ctx.db, SEALS, judgements as never, now);
 }
 
 /** Outside mainnet all currencies have coin type 1: each gets its own account. */

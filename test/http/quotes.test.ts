@@ -25,7 +25,7 @@ async function price(usd: string): Promise<void> {
   api.advance(1);
   const rate = parseRate(usd)!;
   const used = [{ source: 'kraken', usd: rate, atMs: api.now() }];
-  await saveRates(api.ctx.db, [{ currency: 'BTC', usd: rate, used, leftOut: [] }] as never, api.now());
+  await saveRates(api.ctx.db, api.ctx.ports.seals, [{ currency: 'BTC', usd: rate, used, leftOut: [] }] as never, api.now());
 }
 
 async function node(state: 'ready' | 'busy' | 'down'): Promise<void> {
@@ -111,7 +111,7 @@ test('neither a jump of the service’s clock nor a database clock that was set 
 test('a currency without a node in this configuration is refused, whatever was written about it before', async () => {
   const usd = parseRate('0.25')!;
   const used = [{ source: 'kraken', usd, atMs: api.now() }];
-  await saveRates(api.ctx.db, [{ currency: 'DOGE', usd, used, leftOut: [] }] as never, api.now());
+  await saveRates(api.ctx.db, api.ctx.ports.seals, [{ currency: 'DOGE', usd, used, leftOut: [] }] as never, api.now());
   for (const headers of [{}, { 'idempotency-key': randomUUID() }]) {
     const { status, json } = await api.call(
       '/create_transaction',
@@ -126,6 +126,16 @@ test('a price that nobody has confirmed for five minutes is not sold, and is aga
   api.advance(5 * 60);
   expect((await create()).status).toBe(200);
   api.advance(1);
+  expect((await create()).json.error).toBe('rate_unavailable');
+  await price(BTC_RATE);
+  expect((await create()).status).toBe(200);
+});
+
+test('nothing is sold by a price that no process of ours has fetched', async () => {
+  await price(BTC_RATE);
+  expect((await create()).status).toBe(200);
+  await api.sql(`update rates set usd = usd * 100 where currency = 'BTC'`);
+  // the price that was read before is no longer the one in force
   expect((await create()).json.error).toBe('rate_unavailable');
   await price(BTC_RATE);
   expect((await create()).status).toBe(200);

@@ -19,7 +19,7 @@ import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
-import { portsFor } from '../support/ports.ts';
+import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
 
@@ -55,12 +55,17 @@ export async function openBursar(
     unfinalPayoutMinor: null,
     exposureMinor: null,
     hasBank: false,
-    batches: createTransactionBatches(db, async () => pool.next()),
+    batches: createTransactionBatches(db, SEALS, async () => pool.next()),
   };
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
   await addSignerKey(db, { currency, xpub: root.derive(account).publicExtendedKey, at: new Date() });
   const usd = parseRate('50000.00') as Rate;
-  await saveRates(db, [{ currency, usd, used: [{ source: 'kraken', usd, atMs: Date.now() }], leftOut: [] }] as never, Date.now());
+  await saveRates(
+    db,
+    SEALS,
+    [{ currency, usd, used: [{ source: 'kraken', usd, atMs: Date.now() }], leftOut: [] }] as never,
+    Date.now(),
+  );
   const shop = { username: 'shop', password: 'correct horse battery', email: 'shop@example.com', businessName: 'Shop' };
   const merchants = () => db.query<{ id: bigint }>({ text: 'select id from merchants' });
   if ((await merchants()).rows.length === 0) await addMerchant(ctx, shop);

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { parseRate, type Rate } from '../../src/core/rate.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { hotAddress } from '../../src/flow/payouts/evm-batches.ts';
@@ -16,6 +17,7 @@ import { createSigning } from '../../src/signer/signing.ts';
 import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
+import { saveRates } from '../../src/store/transactions/rates.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import { payoutJob } from '../../src/worker/payouts/job.ts';
 import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
@@ -112,15 +114,16 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   told.length = 0;
-  const at = new Date(ctx.ports.clock.now());
   for (const [currency, usd] of [
     ['ETH', '3000'],
     ['USDT', '1'],
   ] as const)
-    await chain.db.query({
-      text: `insert into rates (currency, usd, at, sources, left_out, checked_at) values ($1, $2, $3, '[]', '[]', $3) on conflict (currency) do update set usd = $2, at = $3, checked_at = $3`,
-      values: [currency, usd, at],
-    });
+    await saveRates(
+      chain.db,
+      ctx.ports.seals,
+      [{ currency, usd: parseRate(usd) as Rate, used: [], leftOut: [] }],
+      ctx.ports.clock.now(),
+    );
 });
 
 async function mine(blocks = 1): Promise<void> {

@@ -32,7 +32,7 @@ import { compareBalances } from '../../src/worker/rescan/address-balances.ts';
 import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { callData, startAnvil } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
-import { portsFor } from '../support/ports.ts';
+import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
 
@@ -78,7 +78,7 @@ export async function openEvmService({
     exposureMinor: null,
     hasBank: false,
     sweepGasMultiple: 20,
-    batches: createTransactionBatches(db, async (currency) => pools.get(currency as EvmCode)!.next()),
+    batches: createTransactionBatches(db, SEALS, async (currency) => pools.get(currency as EvmCode)!.next()),
   };
   const keyring = createKeyring({ folder, network: 'regtest', passphrase: { kind: 'generated' }, makesItsOwn: true });
   for (const { currency, xpub } of (await keyring.accounts()) ?? [])
@@ -153,7 +153,7 @@ export async function openEvmService({
         const usd = parseRate(PRICES[currency]) as Rate;
         return { currency, usd, used: [{ source: 'kraken', usd, atMs: clock.now() }], leftOut: [] };
       });
-      await saveRates(db, all as never, clock.now());
+      await saveRates(db, SEALS, all as never, clock.now());
     },
     /** Everything that blocks and judge make of what is mined. */
     async settle(): Promise<void> {

@@ -4,9 +4,11 @@ import type { RateFeed, RateSample } from '../../src/core/rate-feed.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { getRates } from '../../src/flow/transactions/quote.ts';
 import { fixedFeed } from '../../src/outside/rates/feeds.ts';
+import { createRowSeals } from '../../src/outside/row-seals.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { latestRates, pruneRateHistory, readRateSources } from '../../src/store/transactions/rates.ts';
 import { pollRates } from '../../src/worker/rate-poller.ts';
+import { SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const START = Date.UTC(2027, 0, 15, 8, 0, 5);
@@ -31,8 +33,8 @@ function exchange(source: string): RateFeed {
     },
   };
 }
-function context(feeds: readonly RateFeed[]): Context {
-  const ports = { clock: { now: () => now }, rng: { bytes: () => new Uint8Array() }, chains: new Map(), rateFeeds: feeds };
+function context(feeds: readonly RateFeed[], seals = SEALS): Context {
+  const ports = { clock: { now: () => now }, rng: { bytes: () => new Uint8Array() }, chains: new Map(), rateFeeds: feeds, seals };
   return { db, ports, network: 'sandbox', feeBps: 0, settlementSeconds: 0 } as unknown as Context;
 }
 const feeds = [exchange('kraken'), exchange('coinbase'), exchange('bitstamp')];
@@ -158,7 +160,7 @@ describe('the rates of the database', () => {
     setPrices('70000', null);
     later(5 * MINUTE);
     await poll();
-    expect((await latestRates(db, ['BTC', 'LTC'], now)).get('BTC')?.usd).toBe(rate('65005'));
+    expect((await latestRates(db, SEALS, ['BTC', 'LTC'], now)).get('BTC')?.usd).toBe(rate('65005'));
     const { rows } = await db.query<{ left_out: unknown }>({ text: 'select left_out from rates' });
     expect(rows[0]?.left_out).toEqual([
       { source: 'coinbase', reason: 'unreachable' },
@@ -166,7 +168,25 @@ describe('the rates of the database', () => {
     ]);
     later(1);
     await poll();
-    expect(await latestRates(db, ['BTC'], now)).toEqual(new Map());
+    expect(await latestRates(db, SEALS, ['BTC'], now)).toEqual(new Map());
+  });
+
+  test('a price carries a seal of its currency and time, and one of another key serves nobody until it is fetched again', async () => {
+    setPrices('65000', '65010');
+    await poll();
+    const told: string[] = [];
+    const other = createRowSeals(
+      () => Buffer.alloc(32, 9),
+      (what) => told.push(what),
+    );
+    expect(await latestRates(db, other, ['BTC'], now)).toEqual(new Map());
+    expect(told).toEqual(['the price of BTC is not what was sealed: nothing is sold, paid or converted by it']);
+    later(10_000);
+    await pollRates(context(feeds, other));
+    expect((await latestRates(db, other, ['BTC'], now)).get('BTC')?.usd).toBe(rate('65005'));
+    later(10_000);
+    await poll();
+    expect((await latestRates(db, SEALS, ['BTC'], now)).get('BTC')?.usd).toBe(rate('65005'));
   });
 
   test('the history has each change, and else one row a minute', async () => {
@@ -210,7 +230,7 @@ describe('the rates of the database', () => {
     await poll();
     release();
     await old;
-    expect((await latestRates(db, ['BTC'], now)).get('BTC')?.usd).toBe(rate('310'));
+    expect((await latestRates(db, SEALS, ['BTC'], now)).get('BTC')?.usd).toBe(rate('310'));
     expect(await history()).toEqual(['310.00']);
   });
 
@@ -219,10 +239,10 @@ describe('the rates of the database', () => {
     setPrices('400', '400');
     await poll();
     now -= 30 * MINUTE;
-    expect(await latestRates(db, ['BTC'], now)).toEqual(new Map());
+    expect(await latestRates(db, SEALS, ['BTC'], now)).toEqual(new Map());
     setPrices('410', '410');
     await poll();
-    expect((await latestRates(db, ['BTC'], now)).get('BTC')?.usd).toBe(rate('410'));
+    expect((await latestRates(db, SEALS, ['BTC'], now)).get('BTC')?.usd).toBe(rate('410'));
     now += 30 * MINUTE;
   });
 

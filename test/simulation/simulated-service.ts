@@ -21,7 +21,7 @@ import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
 import type { Job } from '../../src/worker/loop.ts';
-import { portsFor } from '../support/ports.ts';
+import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
 import { CODES, type Code } from './behaviour.ts';
@@ -77,7 +77,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
       unfinalPayoutMinor: null,
       exposureMinor: null,
       hasBank: false,
-      batches: createTransactionBatches(database, async (currency) => (await pools.get(currency)?.next()) ?? null),
+      batches: createTransactionBatches(database, SEALS, async (currency) => (await pools.get(currency)?.next()) ?? null),
     };
   };
   const ctx = contextOn(db);

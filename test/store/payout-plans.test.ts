@@ -4,6 +4,7 @@ import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '.
 import { listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
 import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/settings.ts';
 import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
+import { SEALS } from '../support/ports.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
 const MANY = 40_000;
@@ -96,7 +97,7 @@ test.each(FILTERS)('a list filtered by %s', async (_, wishes) => {
 test('what decides about a payout', async () => {
   const script = Buffer.alloc(22, 255);
   const works: [string, (on: Database) => Promise<unknown>][] = [
-    ['request', (on) => readRequestFacts(on, { merchantId: 1n, script, currency: 'BTC', nowMs: Date.now() })],
+    ['request', (on) => readRequestFacts(on, SEALS, { merchantId: 1n, script, currency: 'BTC', nowMs: Date.now() })],
     ['stops', (on) => readStops(on, 1n)],
     ['one', (on) => readPayout(on, FAR)],
     ['unfinal', (on) => readUnfinal(on, 1n, null)],

@@ -11,7 +11,7 @@ import { dueTransactions } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createInvoiceComparison, lookUpJob } from '../../src/worker/lightning/jobs.ts';
 import { createLightningWatcher, type LightningWatcher } from '../../src/worker/lightning/watcher.ts';
-import { portsFor } from './ports.ts';
+import { portsFor, SEALS } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
 
 export type LightningService = Awaited<ReturnType<typeof openLightningService>>;
@@ -31,7 +31,7 @@ export async function openLightningService(port: LightningPort, clock: { now(): 
     unfinalPayoutMinor: null,
     exposureMinor: null,
     hasBank: false,
-    batches: createTransactionBatches(db, async () => null),
+    batches: createTransactionBatches(db, SEALS, async () => null),
   };
   const admin = new pg.Pool({ connectionString: url, max: 2 });
   admin.on('error', () => undefined); // its idle sessions end with the database
@@ -42,7 +42,7 @@ export async function openLightningService(port: LightningPort, clock: { now(): 
   async function rate(usd: string): Promise<void> {
     const price = parseRate(usd)!;
     const used = [{ source: 'kraken', usd: price, atMs: clock.now() }];
-    await saveRates(db, [{ currency: 'BTC', usd: price, used, leftOut: [] }] as never, clock.now());
+    await saveRates(db, SEALS, [{ currency: 'BTC', usd: price, used, leftOut: [] }] as never, clock.now());
   }
   await rate('100000.00');
   let watcher: LightningWatcher = createLightningWatcher(ctx, port);

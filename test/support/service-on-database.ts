@@ -32,7 +32,7 @@ import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createOwnClock } from '../../src/worker/chain/own-clock.ts';
 import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
 import { markWatched } from './mark-watched.ts';
-import { portsFor } from './ports.ts';
+import { portsFor, SEALS } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
 import { openSigner } from './signer.ts';
 
@@ -61,7 +61,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     unfinalPayoutMinor: null,
     exposureMinor: null,
     hasBank: true,
-    batches: createTransactionBatches(db, async (currency) => pools.get(currency)?.next() ?? null),
+    batches: createTransactionBatches(db, SEALS, async (currency) => pools.get(currency)?.next() ?? null),
   };
   const signer = await openSigner(db);
   const admin = new pg.Pool({ connectionString: url, max: 3 });
@@ -94,7 +94,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
       used: [{ source: 'kraken', usd: price, atMs: nowMs }],
       leftOut: [],
     }));
-    await saveRates(db, judgements as never, nowMs);
+    await saveRates(db, SEALS, judgements as never, nowMs);
     for (const code of chains)
       await recordCondition(db, code, { state: 'ready', height: 100, hash: hash(), tipTimeMs: nowMs, peers: 1 }, nowMs);
     await markWatched(db);

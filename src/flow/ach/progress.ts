@@ -199,7 +199,7 @@ async function bookReturnByHand(ctx: Context, sql: Sql, row: PayoutRow, returned
 async function giveBack(ctx: Context, sql: Sql, payout: Sourced, { code, error }: Returned): Promise<boolean> {
   const { currency } = payout.source;
   const atMs = ctx.ports.clock.now();
-  const rate = (await latestRates(sql, [currency], atMs)).get(currency)?.usd;
+  const rate = (await latestRates(sql, ctx.ports.seals, [currency], atMs)).get(currency)?.usd;
   if (rate === undefined) return false;
   const bought = cryptoForUsdDown(plus(payout.amount, payout.feeMax), currency, rate);
   const owed = await lockOwed(sql, payout);

@@ -48,7 +48,7 @@ export async function requestAchPayout(ctx: Context, request: AchRequest): Promi
     checkMinimum('ach', request.amount, 'amount');
     const sent = request.amount === 'all' ? null : payoutAmount('ach', request.amount, 'amount');
     if (sent !== null) refuseTooLarge(sent);
-    const { cents, source, left } = chooseSource(await readSources(sql, request, nowMs), sent, automatic);
+    const { cents, source, left } = chooseSource(await readSources(ctx, sql, request, nowMs), sent, automatic);
     refuseTooLarge(cents);
 
     const fee = achFee(cents);
@@ -81,14 +81,14 @@ type Source = { readonly currency: CurrencyCode; readonly amount: bigint };
 type Balance = { readonly currency: CurrencyCode; readonly available: bigint; readonly rate: Rate | null };
 
 /** What may pay it, locked, in the order in which it is asked: the one that was named, or each that is not empty. */
-async function readSources(sql: Sql, request: AchRequest, nowMs: number): Promise<readonly Balance[]> {
+async function readSources(ctx: Context, sql: Sql, request: AchRequest, nowMs: number): Promise<readonly Balance[]> {
   const { merchantId, sourceCurrency } = request;
   const some = await readAvailable(sql, merchantId);
   const codes = CURRENCY_CODES.filter((code) =>
     sourceCurrency === null ? (some.get(code) ?? 0n) > 0n : code === sourceCurrency,
   );
   const balances = await lockBalances(sql, merchantId, codes, { heldDollars: true });
-  const rates = await latestRates(sql, codes, nowMs);
+  const rates = await latestRates(sql, ctx.ports.seals, codes, nowMs);
   const found = codes.map((currency) => ({
     currency,
     available: balances.get(currency)?.available ?? 0n,

@@ -73,7 +73,7 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
     refuseExpired(invoice, nowMs);
     const { amount, feeMax, left } = await affordable(sql, request, invoice, owner);
 
-    const rate = (await latestRates(sql, [CURRENCY], nowMs)).get(CURRENCY)?.usd;
+    const rate = (await latestRates(sql, ctx.ports.seals, [CURRENCY], nowMs)).get(CURRENCY)?.usd;
     const usdMinor = rate === undefined ? null : usdForCryptoUp(amount, CURRENCY, rate);
     const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
     const asked = { id: null, merchantId, currency: CURRENCY, usdMinor, needsApproval, isApproved: false };

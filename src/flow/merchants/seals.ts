@@ -13,6 +13,7 @@ import {
 import { listSettings, lockSettings, type StoredSettings } from '../../store/merchants/settings.ts';
 import { listUsers, lockUser, type User } from '../../store/merchants/users.ts';
 import type { Database, Sql } from '../../store/postgres/connect.ts';
+import { deleteRates, foreignRates } from '../../store/transactions/rates.ts';
 import { vouchForLinks } from '../ledger-links.ts';
 import { changeUser } from '../sign-in/sealed-users.ts';
 import type { SignInContext } from '../sign-in/token-pair.ts';
@@ -119,21 +120,25 @@ export function vouch(ctx: Sealing): Promise<Unsealed> {
     }
     for (const { merchantId } of settings) await sealSettings(ctx.ports, sql, merchantId, await lockSettings(sql, merchantId));
     await vouchForLinks(ctx, sql);
+    // nobody can vouch for a price: they are fetched again
+    await deleteRates(sql, await foreignRates(sql, ctx.ports.seals, ctx.ports.clock.now()));
     return { users, merchants: settings.map(({ affiliateId }) => affiliateId) };
   });
 }
 
-/** SEAL-1: whoever writes to the database without the key changes no user and no guard of payouts that goes unnoticed. */
+/** SEAL-1: whoever writes to the database without the key changes no user, no guard of payouts and no price that goes unnoticed. */
 export async function auditSeals(ctx: Sealing): Promise<Answer> {
-  const says = 'users, settings and keys of tokens are what was sealed, and none is older';
+  const says = 'users, settings, keys of tokens and prices are what was sealed, and none is older';
   // a command in another folder cannot tell
   if (!ctx.ports.seals.isKnown())
     return { id: 'SEAL-1', says: `${says} (not compared: there is no key here)`, findings: [], more: false };
   const { users, settings, keys } = foreign(ctx, await readAll(ctx.db));
+  const prices = await foreignRates(ctx.db, ctx.ports.seals, ctx.ports.clock.now());
   const findings = [
     ...users.map(({ usernameKey }) => `user ${usernameKey} is not what was sealed: it cannot sign in`),
     ...settings.map(({ affiliateId }) => `the settings of ${affiliateId} are not what was sealed: its payouts wait for approval`),
     ...keys.map(({ kid }) => `the key ${kid} of tokens is not what was sealed: no token counts by it`),
+    ...prices.map((currency) => `the price of ${currency} is not what was sealed: nothing is sold, paid or converted by it`),
   ];
   return { id: 'SEAL-1', says, findings: findings.slice(0, SHOWN), more: findings.length > SHOWN };
 }

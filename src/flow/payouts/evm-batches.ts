@@ -153,7 +153,7 @@ export async function feeFor(
   payout: QueuedPayout,
   wei: bigint,
 ): Promise<bigint | null> {
-  const rates = await latestRates(sql, [ETHER, currency], ctx.ports.clock.now());
+  const rates = await latestRates(sql, ctx.ports.seals, [ETHER, currency], ctx.ports.clock.now());
   const worth = gasWorth(currency, wei, rates);
   if (worth === null) return null;
   // what a payout's gas has become dearer since it was requested is the service's

@@ -68,7 +68,7 @@ export async function requestTokenPayout(ctx: Context, request: TokenPayoutReque
     throw new Refusal('invalid_destination', { param: 'destination', message: `destination does not fit usdt: ${problem}.` });
   return ctx.db.transaction(async (sql) => {
     const nowMs = ctx.ports.clock.now();
-    const facts = await readRequestFacts(sql, { merchantId, script, currency, nowMs });
+    const facts = await readRequestFacts(sql, ctx.ports.seals, { merchantId, script, currency, nowMs });
     const guards = guardsOf(ctx.ports, merchantId, facts.settings);
     refuseOwnScript(facts.owner, merchantId);
     refuseUnlisted(guards.allowed, destination);

@@ -61,7 +61,7 @@ async function isTooEarly(ctx: Context, sql: Sql, payout: HeldPayout, available:
   }));
   const short = parts.filter((part) => minus(part.unfinal, part.left) > 0n).map(({ currency }) => currency);
   if (short.length === 0) return false;
-  const rates = await latestRates(sql, short, ctx.ports.clock.now());
+  const rates = await latestRates(sql, ctx.ports.seals, short, ctx.ports.clock.now());
   const missing = missingIfLost(parts, new Map([...rates].map(([currency, { usd }]) => [currency, usd])));
   return missing === null || missing > limit;
 }

@@ -69,7 +69,7 @@ export async function requestPayout(ctx: Context, request: PayoutRequest): Promi
   return ctx.db.transaction(async (sql) => {
     const { merchantId, destination } = request;
     const nowMs = ctx.ports.clock.now();
-    const facts = await readRequestFacts(sql, { merchantId, script, currency: CURRENCY, nowMs });
+    const facts = await readRequestFacts(sql, ctx.ports.seals, { merchantId, script, currency: CURRENCY, nowMs });
     const guards = guardsOf(ctx.ports, merchantId, facts.settings);
     const internalTo =
       request.automatic === undefined ? await transactionHere(ctx, sql, facts.owner, { merchantId, script }) : null;

@@ -10,7 +10,11 @@ import { inputsOf } from './life.ts';
 /** The fee of a usual payment, in minor units of the currency; null where there is no price of gas. @param feeRate as the nodes said last */
 export async function usualNetworkFee(ctx: Context, sql: Sql, currency: CurrencyCode, feeRate: bigint): Promise<bigint | null> {
   if (isUtxo(currency)) return usualFee(currency, feeRate);
-  return gasWorth(currency, usualGas(currency, feeRate), await latestRates(sql, [ETHER, currency], ctx.ports.clock.now()));
+  return gasWorth(
+    currency,
+    usualGas(currency, feeRate),
+    await latestRates(sql, ctx.ports.seals, [ETHER, currency], ctx.ports.clock.now()),
+  );
 }
 
 /** What is held for the fee of paying an amount; null where there is no price of gas. */
@@ -21,5 +25,9 @@ export async function reservedNetworkFee(
   { feeRate, amount }: { readonly feeRate: bigint; readonly amount: bigint },
 ): Promise<bigint | null> {
   if (isUtxo(currency)) return reservedFee(currency, feeRate, await inputsOf(sql, currency, amount));
-  return gasWorth(currency, reservedGas(feeRate), await latestRates(sql, [ETHER, currency], ctx.ports.clock.now()));
+  return gasWorth(
+    currency,
+    reservedGas(feeRate),
+    await latestRates(sql, ctx.ports.seals, [ETHER, currency], ctx.ports.clock.now()),
+  );
 }

@@ -69,7 +69,7 @@ export async function reimburseTransaction(
     async written(sql, transaction) {
       const refund = taken as unknown as Refund;
       const createdAtMs = ctx.ports.clock.now();
-      const rate = (await latestRates(sql, [currency], createdAtMs)).get(currency)?.usd;
+      const rate = (await latestRates(sql, ctx.ports.seals, [currency], createdAtMs)).get(currency)?.usd;
       const usdMinor = rate === undefined ? null : usdForCryptoUp(refund.total, currency, rate);
       const made = {
         refund,

@@ -117,6 +117,6 @@ function isWatched(code: CurrencyCode): code is CurrencyCode {
 
 /** The price of every currency that has one at most 5 min old, in the order of a balances answer; the others are left out. */
 export async function getRates(ctx: Context): Promise<Partial<Record<CurrencyCode, LatestRate>>> {
-  const rates = await latestRates(ctx.db, CURRENCY_CODES, ctx.ports.clock.now());
+  const rates = await latestRates(ctx.db, ctx.ports.seals, CURRENCY_CODES, ctx.ports.clock.now());
   return Object.fromEntries(CURRENCY_CODES.flatMap((code) => (rates.has(code) ? [[code, rates.get(code)]] : [])));
 }

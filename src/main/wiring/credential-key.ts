@@ -7,6 +7,7 @@ import type { RowSeals } from '../../core/row-seals.ts';
 import { type Sealing, sealExisting } from '../../flow/merchants/seals.ts';
 import { createRowSeals } from '../../outside/row-seals.ts';
 import { createOnce } from '../../signer/own-files.ts';
+import { hasVersions } from '../../store/merchants/seals.ts';
 import { hexKey } from '../config/readers.ts';
 import type { Config } from '../config/table.ts';
 import { StartRefused } from '../process/start-refused.ts';
@@ -58,12 +59,23 @@ function make(path: string, dataFolder: string): void {
 
 /**
  * Before the first process of this version serves: seals the rows that were there before there were seals, once for ever. Afterwards it costs
- * one look at a file.
- * @throws StartRefused when another key has sealed this database
+ * a look at two files.
+ * @throws StartRefused when another key has sealed this database; outside the sandbox also when the key that did is gone: a new one would vouch
+ *   for prices while no user could sign in by it
  */
-export async function prepareSeals({ dataFolder }: Folder, ctx: Sealing): Promise<void> {
+export async function prepareSeals(config: Folder & Pick<Config, 'network'>, ctx: Sealing): Promise<void> {
+  const { dataFolder, network } = config;
   const path = sealedFile(dataFolder);
-  if (existsSync(path)) return;
+  const isKnown = ctx.ports.seals.isKnown();
+  if (existsSync(path)) {
+    if (!isKnown && network !== 'sandbox' && (await hasVersions(ctx.db)))
+      throw new StartRefused(
+        `${keyFile(dataFolder)} is gone, which has sealed users, settings and prices: put it back from a copy or from the other server, or set BURSAR_CREDENTIAL_KEY as it was; without it, "bursar merchant seal" shows what it would vouch for`,
+      );
+    return;
+  }
+  // a folder that says that its rows are sealed has the key, also where there was none
+  ctx.ports.seals.seal([]);
   const { outcome, sealed } = await sealExisting(ctx);
   if (outcome === 'other_key')
     throw new StartRefused(

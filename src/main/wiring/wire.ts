@@ -126,7 +126,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     exposureMinor: config.exposureMinor,
     sweepGasMultiple: config.sweepGasMultiple,
     hasBank: config.network === 'sandbox' || config.bankFolder !== null,
-    batches: createTransactionBatches(db, async (currency) => pools.get(currency)!.next()),
+    batches: createTransactionBatches(db, ports.seals, async (currency) => pools.get(currency)!.next()),
   };
 }
 

@@ -3,10 +3,10 @@
 import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
+import type { RowSeals } from '../../core/row-seals.ts';
 import { SETTINGS_COLUMNS, type SettingsColumns, type StoredSettings, settingsFrom } from '../merchants/settings.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { rateBounds } from '../transactions/rates.ts';
-import { storedRate } from '../transactions/transactions.ts';
+import { rateBounds, sealedPrice } from '../transactions/rates.ts';
 import { dueAgain } from './operator-holds.ts';
 
 export type ScriptOwner = {
@@ -89,6 +89,7 @@ export async function largestOutputs(sql: Sql, currency: CurrencyCode, limit: nu
 /** What a request for a payout is judged by besides the balances, in one statement. */
 export async function readRequestFacts(
   sql: Sql,
+  seals: RowSeals,
   of: { readonly merchantId: bigint; readonly script: Uint8Array; readonly currency: CurrencyCode; readonly nowMs: number },
 ): Promise<RequestFacts> {
   type Row = SettingsColumns &
@@ -96,7 +97,9 @@ export async function readRequestFacts(
       fee_rate: bigint | null;
       largest: readonly string[];
       has_key: boolean;
-      rate: string | null;
+      usd: string | null;
+      at: Date;
+      seal: Uint8Array | null;
       stopped: boolean;
       owes: boolean;
     };
@@ -105,8 +108,8 @@ export async function readRequestFacts(
     text: `select ${SETTINGS_COLUMNS}, ${SCRIPT_OWNER}, ${STOPPED}, ${owesOf('$2')} as owes,
                   (select fee_rate from fee_rates where currency = $3) as fee_rate, array(${largest('$3', String(LARGEST))}) as largest,
                   exists (select from account_xpubs where currency = $3 and origin = 'signer' and retired_at is null and confirmed_at is not null) as has_key,
-                  (select usd from rates where currency = $3 and at between $4 and $5) as rate
-             from merchant_settings where merchant_id = $2`,
+                  r.usd::text as usd, r.at, r.seal
+             from merchant_settings left join rates r on r.currency = $3 and r.at between $4 and $5 where merchant_id = $2`,
     values: [of.script, of.merchantId, of.currency, ...rateBounds(of.nowMs)],
   });
   const row = rows[0] as Row;
@@ -122,7 +125,7 @@ export async function readRequestFacts(
     feeRate: row.fee_rate,
     largest: row.largest.map(BigInt),
     hasKey: row.has_key,
-    rate: row.rate === null ? null : storedRate(row.rate),
+    rate: row.usd === null ? null : sealedPrice(seals, { currency: of.currency, usd: row.usd, at: row.at, seal: row.seal }),
     isStopped: row.stopped,
     owes: row.owes,
   };

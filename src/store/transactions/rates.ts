@@ -2,6 +2,7 @@
 import type { CurrencyCode } from '../../core/currency.ts';
 import { formatRate, parseRate, type Rate } from '../../core/rate.ts';
 import type { Judgement } from '../../core/rate-median.ts';
+import { type RowSeals, rateFields } from '../../core/row-seals.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** A source as a quote stores it and an answer shows it. */
@@ -12,23 +13,61 @@ const OLDEST_QUOTED_MS = 5 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
 const DAY_MS = 86_400_000;
 
+/** A row of `rates` as far as it was sealed. */
+export type SealedPrice = {
+  readonly currency: CurrencyCode;
+  readonly usd: string;
+  readonly at: Date;
+  readonly seal: Uint8Array | null;
+};
+
 /**
- * The last good medians of the currencies asked for that are at most 5 min old; a currency without one is missing from the answer. A row more than
- * a minute ahead of `nowMs` (the clock was set back) is none.
+ * The price of a row; null, and told, when it is not the one that the process with the key has fetched at that time. Null too where there is no
+ * key: nobody can tell, and none is made for that.
+ */
+export function sealedPrice(seals: RowSeals, { currency, usd, at, seal }: SealedPrice): Rate | null {
+  if (!seals.isKnown()) return null;
+  const rate = parseRate(usd);
+  if (rate !== null && seals.fits(rateFields(currency, formatRate(rate), at.getTime()), seal)) return rate;
+  seals.report(`the price of ${currency} is not what was sealed: nothing is sold, paid or converted by it`);
+  return null;
+}
+
+/**
+ * The last good medians of the currencies asked for that are at most 5 min old; a currency without one, or whose row is not what was sealed, is
+ * missing from the answer. A row more than a minute ahead of `nowMs` (the clock was set back) is none.
  */
 export async function latestRates(
   sql: Sql,
+  seals: RowSeals,
   currencies: readonly CurrencyCode[],
   nowMs: number,
 ): Promise<Map<CurrencyCode, LatestRate>> {
-  const { rows } = await sql.query<{ currency: CurrencyCode; usd: string; at: Date; sources: StoredSource[] }>({
+  const { rows } = await sql.query<SealedPrice & { readonly sources: StoredSource[] }>({
     name: 'latest_rates',
-    text: 'select currency, usd, at, sources from rates where currency = any($1) and at between $2 and $3',
+    text: 'select currency, usd, at, seal, sources from rates where currency = any($1) and at between $2 and $3',
     values: [currencies, ...rateBounds(nowMs)],
   });
-  return new Map(
-    rows.map((row) => [row.currency, { usd: storedRate(row.usd), atMs: row.at.getTime(), sources: row.sources }] as const),
-  );
+  const found = new Map<CurrencyCode, LatestRate>();
+  for (const row of rows) {
+    const usd = sealedPrice(seals, row);
+    if (usd !== null) found.set(row.currency, { usd, atMs: row.at.getTime(), sources: row.sources });
+  }
+  return found;
+}
+
+/** The currencies whose price could be used now and is not what was sealed. */
+export async function foreignRates(sql: Sql, seals: RowSeals, nowMs: number): Promise<readonly CurrencyCode[]> {
+  const { rows } = await sql.query<SealedPrice>({
+    text: 'select currency, usd, at, seal from rates where at between $1 and $2 order by currency',
+    values: [...rateBounds(nowMs)],
+  });
+  return rows.filter((row) => sealedPrice(seals, row) === null).map(({ currency }) => currency);
+}
+
+/** Forgets what another key has sealed: the prices are fetched again. */
+export async function deleteRates(sql: Sql, currencies: readonly CurrencyCode[]): Promise<void> {
+  await sql.query({ text: 'delete from rates where currency = any ($1)', values: [currencies] });
 }
 
 /** From when to when a price may be dated that is used now. */
@@ -98,21 +137,28 @@ export async function readRateSources(sql: Sql): Promise<readonly RateSourceStat
 
 /**
  * Writes the result of one reading of the feeds. A judgement without a price leaves the last good one as it is. A reading that began before
- * the stored one changes nothing (two pollers may overlap).
+ * the stored one changes nothing (two pollers may overlap). Each price is sealed with its time.
  * @param atMs when the reading began
  * @returns whether this was the first price in a new hour: then the caller prunes
  */
-export async function saveRates(sql: Sql, judgements: readonly Judgement[], atMs: number): Promise<{ newHour: boolean }> {
+export async function saveRates(
+  sql: Sql,
+  seals: RowSeals,
+  judgements: readonly Judgement[],
+  atMs: number,
+): Promise<{ newHour: boolean }> {
+  const at = new Date(atMs);
   const { rows } = await sql.query<{ newHour: boolean }>({
     name: 'save_rates',
     text: `
       with judged as (
-        select * from unnest($2::text[], $3::numeric[], $4::jsonb[], $5::jsonb[]) as j(currency, usd, sources, left_out)
+        select * from unnest($2::text[], $3::numeric[], $4::jsonb[], $5::jsonb[], $6::bytea[]) as j(currency, usd, sources, left_out, seal)
       ), kept as (
-        insert into rates as r (currency, usd, at, sources, left_out, checked_at)
-        select currency, usd, $1::timestamptz, sources, left_out, $1::timestamptz from judged where usd is not null order by currency
+        insert into rates as r (currency, usd, at, sources, left_out, checked_at, seal)
+        select currency, usd, $1::timestamptz, sources, left_out, $1::timestamptz, seal from judged where usd is not null order by currency
         on conflict (currency) do update
-          set usd = excluded.usd, at = excluded.at, sources = excluded.sources, left_out = excluded.left_out, checked_at = excluded.checked_at
+          set usd = excluded.usd, at = excluded.at, sources = excluded.sources, left_out = excluded.left_out, checked_at = excluded.checked_at,
+              seal = excluded.seal
           where r.checked_at not between excluded.checked_at + interval '1 microsecond' and excluded.checked_at + interval '1 minute'
         returning r.currency, r.usd
       ), refused as (
@@ -132,11 +178,14 @@ export async function saveRates(sql: Sql, judgements: readonly Judgement[], atMs
       )
       select coalesce(bool_or(date_trunc('hour', last_at) < date_trunc('hour', $1::timestamptz)), false) as "newHour" from compared`,
     values: [
-      new Date(atMs),
+      at,
       judgements.map((one) => one.currency),
       judgements.map((one) => (one.usd === null ? null : formatRate(one.usd))),
       judgements.map((one) => JSON.stringify(one.used.map(storedSource))),
       judgements.map((one) => JSON.stringify(one.leftOut)),
+      judgements.map((one) =>
+        one.usd === null ? null : seals.seal(rateFields(one.currency, formatRate(one.usd), at.getTime())),
+      ),
     ],
   });
   return rows[0] ?? { newHour: false };
@@ -160,10 +209,4 @@ export async function pruneRateHistory(sql: Sql, nowMs: number): Promise<void> {
 
 function storedSource(used: Judgement['used'][number]): StoredSource {
   return { source: used.source, usd: formatRate(used.usd), at: new Date(used.atMs).toISOString() };
-}
-
-function storedRate(text: string): Rate {
-  const rate = parseRate(text);
-  if (rate === null) throw new Error(`rates.usd holds ${text}, expected a positive number with at most 8 decimals`);
-  return rate;
 }

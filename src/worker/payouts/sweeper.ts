@@ -48,7 +48,7 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     const cursor = await readCursor(ctx.db, currency);
     if (hot === null || cursor === null) return false;
     const fees = await port.gasFees();
-    const rates = await latestRates(ctx.db, [ETHER, currency], ctx.ports.clock.now());
+    const rates = await latestRates(ctx.db, ctx.ports.seals, [ETHER, currency], ctx.ports.clock.now());
     const least = leastSwept(currency, { fees, multiple, rates });
     if (least === null) return false;
     const nowMs = ctx.ports.clock.now();

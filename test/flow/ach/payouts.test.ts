@@ -2,10 +2,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
 import type { CurrencyCode } from '../../../src/core/currency.ts';
+import { parseRate, type Rate } from '../../../src/core/rate.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { saveRates } from '../../../src/store/transactions/rates.ts';
 import { testBank } from '../../support/bank.ts';
 import { fund, owe } from '../../support/funded.ts';
 import { checkedByMoov } from '../../support/moov-ach.ts';
@@ -88,9 +90,8 @@ describe('a request', () => {
     expect(await refusedWith(request(merchantId, '2000000'))).toBe('insufficient_balance');
     await fund(ctx, merchantId, 500_000_000n, 'USDT');
     expect(await refusedWith(request(merchantId, '100', 'USDT'))).toBe('rate_unavailable');
-    await world.admin.query(
-      `insert into rates (currency, usd, at, checked_at, sources, left_out) select 'USDT', 1.0001, at, checked_at, sources, left_out from rates where currency = 'BTC'`,
-    );
+    const usd = parseRate('1.0001') as Rate;
+    await saveRates(ctx.db, ctx.ports.seals, [{ currency: 'USDT', usd, used: [], leftOut: [] }], ctx.ports.clock.now());
     // rounded up to a millionth of a USDT
     expect((await request(merchantId, '100')).source).toEqual({ currency: 'USDT', amount: 99_990_001n });
     await green();

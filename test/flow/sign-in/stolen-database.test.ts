@@ -11,6 +11,7 @@ import { refresh } from '../../../src/flow/sign-in/refresh-tokens.ts';
 import { createAuthenticator, signIn } from '../../../src/flow/sign-in/sign-in.ts';
 import { createTokens } from '../../../src/outside/jwt.ts';
 import { createRowSeals } from '../../../src/outside/row-seals.ts';
+import { CREDENTIAL_KEY } from '../../cli/run.ts';
 import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 import { claimsOf, refusalOf } from './setup.ts';
@@ -26,7 +27,7 @@ beforeEach(async () => {
   service = await openServiceOnDatabase();
   told = [];
   const seals = createRowSeals(
-    () => Buffer.alloc(32, 7),
+    () => Buffer.from(CREDENTIAL_KEY, 'hex'),
     (what) => told.push(what),
   );
   ctx = { ...service.ctx, ports: { ...service.ctx.ports, seals } };
