@@ -124,7 +124,7 @@ export const VARIABLES = {
   }),
   credentialKey: sealingKey(
     'BURSAR_CREDENTIAL_KEY',
-    'seals users, sign-ins and the settings that let payouts through, so that the database alone can change none of them: 64 hexadecimal digits; unset: a key that is made in the data folder (credential-key), which all processes must then share',
+    'seals users, sign-ins, the settings that let payouts through, and prices, so that the database alone can change none of them: 64 hexadecimal digits; unset: a key that is made in the data folder (credential-key), which all processes must then share',
   ),
   databaseUrl: optional('DATABASE_URL', postgresUrl, 'PostgreSQL to use instead of the embedded one', SECRET),
   valkeyUrl: optional('BURSAR_VALKEY_URL', url('redis', 'rediss', 'valkey', 'valkeys'), 'Valkey server', {
