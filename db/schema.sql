@@ -891,7 +891,9 @@ create table public.rates (
   sources jsonb not null,
   left_out jsonb not null,
   checked_at timestamp with time zone not null,
+  seal bytea,
   constraint rates_pkey PRIMARY KEY (currency),
+  constraint rates_seal_check CHECK ((octet_length(seal) = 32)),
   constraint rates_usd_check CHECK (((usd > (0)::numeric) AND (usd < 'Infinity'::numeric)))
 );
 
