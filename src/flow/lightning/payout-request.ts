@@ -67,7 +67,7 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
     refuseUnlisted(guards.allowed, destination);
     checkMinimum('lightning', request.amount, 'amount');
     const before = await payoutBefore(sql, invoice, merchantId);
-    if (before !== null) return before;
+    if (before !== null) return sameAmount(before, request);
     const nowMs = ctx.ports.clock.now();
     if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
     refuseExpired(invoice, nowMs);
@@ -114,6 +114,15 @@ async function payoutBefore(sql: Sql, { paymentHash }: Invoice, merchantId: bigi
   if (before === null) return null;
   if (before.merchantId === merchantId && !before.isReimbursement) return lockPayout(sql, before.id, { wait: true });
   throw new Refusal('invoice_already_used', { param: 'destination' });
+}
+
+/** The payout of an invoice that is asked for again. @throws Refusal invoice_amount_mismatch where another amount is asked for */
+function sameAmount(before: PayoutRow, request: LightningRequest): PayoutRow {
+  if (request.amount === 'all' || payoutAmount('lightning', request.amount, 'amount') === before.amount) return before;
+  throw new Refusal('invoice_amount_mismatch', {
+    param: 'amount',
+    message: `The invoice is of ${before.id} already, which pays ${formatMinor(before.amount, DECIMALS)} ${CURRENCY}.`,
+  });
 }
 
 const expired = (message: string): Refusal => new Refusal('invoice_expired', { param: 'destination', message });

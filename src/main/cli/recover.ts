@@ -56,7 +56,11 @@ async function recoveredOverLightning(
 
 async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {
   const found = (await openMovements(ctx.db)).find((one) => one.txid === id);
-  if (found === undefined) throw new CommandFailed(`nothing is missing about ${id} (bursar audit, OUT-3)`);
+  if (found === undefined)
+    throw new CommandFailed(
+      `nothing that has left is missing under ${id}: it is booked here, or no look has found it (bursar audit, OUT-3)`,
+      'not_found',
+    );
   return found;
 }
 

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type CurrencyCode, nodesOf } from '../../core/currency.ts';
 import type { RateSourceName } from '../../outside/rates/sources.ts';
 import { httpGet } from '../process/http-get.ts';
+import { isSupervised } from '../process/life.ts';
 import { StartRefused } from '../process/start-refused.ts';
 
 /** Base address of the sandbox's server, and the password of its nodes (user `bursar`). */
@@ -23,6 +24,8 @@ export type SandboxEndpoint = {
 
 const FOLDER = 'sandbox';
 const KNOWN_WITHIN_MS = 30_000;
+/** Whoever has started us starts the sandbox too, and says so when it cannot: on a loaded machine a first start takes minutes. */
+const KNOWN_WITHIN_STARTED_MS = 600_000;
 const LOOK_EVERY_MS = 15;
 
 /** Where the sandbox keeps its chains, nodes and bank; made where it is missing, for its user only. */
@@ -38,7 +41,10 @@ export function clockFile(dataFolder: string): string {
 }
 
 /** Waits until the sandbox of this data folder has written its address (at a first start it is being created meanwhile). */
-export async function sandboxEndpoint(dataFolder: string, withinMs = KNOWN_WITHIN_MS): Promise<SandboxEndpoint> {
+export async function sandboxEndpoint(
+  dataFolder: string,
+  withinMs = isSupervised() ? KNOWN_WITHIN_STARTED_MS : KNOWN_WITHIN_MS,
+): Promise<SandboxEndpoint> {
   const file = join(dataFolder, FOLDER, 'endpoints.json');
   const until = performance.now() + withinMs;
   for (;;) {
