@@ -4,17 +4,14 @@ import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { achHandOverEntry } from '../../../src/core/payouts/ach-postings.ts';
-import { bookReturn } from '../../../src/flow/ach/progress.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
-import { auditSeals } from '../../../src/flow/merchants/seals.ts';
 import { cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
-import { latestRates } from '../../../src/store/transactions/rates.ts';
 import { testBank } from '../../support/bank.ts';
-import { fund, owe } from '../../support/funded.ts';
+import { owe } from '../../support/funded.ts';
 import { approvalAbove, BTC, ctx, row, shopWith, world } from '../payouts/merchants.ts';
 
 const ACCOUNT = 'ach:021000021:123456789';
@@ -25,47 +22,6 @@ beforeEach(async () => {
   await bank.look();
 });
 afterEach(() => clearBreakers(ctx.db, 'test', world.now()));
-
-describe('a price of his own', () => {
-  afterEach(() => world.rate('100000.00'));
-  const forge = (text: string) => asService(text);
-
-  test.each([
-    ['raised', `update rates set usd = usd * 100 where currency = 'BTC'`],
-    ['dated anew', `update rates set at = at + interval '1 second' where currency = 'BTC'`],
-    [
-      "another currency's",
-      `update rates r set usd = o.usd, at = o.at, seal = o.seal from rates o where o.currency = 'BTC' and r.currency = 'LTC'`,
-    ],
-    ['without a seal', `update rates set seal = null where currency in ('BTC', 'LTC')`],
-  ])('(%s) converts nothing, and the audit names it', async (_, text) => {
-    const merchantId = await shopWith(BTC);
-    await fund(ctx, merchantId, 100_000_000n, 'LTC');
-    await forge(text);
-    const sourceCurrency = text.includes(`'LTC'`) ? 'LTC' : 'BTC';
-    const asked = requestAchPayout(ctx, { merchantId, amount: '100', destination: ACCOUNT, sourceCurrency });
-    await expect(asked).rejects.toMatchObject({ code: 'rate_unavailable' });
-    expect((await auditSeals(ctx)).findings).toContain(
-      `the price of ${sourceCurrency} is not what was sealed: nothing is sold, paid or converted by it`,
-    );
-    await world.rate('100000.00');
-    expect((await auditSeals(ctx)).findings).toEqual([]);
-    expect(await requestAchPayout(ctx, { merchantId, amount: '100', destination: ACCOUNT, sourceCurrency })).toMatchObject({
-      status: 'processing',
-    });
-  });
-
-  test('brings no return back in a currency', async () => {
-    const { id } = await requested();
-    bank.cutOff();
-    await bank.look();
-    await forge(`update rates set usd = usd / 100 where currency = 'BTC'`);
-    expect(await latestRates(ctx.db, ctx.ports.seals, ['BTC'], world.now())).toEqual(new Map());
-    const trace = (await world.admin.query('select trace from ach_entries where payout_id = $1', [id])).rows[0].trace;
-    const returned = { trace, reference: '', cents: 99_00n, code: 'R01', error: 'no funds' };
-    expect(await bookReturn(ctx, returned, { stopsOnUnknown: false })).toBe('unpriced');
-  });
-});
 
 /** As the service's own role. */
 const asService = (text: string, values: unknown[] = []) => ctx.db.query({ text, values });
