@@ -12,10 +12,6 @@ import { inParts } from '../postgres/in-parts.ts';
 import { writePayoutChanges } from './changes.ts';
 import { wakeDriver } from './outgoing-facts.ts';
 
-/** SQL: the ids of a transaction's reimbursements that have not ended, or of whose end the judge has taken no note. */
-export const UNNOTED = (transactionId: string): string =>
-  `(select array_agg(r.id) from payouts r where r.reimburses = ${transactionId} and not r.noted)`;
-
 type RefundRow = {
   id: string;
   reimburses: string;
@@ -40,46 +36,60 @@ function stateOf({ status, step, held_reason: reason }: RefundRow): Refund['stat
   return step === 'queued' ? 'ready' : 'committed';
 }
 
+/** What is under way for locked transactions. */
+export type LockedRefunds = {
+  /** By transaction, oldest first. */
+  readonly refunds: ReadonlyMap<string, readonly Refund[]>;
+  /** Transactions of which another session holds a reimbursement: only where nobody waits for it. */
+  readonly busy: ReadonlySet<string>;
+};
+
 /**
- * Locks reimbursements until the database transaction ends, so that none of them is committed meanwhile, and reads them by transaction. The
- * transactions are locked already.
+ * Locks the reimbursements of transactions that have not ended, or of whose end the judge has taken no note, until the database transaction
+ * ends, so that none of them is committed meanwhile. The transactions are locked already, by a statement before this one: what was
+ * taken while that one waited is seen here.
  * @param wait false: one that another session holds is left out
  */
 export async function lockRefunds(
   sql: Sql,
-  ids: readonly string[],
+  transactionIds: readonly string[],
   { wait }: { readonly wait: boolean },
-): Promise<ReadonlyMap<string, readonly Refund[]>> {
-  if (ids.length === 0) return new Map();
-  const { rows } = await sql.query<RefundRow>({
+): Promise<LockedRefunds> {
+  if (transactionIds.length === 0) return { refunds: new Map(), busy: new Set() };
+  const { rows } = await sql.query<RefundRow | { reimburses: string; amount: null }>({
     name: wait ? 'lock_refunds' : 'lock_free_refunds',
-    text: `with locked as materialized (
-             select id, reimburses, currency, part, amount, status, step, held_reason, payment_hash, created_at from payouts where id = any ($1)
-              order by id for update${wait ? '' : ' skip locked'})
-           select l.*, exists (select from ledger.entry e where e.key = 'po:' || l.id || ':hold') as is_held,
+    text: `with open as materialized (select id, reimburses from payouts where reimburses = any ($1) and not noted),
+           locked as materialized (
+             select id, currency, part, amount, status, step, held_reason, payment_hash, created_at from payouts
+              where id in (select id from open) order by id for update${wait ? '' : ' skip locked'})
+           select o.reimburses, l.*, exists (select from ledger.entry e where e.key = 'po:' || l.id || ':hold') as is_held,
                   (select jsonb_agg(jsonb_build_array(c.payment_id::text, c.from_available::text, c.from_suspense::text))
                           from reimbursement_shares c where c.payout_id = l.id) as shares
-             from locked l order by l.created_at, l.id`,
-    values: [ids],
+             from open o left join locked l using (id) order by l.created_at, l.id`,
+    values: [transactionIds],
   });
-  const refunds = rows.map((row) => ({
-    transactionId: row.reimburses,
-    refund: {
-      id: row.id,
-      currency: row.payment_hash === null ? row.currency : LIGHTNING.code,
-      part: row.part,
-      total: BigInt(row.amount),
-      state: stateOf(row),
-      isHeld: row.is_held,
-      shares: new Map<bigint, RefundShare>(
-        (row.shares ?? []).map(([id, available, suspense]) => [
-          BigInt(id),
-          { available: BigInt(available), suspense: BigInt(suspense) },
-        ]),
-      ),
-    },
-  }));
-  return new Map([...Map.groupBy(refunds, (one) => one.transactionId)].map(([id, all]) => [id, all.map((one) => one.refund)]));
+  const refunds = rows.flatMap((row) => (row.amount === null ? [] : [{ transactionId: row.reimburses, refund: refundOf(row) }]));
+  return {
+    refunds: new Map([...Map.groupBy(refunds, (one) => one.transactionId)].map(([id, all]) => [id, all.map((one) => one.refund)])),
+    busy: new Set(rows.flatMap((row) => (row.amount === null ? [row.reimburses] : []))),
+  };
+}
+
+function refundOf(row: RefundRow): Refund {
+  return {
+    id: row.id,
+    currency: row.payment_hash === null ? row.currency : LIGHTNING.code,
+    part: row.part,
+    total: BigInt(row.amount),
+    state: stateOf(row),
+    isHeld: row.is_held,
+    shares: new Map<bigint, RefundShare>(
+      (row.shares ?? []).map(([id, available, suspense]) => [
+        BigInt(id),
+        { available: BigInt(available), suspense: BigInt(suspense) },
+      ]),
+    ),
+  };
 }
 
 /** What a reimbursement over Lightning pays. */

@@ -4,7 +4,7 @@ import type { PaymentMethod } from '../../core/currency.ts';
 import type { CaseTransaction, MerchantDecision, Refund, ReviewCause } from '../../core/judge/case.ts';
 import type { Verdict } from '../../core/judge/judge.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
-import { lockRefunds, UNNOTED } from '../payouts/reimbursements.ts';
+import { lockRefunds } from '../payouts/reimbursements.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { storedRate } from './transactions.ts';
 
@@ -34,7 +34,6 @@ type TransactionRow = {
   /** The driver returns `-infinity` as a number. */
   due_at: Date | number | null;
   marks: bigint[] | null;
-  refunds: string[] | null;
 };
 
 export type LockedTransaction = {
@@ -65,20 +64,14 @@ export async function lockTransactions(
                   t.window_ends_at, t.confirmed_at, t.succeeded_at, t.merchant_decision, t.review_cause, t.accepted_only_by_hand,
                   t.looked_up_at, t.lookup_wanted, t.sequence,
                   t.crypto_received, t.confirmed_from_height, t.confirmed_from_currency, t.due_at,
-                  (select array_agg(m.id) from due_marks m where m.transaction_id = t.id) as marks, ${UNNOTED('t.id')} as refunds
+                  (select array_agg(m.id) from due_marks m where m.transaction_id = t.id) as marks
              from transactions t where t.id = any ($1) and ($2::bigint is null or t.merchant_id = $2)
             order by t.id for no key update of t${options.wait ? '' : ' skip locked'}`,
     values: [ids, options.merchantId ?? null],
   });
-  const refunds = await lockRefunds(
-    sql,
-    rows.flatMap((row) => row.refunds ?? []),
-    options,
-  );
-  return rows.flatMap((row) => {
-    const ours = refunds.get(row.id) ?? [];
-    return ours.length < (row.refunds?.length ?? 0) ? [] : [lockedTransaction(row, ours)];
-  });
+  const lockedIds = rows.map((row) => row.id);
+  const { refunds, busy } = await lockRefunds(sql, lockedIds, options);
+  return rows.flatMap((row) => (busy.has(row.id) ? [] : [lockedTransaction(row, refunds.get(row.id) ?? [])]));
 }
 
 function lockedTransaction(row: TransactionRow, refunds: readonly Refund[]): LockedTransaction {

@@ -1,7 +1,7 @@
 // Reimbursements from the merchant's decision to the block, on a real database: what is held, which batch pays it, what a reorganisation takes at
 // each step. After each the audit is green, and no unit is lost or doubled.
 import { randomBytes } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { requestPayout } from '../../../src/flow/payouts/life.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
@@ -183,6 +183,51 @@ describe('a reimbursement', () => {
     await green();
     await reimburse(id, { part: 'excess' });
     expect(await payable(id)).toBe(PAID);
+    await green();
+  });
+});
+
+describe('a decision that waited for another on the same transaction', () => {
+  const WAIT = { timeout: 30_000, interval: 20 };
+  /** What both see when they begin; both wait for the row. */
+  async function together(id: string, ...decisions: readonly (() => Promise<unknown>)[]): Promise<ReadonlySet<unknown>> {
+    const blocker = await service.admin.connect();
+    try {
+      await blocker.query('begin');
+      await blocker.query('select from transactions where id = $1 for no key update', [id]);
+      const answers = decisions.map((decision) =>
+        decision().then(
+          () => 'done',
+          (error: { code: unknown }) => error.code,
+        ),
+      );
+      await vi.waitFor(async () => {
+        const waiting = `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+        expect((await service.admin.query(waiting)).rows[0].n).toBe(decisions.length);
+      }, WAIT);
+      await blocker.query('commit');
+      return new Set(await Promise.all(answers));
+    } finally {
+      blocker.release();
+    }
+  }
+
+  test('sees the reimbursement that was taken meanwhile', async () => {
+    await capital();
+    const { transactionId: id } = await service.create(500_00n);
+    await service.wait(17 * 60_000);
+    await service.judge();
+    await service.pay(id, PAID);
+    await service.mine();
+    await service.judge();
+    expect(
+      await together(
+        id,
+        () => reimburse(id),
+        () => reimburse(id),
+      ),
+    ).toEqual(new Set(['done', 'not_resolvable']));
+    expect(await status(id)).toBe('review');
     await green();
   });
 });
