@@ -39,6 +39,8 @@ export type AuthorizedPayment = {
   readonly paymentHash: string;
   /** What the payout takes at most: its amount, and its highest fee. */
   readonly takes: string;
+  /** The transaction whose payments go back; absent for a payout, and in what was written before this was kept. */
+  readonly reimburses?: string;
   /** The system's clock. */
   readonly authorizedAtMs: number;
 };
@@ -61,13 +63,14 @@ export type TransactionToSign = {
   }[];
   /**
    * In the order of the transaction; the change comes after them. `total` for a reimbursement only: what it takes of our outputs, which is its
-   * amount and its share of the fee.
+   * amount and its share of the fee. `reimburses`, which the signer adds to what it keeps: the transaction whose payments go back.
    */
   readonly outputs: readonly {
     readonly payoutId: string;
     readonly script: string;
     readonly amount: string;
     readonly total?: string;
+    readonly reimburses?: string;
   }[];
   readonly change: { readonly index: number; readonly amount: string } | null;
   /**

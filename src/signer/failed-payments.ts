@@ -4,6 +4,7 @@
 
 import type { LightningPayer } from '../core/lightning/payer.ts';
 import { LEASE_MS } from '../core/payouts/states.ts';
+import type { AuthorizedPayment } from '../core/signer-wire.ts';
 import { readPayerFacts } from '../store/lightning/payer-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
 import type { PaymentJournal } from './payment-journal.ts';
@@ -11,6 +12,8 @@ import type { PaymentJournal } from './payment-journal.ts';
 export type FailedPayments = {
   /** The node is asked to pay it, and takes the request up to this time by its clock; the function returned says that it has answered. */
   asking(payoutId: string, notAfterMs: number): () => void;
+  /** Whether it failed for good, and no request for it can still arrive. Throws where the node cannot be asked. */
+  hasFailed(node: LightningPayer, payment: AuthorizedPayment): Promise<boolean>;
   /** Looks for what failed; whether there was any. What cannot be asked counts as before. */
   giveBack(node: LightningPayer, journal: PaymentJournal): Promise<boolean>;
 };
@@ -42,13 +45,20 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
     return (await readPayerFacts(db, payoutId))?.isHoldEnded === true;
   }
 
-  async function hasFailed(node: LightningPayer, payoutId: string, paymentHash: string): Promise<boolean> {
+  async function isFailed(node: LightningPayer, payoutId: string, paymentHash: string): Promise<boolean> {
     const { payment, isPending } = await node.track(paymentHash);
     if (payment?.status === 'succeeded') paid.add(payoutId);
     return payment?.status === 'failed' && !payment.isPartOpen && !isPending;
   }
 
+  async function hasFailed(node: LightningPayer, { payoutId, paymentHash, authorizedAtMs }: AuthorizedPayment): Promise<boolean> {
+    // in this order: a request that begins after the first look finds that the hold has ended
+    if (paid.has(payoutId) || !(await hasEnded(payoutId)) || mayArrive(payoutId, authorizedAtMs)) return false;
+    return isFailed(node, payoutId, paymentHash);
+  }
+
   return {
+    hasFailed,
     asking(payoutId, notAfterMs) {
       const open = unanswered.get(payoutId) ?? new Set();
       const request = { untilMs: notAfterMs };
@@ -61,11 +71,9 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
     async giveBack(node, journal) {
       let has = false;
       try {
-        for (const { payoutId, paymentHash, authorizedAtMs } of journal.counted(now() - DAY_MS)) {
-          // in this order: a request that begins after the first look finds that the hold has ended
-          if (paid.has(payoutId) || !(await hasEnded(payoutId)) || mayArrive(payoutId, authorizedAtMs)) continue;
-          if (!(await hasFailed(node, payoutId, paymentHash))) continue;
-          journal.giveBack(payoutId);
+        for (const payment of journal.counted(now() - DAY_MS)) {
+          if (!(await hasFailed(node, payment))) continue;
+          journal.giveBack(payment.payoutId);
           has = true;
         }
       } catch (error) {

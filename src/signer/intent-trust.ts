@@ -64,7 +64,11 @@ export function isIntentSigned(intent: PayoutIntent, key: string, signature: Uin
   return signedForms(intent).some((bytes) => isSigned(bytes, key, signature));
 }
 
-function isApproved({ network, payoutId, approval }: PayoutIntent, keys: readonly string[]): boolean {
+/** Whether an operator has approved it by an API that is trusted, whether it needs that or not. */
+export function isApproved(
+  { network, payoutId, approval }: Pick<PayoutIntent, 'network' | 'payoutId' | 'approval'>,
+  keys: readonly string[],
+): boolean {
   return (
     approval != null &&
     keys.includes(approval.keyId) &&

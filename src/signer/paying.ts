@@ -10,11 +10,12 @@ import type { AuthorizedPayment, SignerReplies } from '../core/signer-wire.ts';
 import { type PayerFacts, readPayerFacts } from '../store/lightning/payer-facts.ts';
 import type { Database } from '../store/postgres/connect.ts';
 import { createFailedPayments } from './failed-payments.ts';
-import { checkIntent } from './intent-trust.ts';
+import { checkIntent, isApproved } from './intent-trust.ts';
 import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
 import type { PaymentJournal } from './payment-journal.ts';
 import { SigningRefused } from './refused.ts';
 import { RequestMalformed } from './request.ts';
+import { refuseTwice } from './rules.ts';
 import type { Leaving } from './signature-index.ts';
 
 export type PayingOptions = {
@@ -94,6 +95,7 @@ export function createPaying(options: PayingOptions): Paying {
     if (facts.isStopped) throw new SigningRefused('stopped', 'payouts are stopped');
     if (facts.owes) throw new SigningRefused('stopped', `the merchant of payout ${payoutId} owes something`);
     const takes = facts.held;
+    await refuseReturned(node, journal, facts);
     const leaving = {
       network: options.network,
       currency: facts.currency as UtxoCode,
@@ -109,10 +111,23 @@ export function createPaying(options: PayingOptions): Paying {
       payoutId,
       paymentHash: hash,
       takes: takes.toString(),
+      ...(facts.reimburses === null ? {} : { reimburses: facts.reimburses }),
       authorizedAtMs: options.now(),
     });
     await options.reached?.('authorized');
     return made;
+  }
+
+  /** As `checkReimbursed` of what leaves on a chain; whether an earlier one failed the node says. */
+  async function refuseReturned(node: LightningPayer, journal: PaymentJournal, facts: PayerFacts): Promise<void> {
+    const { id, reimburses, received, others, approval, held } = facts;
+    if (reimburses === null) return;
+    const before = journal.reimbursementsOf(reimburses, others).filter((one) => one.payoutId !== id);
+    if (before.length === 0 || isApproved({ network: options.network, payoutId: id, approval }, await options.intentKeys()))
+      return;
+    let sent = 0n;
+    for (const payment of before) if (!(await failed.hasFailed(node, payment))) sent = plus(sent, BigInt(payment.takes));
+    refuseTwice({ id, reimburses, received, total: held, sent });
   }
 
   type Sending = { readonly payoutId: string; readonly leaseEpoch: bigint };
@@ -135,6 +150,8 @@ export function createPaying(options: PayingOptions): Paying {
     const { hash, hasAmount, sends } = await checked(options, node, facts);
     if (journal.ofPayout(payoutId)?.paymentHash !== hash)
       throw new SigningRefused('journal', `the journal does not have payout ${payoutId}: it was lost, or is an older copy`);
+    // one that failed may have been followed by another
+    await refuseReturned(node, journal, facts);
     const { identity } = await node.node();
     if (identity !== facts.node) throw wrong(payoutId, `belongs to node ${facts.node}, and this is ${identity}`);
     if (facts.leaseUntilMs === null) throw new SigningRefused('lease', `payout ${payoutId} has no lease`);

@@ -9,6 +9,11 @@ import type { Leaving } from './signature-index.ts';
 export type PaymentJournal = {
   /** What was authorized for a payout; null when nothing was. */
   ofPayout(payoutId: string): AuthorizedPayment | null;
+  /**
+   * What was authorized to go back of a transaction.
+   * @param others payouts that are said to be of it too: what was written before transactions were kept shows none
+   */
+  reimbursementsOf(transactionId: string, others: readonly string[]): readonly AuthorizedPayment[];
   /** Resolves when it is on disk. */
   append(payment: Omit<AuthorizedPayment, 'sequence'>): Promise<AuthorizedPayment>;
   /** Those after a sequence number, oldest first. */
@@ -30,11 +35,14 @@ const WHAT =
 export async function openPaymentJournal(folder: string, network: Network): Promise<PaymentJournal> {
   const all: AuthorizedPayment[] = [];
   const byPayout = new Map<string, AuthorizedPayment>();
+  const ofTransactions = new Map<string, string[]>();
   const leaving = new Map<string, Leaving>();
   const currency = payoutCurrency('lightning').code;
   function add(payment: AuthorizedPayment): void {
     all.push(payment);
     byPayout.set(payment.payoutId, payment);
+    const { payoutId, reimburses } = payment;
+    if (reimburses !== undefined) ofTransactions.set(reimburses, [...(ofTransactions.get(reimburses) ?? []), payoutId]);
     leaving.set(payment.payoutId, { currency, atMs: payment.authorizedAtMs, amount: BigInt(payment.takes) });
   }
   const file = await openChainedFile(join(folder, PAYMENTS), {
@@ -49,6 +57,10 @@ export async function openPaymentJournal(folder: string, network: Network): Prom
   });
   return {
     ofPayout: (payoutId) => byPayout.get(payoutId) ?? null,
+    reimbursementsOf(transactionId, others) {
+      const ids = new Set([...(ofTransactions.get(transactionId) ?? []), ...others]);
+      return [...ids].flatMap((id) => byPayout.get(id) ?? []);
+    },
     async append(content) {
       const payment: AuthorizedPayment = { sequence: file.count() + 1, ...content };
       await file.append(JSON.stringify(payment));

@@ -16,6 +16,7 @@ export const RULES = {
   fee: 'the fee is what the payouts allow',
   number: 'each number of a batch is signed once',
   conflict: 'of all transactions that pay a payout only one can be mined',
+  reimbursed: 'no more goes back of a transaction than came for it',
   journal: 'the journal knows every attempt that the database has',
   limit: 'no more leaves than the limits allow',
 } as const;

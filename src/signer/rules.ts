@@ -2,12 +2,12 @@
 // itself. Each check throws SigningRefused with its rule.
 import { SCRIPT_FORMS } from '../core/currencies/utxo.ts';
 import { type CurrencyCode, type Network, type UtxoCode, utxoRow } from '../core/currency.ts';
-import { minus, plus } from '../core/money.ts';
+import { minus, plus, sum } from '../core/money.ts';
 import { intentOf } from '../core/payouts/intent.ts';
 import { coversAmounts, feeOf, inputKind, shares, virtualBytes } from '../core/payouts/outgoing-fees.ts';
 import { PAYOUT_UNITS, REIMBURSEMENT } from '../core/payouts/units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
-import { checkIntent } from './intent-trust.ts';
+import { checkIntent, isApproved } from './intent-trust.ts';
 import { readPrevious } from './previous-outputs.ts';
 import { SigningRefused } from './refused.ts';
 import type { RequestedOutput, SigningRequest } from './request.ts';
@@ -179,6 +179,64 @@ export function checkStops({ batchId }: Pick<SigningRequest, 'batchId'>, facts: 
   if (facts.isStopped) throw new SigningRefused('stopped', 'payouts are stopped');
   for (const { id } of facts.payouts.values())
     if (facts.owing.has(id)) throw new SigningRefused('stopped', `the merchant of payout ${id} owes something`);
+}
+
+/**
+ * What the journal has seen leave of a transaction, with this, is no more than what came for it. An earlier one does not count when each of its
+ * transactions shares an input with this one, since only one of them can be mined; where it cannot be mined for another reason, an
+ * operator's approval stands, which the key of an API has signed.
+ */
+export function checkReimbursed(
+  request: SigningRequest<CurrencyCode>,
+  facts: SigningFacts,
+  index: SignatureIndex,
+  trust: Trust,
+): void {
+  const { outputs, inputs, currency } = request;
+  const spends = new Set(inputs.map((input) => outpointKey(currency, input)));
+  const excludes = (batchId: string): boolean =>
+    index.ofBatch(batchId).every((one) => [...one.outpoints].some((key) => spends.has(key)));
+  const here = new Map<string, bigint>();
+  for (const { payoutId, total } of outputs) {
+    const payout = facts.payouts.get(payoutId);
+    if (total === null || payout?.reimburses == null) continue;
+    const { id, reimburses, received, others, approval } = payout;
+    // a replacement too is compared: something else may have been signed since
+    const before = index
+      .reimbursementsOf(reimburses, currency, others)
+      .filter((one) => one.payoutId !== id && !excludes(one.batchId));
+    const sent = plus(sum(before.map((one) => one.total)), here.get(reimburses) ?? 0n);
+    here.set(reimburses, plus(here.get(reimburses) ?? 0n, total));
+    if (isApproved({ network: trust.network, payoutId: id, approval }, trust.intentKeys)) continue;
+    refuseTwice({ id, reimburses, received, total, sent });
+  }
+}
+
+type Returned = {
+  readonly id: string;
+  readonly reimburses: string;
+  readonly received: bigint;
+  readonly total: bigint;
+  /** What the journal has of earlier ones. */
+  readonly sent: bigint;
+};
+
+/** @throws SigningRefused where something went back before, and with this it is more than what came */
+export function refuseTwice({ id, reimburses, received, total, sent }: Returned): void {
+  if (sent === 0n || plus(sent, total) <= received) return;
+  throw new SigningRefused(
+    'reimbursed',
+    `${id} would send ${total} back of ${reimburses}, for which ${received} came and of which ${sent} was sent back before (bursar payout approve, once it is certain that the earlier one cannot arrive)`,
+  );
+}
+
+/** What is signed with the transactions that it reimburses: the journal keeps them, since the database may forget. */
+export function withReimbursed(wire: SigningRequest['wire'], { payouts }: Pick<SigningFacts, 'payouts'>): SigningRequest['wire'] {
+  const outputs = wire.outputs.map((output) => {
+    const reimburses = payouts.get(output.payoutId)?.reimburses ?? null;
+    return reimburses === null ? output : { ...output, reimburses };
+  });
+  return { ...wire, outputs };
 }
 
 /** As whoever asks calculates it: the bytes may be a little fewer when they are signed. */

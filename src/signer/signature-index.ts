@@ -26,6 +26,9 @@ export type KnownSignature = {
 /** An outpoint as it was spent first. */
 export type KnownOutpoint = { readonly batchId: string; readonly amount: string; readonly path: string };
 
+/** What a reimbursement took of our outputs when it was signed, its share of the fee included. */
+export type KnownReimbursement = { readonly payoutId: string; readonly batchId: string; readonly total: bigint };
+
 /** What one signature added to what leaves: for a replacement only the difference. */
 export type Leaving = { readonly currency: string; readonly atMs: number; readonly amount: bigint };
 
@@ -35,6 +38,11 @@ export type SignatureIndex = {
   ofBatch(batchId: string): readonly KnownSignature[];
   /** The batch that a payout was signed in. */
   batchOfPayout(payoutId: string): string | null;
+  /**
+   * The reimbursements that were signed of a transaction in a currency.
+   * @param others payouts that are said to be of it too: what was signed before transactions were kept shows none
+   */
+  reimbursementsOf(transactionId: string, currency: string, others: readonly string[]): readonly KnownReimbursement[];
   outpoint(key: string): KnownOutpoint | null;
   /** The highest address of our own that change of a currency went to; -1 when none did. */
   highestChange(currency: string): number;
@@ -52,6 +60,8 @@ export type SignatureIndex = {
 export function createSignatureIndex(): SignatureIndex {
   const batches = new Map<string, KnownSignature[]>();
   const payouts = new Map<string, string>();
+  const reimbursements = new Map<string, KnownReimbursement & { readonly currency: string }>();
+  const ofTransactions = new Map<string, string[]>();
   const outpoints = new Map<string, KnownOutpoint>();
   const highest = new Map<string, bigint>();
   const changes = new Map<string, number>();
@@ -75,6 +85,11 @@ export function createSignatureIndex(): SignatureIndex {
       };
       batches.set(batchId, [...(batches.get(batchId) ?? []), known]);
       for (const { payoutId } of request.outputs) if (!payouts.has(payoutId)) payouts.set(payoutId, batchId);
+      for (const { payoutId, total, reimburses } of request.outputs) {
+        if (total === undefined || reimbursements.has(payoutId)) continue;
+        reimbursements.set(payoutId, { payoutId, batchId, currency, total: BigInt(total) });
+        if (reimburses !== undefined) ofTransactions.set(reimburses, [...(ofTransactions.get(reimburses) ?? []), payoutId]);
+      }
       for (const [at, input] of request.inputs.entries()) {
         const key = keys[at] as string;
         // a dead batch leaves its outpoints to another one
@@ -92,6 +107,10 @@ export function createSignatureIndex(): SignatureIndex {
     },
     ofBatch: (batchId) => batches.get(batchId) ?? [],
     batchOfPayout: (payoutId) => payouts.get(payoutId) ?? null,
+    reimbursementsOf(transactionId, currency, others) {
+      const ids = new Set([...(ofTransactions.get(transactionId) ?? []), ...others]);
+      return [...ids].flatMap((id) => reimbursements.get(id) ?? []).filter((one) => one.currency === currency);
+    },
     outpoint: (key) => outpoints.get(key) ?? null,
     highestChange: (currency) => changes.get(currency) ?? -1,
     highestNonce: (currency, sender) => nonces.get(`${currency} ${sender}`) ?? null,

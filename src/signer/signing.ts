@@ -36,8 +36,10 @@ import {
   checkFee,
   checkForm,
   checkJournal,
+  checkReimbursed,
   checkStops,
   repeatedSignature,
+  withReimbursed,
 } from './rules.ts';
 import { type Leaving, leavesOf, outpointKey, type SignatureIndex } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
@@ -95,10 +97,12 @@ export function createSigning(options: SigningOptions): Signing {
     const journal = await options.journal();
     const repeated = repeatedSignature(request, journal.index);
     if (repeated !== null) return journal.read(repeated);
-    const { make, fee } = await checkedAny(options, request, journal);
+    const { make, fee, wire } = await checkedAny(options, request, journal);
     const signed = await keyring.spend(request.currency, (account) => make(inputSigner(account, request)));
     if (signed === null) throw new SigningRefused('keys', 'there is no seed');
-    const entry = await journal.append(entryOf(request, signed, fee, options.now()));
+    const { txid, raw, vbytes } = signed;
+    const signedAtMs = options.now();
+    const entry = await journal.append({ request: wire, txid, raw, fee: fee.toString(), vbytes, signedAtMs });
     await options.reached?.('journalled');
     return entry;
   }
@@ -113,7 +117,7 @@ export function createSigning(options: SigningOptions): Signing {
   };
 }
 
-type Checked = { readonly make: (keys: InputSigner) => Signed; readonly fee: bigint };
+type Checked = { readonly make: (keys: InputSigner) => Signed; readonly fee: bigint; readonly wire: SigningRequest['wire'] };
 
 function checkedAny(options: SigningOptions, request: SigningRequest<CurrencyCode>, journal: SignatureJournal): Promise<Checked> {
   if (!isOnEvm(request)) return checked(options, request as SigningRequest, journal);
@@ -134,9 +138,11 @@ async function checked(
   const inputScripts = inputs.map((input) => scripts(input.chain, input.index));
   checkAmounts(request, (at) => inputScripts[at] as Uint8Array);
   const facts = await factsFor(db, request, index);
-  checkFacts(request, facts, { network: keyring.network, intentKeys: await intentKeys() });
+  const trust = { network: keyring.network, intentKeys: await intentKeys() };
+  checkFacts(request, facts, trust);
   checkJournal(facts, index);
   checkConflicts(request, index, facts.batches);
+  checkReimbursed(request, facts, index, trust);
   checkChange(request, index);
   checkStops(request, facts, index);
   const { fee, each } = checkFee(request, facts);
@@ -158,7 +164,7 @@ async function checked(
       ...(change === null ? [] : [{ script: scripts(1, change.index), amount: change.amount }]),
     ],
   };
-  return { make: (keys) => signTransaction(parts, keys), fee };
+  return { make: (keys) => signTransaction(parts, keys), fee, wire: withReimbursed(request.wire, facts) };
 }
 
 /** The same for Ethereum's chain. */
@@ -169,15 +175,17 @@ async function checkedEvm(options: SigningOptions, request: EvmSigningRequest, {
   if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
   checkEvmForm(request, { xpub: account.xpub, hot: hotAddressOf({ ...account, currency }), usdtContract });
   const facts = await factsFor(db, request, index);
-  checkFacts(request, facts, { network: keyring.network, intentKeys: await intentKeys() });
+  const trust = { network: keyring.network, intentKeys: await intentKeys() };
+  checkFacts(request, facts, trust);
   checkJournal(facts, index);
   checkConflicts(request, index, facts.batches);
+  checkReimbursed(request, facts, index, trust);
   checkReplacement(request, index);
   checkNonce(request, index);
   checkStops(request, facts, index);
   const fee = checkEvmFee(request, facts);
   checkLeaving(options, request, fee, index);
-  return { make: makerOf(request, keyring.network), fee };
+  return { make: makerOf(request, keyring.network), fee, wire: withReimbursed(request.wire, facts) };
 }
 
 /** The same for what moves between our own addresses there: no intent, no hold, and nowhere else. */
@@ -198,7 +206,7 @@ async function checkedSweep(
   checkNonce(request, index);
   checkStops(request, facts, index);
   checkLeaving(options, request, fee, index);
-  return { make: makerOf(request, network), fee };
+  return { make: makerOf(request, network), fee, wire: request.wire };
 }
 
 /** Its limits, and those of ether for its gas: what its payout is charged for that is the worker's word. */
@@ -266,15 +274,6 @@ function inputSigner(account: HDKey, request: Pick<SigningRequest, 'inputs'>): I
         }
       }),
   };
-}
-
-function entryOf(
-  request: Pick<SigningRequest, 'wire'>,
-  { txid, raw, vbytes }: Signed,
-  fee: bigint,
-  nowMs: number,
-): Omit<SignedTransaction, 'sequence'> {
-  return { request: request.wire, txid, raw, fee: fee.toString(), vbytes, signedAtMs: nowMs };
 }
 
 async function page(journal: SignatureJournal, after: number, batchId: string | null): Promise<SignerReplies['signed']> {

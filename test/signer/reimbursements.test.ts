@@ -36,7 +36,7 @@ describe('a reimbursement', () => {
     const wanted = await reimbursement();
     const { fee, request } = await signing.sign(asked(wanted));
     expect(fee).toBe(FEE.toString());
-    expect(request.outputs).toEqual([{ payoutId: wanted.id, script: wanted.script, amount: '9999000', total: TOTAL.toString() }]);
+    expect(request.outputs).toEqual([{ ...asked(wanted).outputs[0], reimburses: wanted.reimburses }]);
   });
 
   it('is replaced by one that pays the customer less and the miner more, of the same whole, with the same bytes each time', async () => {

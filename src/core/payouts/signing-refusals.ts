@@ -11,6 +11,7 @@ const KINDS: ReadonlyMap<string, RefusalKind> = new Map([
   ['limit', 'payout'],
   ['intent', 'payout'],
   ['destination', 'payout'],
+  ['reimbursed', 'payout'],
   ['stopped', 'held'],
   ['keys', 'later'],
   ['batch', 'later'],

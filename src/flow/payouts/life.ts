@@ -285,7 +285,9 @@ export async function approvePayout(ctx: Context, input: { readonly payoutId: st
       const waits = payout.heldReason === null ? '' : ` and waits for ${payout.heldReason}`;
       throw new Refusal('not_resolvable', { message: `The payout is ${payout.status}${waits}: it does not wait for approval.` });
     }
-    const approval = payout.needsApproval ? ctx.ports.intentKey.sign(approvalBytes(ctx.network, payout.id)) : null;
+    // what the signer asks a person for, it needs the signature of: it believes nothing that stands in the database
+    const isAsked = payout.needsApproval || payout.reimburses !== null;
+    const approval = isAsked ? ctx.ports.intentKey.sign(approvalBytes(ctx.network, payout.id)) : null;
     await setApproved(sql, payout.id, { by: input.by, approval, atMs: ctx.ports.clock.now() });
     // one that the signer has refused is tried again at once
     if (payout.batchId !== null && !isUnderWay) await dropOperatorHold(sql, payout.id);

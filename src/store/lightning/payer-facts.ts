@@ -6,6 +6,10 @@ import {
   type HoldColumns,
   type HoldFacts,
   holdFrom,
+  REIMBURSED_COLUMNS,
+  type ReimbursedColumns,
+  type ReimbursedFacts,
+  reimbursedFrom,
   SIGNED_COLUMNS,
   type SignedColumns,
   signedFrom,
@@ -13,7 +17,8 @@ import {
 import type { Sql } from '../postgres/connect.ts';
 
 export type PayerFacts = SignedPayout &
-  HoldFacts & {
+  HoldFacts &
+  ReimbursedFacts & {
     readonly status: string;
     readonly step: string;
     readonly state: string;
@@ -27,7 +32,8 @@ export type PayerFacts = SignedPayout &
   };
 
 type Row = SignedColumns &
-  HoldColumns & {
+  HoldColumns &
+  ReimbursedColumns & {
     status: string;
     step: string;
     state: string;
@@ -42,7 +48,7 @@ type Row = SignedColumns &
 export async function readPayerFacts(sql: Sql, payoutId: string): Promise<PayerFacts | null> {
   const { rows } = await sql.query<Row>({
     name: 'payer_facts',
-    text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS}, p.status, p.step, l.state, l.node, l.lease_epoch, l.lease_until, ${STOPPED},
+    text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS}, ${REIMBURSED_COLUMNS}, p.status, p.step, l.state, l.node, l.lease_epoch, l.lease_until, ${STOPPED},
                   ${owesOf('p.merchant_id')} and ${takesAvailable('p')} as owes
              from payouts p join lightning_payments l on l.payout_id = p.id where p.id = $1`,
     values: [payoutId],
@@ -52,6 +58,7 @@ export async function readPayerFacts(sql: Sql, payoutId: string): Promise<PayerF
   return {
     ...signedFrom(row),
     ...holdFrom(row),
+    ...reimbursedFrom(row),
     status: row.status,
     step: row.step,
     state: row.state,

@@ -70,7 +70,9 @@ export async function lockRefunds(
   });
   const refunds = rows.flatMap((row) => (row.amount === null ? [] : [{ transactionId: row.reimburses, refund: refundOf(row) }]));
   return {
-    refunds: new Map([...Map.groupBy(refunds, (one) => one.transactionId)].map(([id, all]) => [id, all.map((one) => one.refund)])),
+    refunds: new Map(
+      [...Map.groupBy(refunds, (one) => one.transactionId)].map(([id, all]) => [id, all.map((one) => one.refund)]),
+    ),
     busy: new Set(rows.flatMap((row) => (row.amount === null ? [row.reimburses] : []))),
   };
 }

@@ -65,6 +65,28 @@ export const HOLD_COLUMNS = `coalesce((select -sum(l.amount)
                            where e.key = any (array['po:' || p.id || ':release', 'po:' || p.id || ':final', 'po:' || p.id || ':rest',
                                                     'po:' || p.id || ':failed', 'po:' || p.id || ':return'])) as is_hold_ended`;
 
+/** What came for the transaction that a reimbursement is of, and what else was ever requested to send back of it. */
+export type ReimbursedFacts = {
+  /** Booked and not lost, minor units of the reimbursement's currency; 0 for a payout. */
+  readonly received: bigint;
+  /** Its other reimbursements. */
+  readonly others: readonly string[];
+};
+
+/** Of `payouts p`. */
+export const REIMBURSED_COLUMNS = `case when p.reimburses is null then 0 else coalesce((select sum(l.amount)
+                              from ledger.entry e join ledger.posting l on l.entry_id = e.id join ledger.account a on a.id = l.account_id
+                             where e.transaction_id = p.reimburses and e.kind in ('deposit', 'deposit_lost')
+                               and a.kind in ('asset_chain', 'asset_lightning') and a.currency = p.currency), 0) end as received,
+                  array(select o.id from payouts o where o.reimburses = p.reimburses and o.id <> p.id) as others`;
+
+export type ReimbursedColumns = { received: string; others: string[] };
+
+/** What those columns say of a reimbursement. */
+export function reimbursedFrom(row: ReimbursedColumns): ReimbursedFacts {
+  return { received: BigInt(row.received), others: row.others };
+}
+
 export type HoldColumns = { held: string; is_hold_ended: boolean };
 
 /** What the ledger says of a payout's hold, in minor units. */

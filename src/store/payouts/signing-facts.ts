@@ -8,13 +8,18 @@ import {
   type HoldColumns,
   type HoldFacts,
   holdFrom,
+  REIMBURSED_COLUMNS,
+  type ReimbursedColumns,
+  type ReimbursedFacts,
+  reimbursedFrom,
   SIGNED_COLUMNS,
   type SignedColumns,
   signedFrom,
 } from './signed-rows.ts';
 
 export type PayoutFacts = SignedPayout &
-  HoldFacts & {
+  HoldFacts &
+  ReimbursedFacts & {
     readonly status: string;
     readonly step: string;
     readonly batchId: string | null;
@@ -72,18 +77,19 @@ async function batchesOf(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<
   return new Map(rows.map(({ lease_epoch: leaseEpoch, ...row }) => [row.id, { ...row, leaseEpoch }]));
 }
 
-type PayoutRow = SignedColumns & HoldColumns & { status: string; step: string; batch_id: string | null };
+type PayoutRow = SignedColumns & HoldColumns & ReimbursedColumns & { status: string; step: string; batch_id: string | null };
 
 async function payoutsOf(sql: Sql, { batchId, payoutIds }: FactsWanted): Promise<ReadonlyMap<string, PayoutFacts>> {
   const { rows } = await sql.query<PayoutRow>({
     name: 'signing_payouts',
-    text: `select ${SIGNED_COLUMNS}, p.status, p.step, p.batch_id, ${HOLD_COLUMNS} from payouts p where p.id = any ($1) or p.batch_id = $2`,
+    text: `select ${SIGNED_COLUMNS}, p.status, p.step, p.batch_id, ${HOLD_COLUMNS}, ${REIMBURSED_COLUMNS}
+             from payouts p where p.id = any ($1) or p.batch_id = $2`,
     values: [payoutIds, batchId],
   });
   return new Map(
     rows.map((row) => [
       row.id,
-      { ...signedFrom(row), ...holdFrom(row), status: row.status, step: row.step, batchId: row.batch_id },
+      { ...signedFrom(row), ...holdFrom(row), ...reimbursedFrom(row), status: row.status, step: row.step, batchId: row.batch_id },
     ]),
   );
 }
