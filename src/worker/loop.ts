@@ -33,6 +33,9 @@ const LONGEST_RETRY_MS = 15_000;
 /** Jobs with the same interval that were hurried together would stay together, and each burst of them would open as many database sessions. */
 const SPREAD = 0.1;
 
+/** A timer that is given more is over at once: a time that lies weeks ahead, or that a clock set back has put there, would keep a job running. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 const finiteOrNull = (ms: number): number | null => (Number.isFinite(ms) ? ms : null);
 
 /** Starts every job at once; they run side by side. */
@@ -51,7 +54,7 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
         wakes.delete(name);
         resolve();
       };
-      const timer = ms === null ? undefined : setTimeout(done, ms);
+      const timer = ms === null ? undefined : setTimeout(done, Math.min(ms, LONGEST_TIMER_MS));
       wakes.set(name, done);
     });
   }

@@ -60,3 +60,20 @@ test('a job without an interval runs once, and then when it is woken; only a cal
   await loop.stop();
   expect(runs).toEqual([false, false, false, true]);
 });
+
+test('a pause of years is not over at once', async () => {
+  const runs = { far: 0, near: 0 };
+  const job = (name: keyof typeof runs, everyMs: number): Job => ({
+    name,
+    everyMs: () => everyMs,
+    urgent: false,
+    run: async () => {
+      runs[name]++;
+      return false;
+    },
+  });
+  const loop = startLoop([job('far', 10 * 365 * 86_400_000), job('near', 1)], (_job, error) => expect.unreachable(String(error)));
+  await expect.poll(() => runs.near).toBeGreaterThan(30);
+  await loop.stop();
+  expect(runs.far).toBe(1);
+});
