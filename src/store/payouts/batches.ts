@@ -4,7 +4,7 @@ import type { CurrencyCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type Batch, isDue } from './batch-rows.ts';
-import { takesAvailable } from './hold-facts.ts';
+import { isStale, takesAvailable } from './hold-facts.ts';
 import { wakeDriver } from './outgoing-facts.ts';
 import { insertOwnAddress } from './own-outputs.ts';
 
@@ -35,7 +35,8 @@ const OWES_NOTHING = (merchant: string): string =>
 
 /**
  * Locks the payouts that the next batch can pay, oldest first. One whose merchant owes something stays where it is: nothing is committed
- * while a receivable is open, but for a reimbursement that takes nothing of the merchant's.
+ * while a receivable is open, but for a reimbursement that takes nothing of the merchant's. A reimbursement whose payments are not all there
+ * stays too.
  * @param only where one is named, that one or none
  * @param without those that are left out, by id
  */
@@ -51,6 +52,7 @@ export async function lockQueued(
     text: `select id, merchant_id, amount, fee_max, script, reimburses from payouts p
             where step = 'queued' and currency = $1 and script is not null and internal_to is null and (${OWES_NOTHING('p.merchant_id')} or not ${takesAvailable('p')})
               and ($3::text is null or id = $3) and id <> all ($4)
+              and not ${isStale('p')}
             order by created_at, id limit $2 for update skip locked`,
     values: [currency, limit, only, without],
   });

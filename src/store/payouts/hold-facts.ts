@@ -36,6 +36,14 @@ export const takesAvailable = (payout: string): string =>
   `(${payout}.reimburses is null
      or exists (select from ledger.entry e join ledger.posting l on l.entry_id = e.id join ledger.account a on a.id = l.account_id
                  where e.key = 'po:' || ${payout}.id || ':hold' and a.kind = 'available'))`;
+/**
+ * SQL: a payment that a reimbursement sends back is in no block now, or is no longer booked. It was final when it was let go; until something is
+ * signed for it, a reorganisation may still take its payments away, and the judge looks at that minutes later.
+ */
+export const isStale = (payout: string): string =>
+  `(${payout}.reimburses is not null
+     and exists (select from reimbursement_shares c join decided_payments d on d.id = c.payment_id
+                  where c.payout_id = ${payout}.id and (d.state <> 'mined' or d.part_key is null)))`;
 /** Whether all payouts are stopped, as SQL. */
 export const STOPPED = `exists (select from breakers where name = 'payouts' and cleared_at is null) as stopped`;
 
@@ -149,12 +157,15 @@ export async function readStops(
   return { isStopped: rows[0]?.stopped === true, owes: rows[0]?.owes === true };
 }
 
-/** Whether a batch for which nothing was signed must not be signed now: payouts are stopped, or a merchant owes something. */
+/**
+ * Whether a batch for which nothing was signed must not be signed now: payouts are stopped, a merchant owes something, or what a reimbursement sends
+ * back is not there any more.
+ */
 export async function mustNotLeave(sql: Sql, batchId: string): Promise<boolean> {
   const { rows } = await sql.query<{ must: boolean }>({
     name: 'batch_must_not_leave',
     text: `select exists (select from breakers where name = 'payouts' and cleared_at is null)
-                  or exists (select from payouts p where batch_id = $1 and ${owesOf('p.merchant_id')} and ${takesAvailable('p')}) as must`,
+                  or exists (select from payouts p where batch_id = $1 and ((${owesOf('p.merchant_id')} and ${takesAvailable('p')}) or ${isStale('p')})) as must`,
     values: [batchId],
   });
   return rows[0]?.must === true;
