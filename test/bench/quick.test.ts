@@ -36,6 +36,7 @@ test('npm run bench starts an instance of its own, measures every row and leaves
     '20 parallel payments over Lightning',
     'a payout over Lightning, request to completed',
     'webhook: commit of an event',
+    'webhook: the same beside 5 endpoints that hang, for each of which 10 wait',
     'webhooks: 200 deliveries to one fast endpoint',
     'webhooks: the same beside as many that wait for 5 endpoints that hang',
     'create_transaction with 3 webhooks',
