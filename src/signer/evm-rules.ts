@@ -3,12 +3,12 @@
 // transactions that are ever signed for a payout have the same nonce.
 
 import { EVM_SCRIPT, evmAddressOf, evmInput, GAS } from '../core/currencies/evm.ts';
-import { ETHER, type EvmCode, isToken, type Network } from '../core/currency.ts';
+import { type CurrencyCode, ETHER, type EvmCode, isToken, isUtxo, type Network } from '../core/currency.ts';
 import { plus } from '../core/money.ts';
 import { isReplacement } from '../core/payouts/gas.ts';
 import { MOST_TOP_UP } from '../core/payouts/sweeps.ts';
 import type { SignerAccount } from '../core/signer-wire.ts';
-import type { SigningFacts } from '../store/payouts/signing-facts.ts';
+import type { FactsWanted, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { evmAddressAt } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
 import type { EvmSigningRequest, SweepSigningRequest } from './request.ts';
@@ -69,13 +69,33 @@ export function checkReplacement(request: EvmSigningRequest, index: SignatureInd
   }
 }
 
-/** The nonces of a sender are signed one after the other: a gap would stop everything behind it. */
-export function checkNonce({ currency, inputs, batchId }: EvmSigningRequest, index: SignatureIndex): void {
+/** The nonces of which {@link checkNonce} wants to know whether blocks have used them: those that this signer has not signed; null: none. */
+export function noncesAfter(
+  currency: CurrencyCode,
+  [input]: readonly EvmSigningRequest['inputs'][number][],
+  index: SignatureIndex,
+): FactsWanted['nonces'] {
+  const after = input === undefined || isUtxo(currency) ? null : index.highestNonce(currency, input.txid);
+  if (input === undefined || after === null || input.vout <= after) return null;
+  return { currency, sender: input.txid, after, below: input.vout };
+}
+
+/**
+ * The nonces of a sender are signed one after the other: a gap would stop everything behind it. Those that blocks have used without this signer
+ * are none.
+ */
+export function checkNonce(
+  { currency, inputs, batchId }: EvmSigningRequest,
+  { usedNonces }: Pick<SigningFacts, 'usedNonces'>,
+  index: SignatureIndex,
+): void {
   const [input] = inputs;
   if (index.outpoint(outpointKey(currency, input))?.batchId === batchId) return;
   const highest = index.highestNonce(currency as EvmCode, input.txid);
-  if (highest !== null && input.vout !== highest + 1)
-    throw new SigningRefused('conflict', `the next nonce of ${input.txid} is ${highest + 1}, not ${input.vout}`);
+  if (highest === null) return;
+  let next = highest + 1;
+  while (usedNonces.has(next)) next += 1;
+  if (input.vout !== next) throw new SigningRefused('conflict', `the next nonce of ${input.txid} is ${next}, not ${input.vout}`);
 }
 
 // The rules for what moves between our own addresses on Ethereum's chain, and pays nobody. No intent is signed for it, so it goes nowhere else:

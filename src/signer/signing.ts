@@ -15,6 +15,7 @@ import {
   checkSweepAmounts,
   checkSweepFacts,
   checkSweepForm,
+  noncesAfter,
 } from './evm-rules.ts';
 import type { Keyring } from './keyring.ts';
 import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
@@ -181,7 +182,7 @@ async function checkedEvm(options: SigningOptions, request: EvmSigningRequest, {
   checkConflicts(request, index, facts.batches);
   checkReimbursed(request, facts, index, trust);
   checkReplacement(request, index);
-  checkNonce(request, index);
+  checkNonce(request, facts, index);
   checkStops(request, facts, index);
   const fee = checkEvmFee(request, facts);
   checkLeaving(options, request, fee, index);
@@ -203,7 +204,7 @@ async function checkedSweep(
   checkJournal(facts, index);
   checkConflicts(request, index, facts.batches);
   checkReplacement(request, index);
-  checkNonce(request, index);
+  checkNonce(request, facts, index);
   checkStops(request, facts, index);
   checkLeaving(options, request, fee, index);
   return { make: makerOf(request, network), fee, wire: request.wire };
@@ -246,6 +247,7 @@ function factsFor(db: Database, { currency, batchId, inputs, outputs }: SigningR
     batchId,
     otherBatches: [...new Set(knownBatches)].filter((one) => one !== batchId),
     payoutIds: outputs.map(({ payoutId }) => payoutId),
+    nonces: noncesAfter(currency, inputs, index),
   });
 }
 

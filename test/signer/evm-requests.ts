@@ -10,6 +10,7 @@ import type { SignerLimits } from '../../src/signer/limits.ts';
 import { evmAddressAt } from '../../src/signer/own-scripts.ts';
 import { openSignatureJournal, type SignatureJournal } from '../../src/signer/signature-journal.ts';
 import { createSigning, type Signing } from '../../src/signer/signing.ts';
+import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { newId, openTestSigner } from './setup.ts';
 
@@ -74,6 +75,17 @@ export async function openEvmSigner() {
       [id, currency, purpose, target === null ? null : Buffer.from(evmScript(target), 'hex')],
     );
     return id;
+  }
+
+  /** A block has used a nonce of our address, and nobody here has signed it. */
+  async function usedElsewhere(currency: EvmCode, nonce: number): Promise<void> {
+    const batchId = await insertBatch(currency, 'payout', null);
+    await addSignerKey(signer.db, { currency, xpub: xpub(currency), at: new Date() });
+    await signer.owner.query(
+      `insert into outgoing_inputs (currency, txid, vout, batch_id, amount, script, account_xpub_id, chain, address_index, spent_by, spent_height)
+         select $1, $2, $3, $4, 1, $5, min(id), 1, 0, 'f00d', 1 from account_xpubs`,
+      [currency, evmInput(hot(currency), nonce).txid, nonce, batchId, Buffer.from(evmScript(hot(currency)), 'hex')],
+    );
   }
 
   /** A payout of 50 USDT, as the API and the worker write it, and its request at a nonce of ours. */
@@ -223,6 +235,7 @@ export async function openEvmSigner() {
     addressAt,
     hot,
     insertBatch,
+    usedElsewhere,
     payout,
     reimbursement,
     sweep,

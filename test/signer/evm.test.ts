@@ -89,6 +89,18 @@ describe('a payout in a token', () => {
     await refused(withInput({ ...asked, number: 2 }, { vout: nonce }), 'conflict', /shares no input/);
   });
 
+  test('has the nonce after those that blocks have used without this signer, and leaves none else out', async () => {
+    const asked = await payout();
+    await signing.sign(asked);
+    const later = withInput(await payout(), { vout: nonce + 3 });
+    await refused(later, 'conflict', /the next nonce/);
+    await signer.usedElsewhere('USDT', nonce + 1);
+    await refused(later, 'conflict', /the next nonce/);
+    await signer.usedElsewhere('USDT', nonce + 2);
+    await signing.sign(later);
+    nonce += 4;
+  });
+
   test('is replaced at its nonce for an eighth more of its price and of its tip, to the same payee', async () => {
     const asked = await payout();
     await signing.sign(asked);

@@ -73,7 +73,8 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number): P
   return ctx.db.transaction(async (sql) => {
     const read = await readBatch<EvmCode>(sql, batchId, { lock: true });
     const tip = read === null ? null : await readCursor(sql, read.currency);
-    if (read === null || tip === null || read.attempts.length === 0) return 'waiting';
+    // what pays nobody here was booked whole when it was recovered
+    if (read === null || tip === null || read.attempts.length === 0 || read.payouts.length === 0) return 'waiting';
     const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
     const decided = await decidedHeight(ctx, sql, batch, tip.height);
     const isFinal = (height: number | null): boolean => height !== null && height <= Math.min(finalized, decided);

@@ -1,5 +1,5 @@
 // Money that has left without this database knowing why. It is recorded and reported, and nothing new leaves until an operator has decided.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { unfiledAchPayouts } from '../../store/payouts/ach-entries.ts';
 import { type PayoutChange, writePayoutChanges } from '../../store/payouts/changes.ts';
@@ -15,7 +15,7 @@ export type Unknown = {
 };
 
 /** Writes what a look has found of a currency; what is not found any more and had no transaction is closed. */
-export async function recordUnknown(ctx: Context, currency: UtxoCode, { movements, payoutIds }: Unknown): Promise<void> {
+export async function recordUnknown(ctx: Context, currency: CurrencyCode, { movements, payoutIds }: Unknown): Promise<void> {
   const atMs = ctx.ports.clock.now();
   await ctx.db.transaction(async (sql) => {
     await holdUnknown(sql, payoutIds, atMs);

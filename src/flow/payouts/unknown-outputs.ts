@@ -1,6 +1,6 @@
 // A forgotten transaction that spends outputs of which this database knows nothing: payments to transactions, or change, that it has forgotten too.
 // What they paid for is booked; that they were ours is booked with it, since nothing here ever said so.
-import type { UtxoCode } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { negated, sum } from '../../core/money.ts';
 import { adoptedEntry, unknownInflowEntry, unknownOutflowEntry } from '../../core/payouts/postings.ts';
@@ -15,7 +15,7 @@ import { resolveLocked } from './resolve.ts';
 import { holdUnknown } from './unknown-movements.ts';
 
 type Spending = {
-  readonly currency: UtxoCode;
+  readonly currency: CurrencyCode;
   readonly txid: string;
   /** Whether a person accepts that nobody knows what the outputs held. */
   readonly acceptsLoss: boolean;
@@ -45,7 +45,7 @@ export function differenceEntry({ currency, txid }: Spending, lost: bigint): Ent
 }
 
 /** What was booked for them by hand stands; the loss that their outputs are part of does not. */
-export async function adopt(ctx: Context, sql: Sql, currency: UtxoCode, adopted: readonly DecidedPayout[]): Promise<void> {
+export async function adopt(ctx: Context, sql: Sql, currency: CurrencyCode, adopted: readonly DecidedPayout[]): Promise<void> {
   const atMs = ctx.ports.clock.now();
   const entries = adopted.map(({ id, booked, byOthers }) => {
     const against = byOthers ? `equity:operator:${currency}` : `asset:chain:${currency}`;

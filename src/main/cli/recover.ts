@@ -12,6 +12,7 @@ import { heightOf } from '../../store/chain/blocks.ts';
 import { readAchBytes } from '../../store/payouts/ach-entries.ts';
 import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../../worker/chain/context.ts';
+import { recoverSent } from '../../worker/payouts/passed-nonces.ts';
 import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
 import { withBooks, withNodes } from './service-access.ts';
@@ -30,6 +31,8 @@ export function addRecover(payout: Command): void {
     .action(recover);
 }
 
+/** Of a transaction on Ethereum's chain, which says by itself who has sent it. */
+const EVM_HASH = /^0x[0-9a-f]{64}$/i;
 const BANK_FILE = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const by = (): string => `operator ${userInfo().username}`;
 
@@ -37,6 +40,9 @@ async function recover(id: string, { json, acceptLoss = false, block }: Options)
   const { payoutIds, lost, fee, currency } = BANK_FILE.test(id)
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
+      (EVM_HASH.test(id)
+        ? await withNodes((ctx) => recoverSent(ctx, id.toLowerCase(), { by: by(), acceptsLoss: acceptLoss }))
+        : null) ??
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
   print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [

@@ -45,6 +45,8 @@ export type SigningFacts = {
   readonly isStopped: boolean;
   /** Of those that were asked for, the ones that take of what their merchant has while he owes something, in any currency. */
   readonly owing: ReadonlySet<string>;
+  /** Of the nonces that were asked for, those that a block has used. */
+  readonly usedNonces: ReadonlySet<number>;
 };
 
 export type FactsWanted = {
@@ -52,6 +54,13 @@ export type FactsWanted = {
   /** Other batches whose state matters. */
   readonly otherBatches: readonly string[];
   readonly payoutIds: readonly string[];
+  /** The nonces between the highest that was signed for a sender (as an input's txid) and the one that is asked for; null: none. */
+  readonly nonces: {
+    readonly currency: string;
+    readonly sender: string;
+    readonly after: number;
+    readonly below: number;
+  } | null;
 };
 
 /** Reads everything as of one moment. */
@@ -64,6 +73,7 @@ export function readSigningFacts(db: Database, wanted: FactsWanted): Promise<Sig
       payouts: await payoutsOf(sql, wanted),
       attempts: await attemptsOf(sql, batchIds, wanted.payoutIds),
       ...(await stopsOf(sql, wanted.payoutIds)),
+      usedNonces: await usedOf(sql, wanted.nonces),
     };
   });
 }
@@ -116,4 +126,14 @@ async function stopsOf(sql: Sql, payoutIds: readonly string[]): Promise<Pick<Sig
     values: [payoutIds],
   });
   return { isStopped: rows[0]?.stopped === true, owing: new Set(rows[0]?.owing) };
+}
+
+async function usedOf(sql: Sql, nonces: FactsWanted['nonces']): Promise<ReadonlySet<number>> {
+  if (nonces === null) return new Set();
+  const { rows } = await sql.query<{ vout: number }>({
+    name: 'signing_nonces',
+    text: `select vout from outgoing_inputs where currency = $1 and txid = $2 and vout > $3 and vout < $4 and spent_height is not null`,
+    values: [nonces.currency, nonces.sender, nonces.after, nonces.below],
+  });
+  return new Set(rows.map(({ vout }) => vout));
 }

@@ -29,7 +29,7 @@ import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
 import { reachable } from '../chain/pass-result.ts';
 import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from './driver-options.ts';
 import { createForming } from './evm-forming.ts';
-import { findMined, type Lane } from './evm-lane.ts';
+import { findAtNonce, type Lane } from './evm-lane.ts';
 import { createSweeper } from './sweeper.ts';
 
 const RESEND_MS = 60_000;
@@ -169,6 +169,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   async function sendNewest(batch: Batch<EvmCode>, atOnce: boolean): Promise<number> {
     const newest = batch.attempts.at(-1);
     if (newest === undefined) return RETRY_MS;
+    // it was recovered from a final block, which brings it back
+    if (newest.raw.length === 0) return RESEND_MS;
     const left = newest.sentAtMs === null || atOnce ? 0 : newest.sentAtMs + RESEND_MS - clock.now();
     if (left > 0 && left <= RESEND_MS) return left;
     const answer = await reachable(() => port.send(newest.raw));
@@ -181,7 +183,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
       return RESEND_MS;
     }
     // mined already, or somebody else uses this nonce: the blocks say which
-    if (answer.state === 'inputs_missing') await reachable(() => findMined(ctx, lane, batch));
+    if (answer.state === 'inputs_missing') await reachable(() => findAtNonce(ctx, lane, batch));
     await waits(batch, answer.reason);
     return RETRY_MS;
   }

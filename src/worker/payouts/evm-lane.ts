@@ -1,6 +1,6 @@
 // One address of ours on Ethereum's chain from which a currency leaves, in the order of its nonces: what gas costs now, whether the chain has
 // used more nonces than this database knows, and transactions of ours in blocks that were read before we watched for them.
-import { evmInput } from '../../core/currencies/evm.ts';
+import { evmAddressOf, evmInput } from '../../core/currencies/evm.ts';
 import { type EvmCode, isToken } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import { payoutOffer } from '../../core/payouts/gas.ts';
@@ -13,11 +13,12 @@ import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { openBatches, readBlockHash, usedNonces } from '../../store/payouts/evm-lane.ts';
 import { saveFeeRate } from '../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
-import { saveChecked } from '../../store/payouts/unknown-movements.ts';
+import { openMovements, saveChecked } from '../../store/payouts/unknown-movements.ts';
 import { portOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import { createOutpointSet } from '../chain/watch-list.ts';
 import type { OutputCheck, Trouble } from './output-check.ts';
+import { findSent, recordSent } from './passed-nonces.ts';
 
 export type Lane = {
   readonly currency: EvmCode;
@@ -84,6 +85,27 @@ export async function findMined(ctx: Context, { currency, port }: Lane, batch: B
   return false;
 }
 
+/**
+ * Looks in blocks that were read before for what has used the nonce of a batch: one of its own transactions, or one that nobody here has signed,
+ * after which none of its own can ever be mined.
+ */
+export async function findAtNonce(ctx: Context, lane: Lane, batch: Batch<EvmCode>): Promise<void> {
+  if (await findMined(ctx, lane, batch)) return;
+  const [input] = batch.inputs;
+  const cursor = await readCursor(ctx.db, lane.currency);
+  if (input === undefined || cursor === null || batch.purpose !== 'payout') return;
+  const address = evmAddressOf(input.script.toString('hex'));
+  if ((await lane.port.account(address, cursor.height)).nonce <= input.vout) return;
+  const range = { from: input.vout, below: input.vout + 1, height: cursor.height };
+  const [sent] = await findSent(ctx, lane, address, range);
+  if (sent === undefined) return;
+  await ctx.db.transaction(async (sql) => {
+    if ((await readBlockHash(sql, lane.currency, sent.block.height)) !== sent.block.hash) return;
+    await recordOutgoing(sql, lane.currency, sent.block, [{ ...sent.facts, outputs: [] }], new Set());
+  });
+  await recordSent(ctx, lane, address, [sent], { onlyPaying: false });
+}
+
 /** Compares the nonces that the chain has used with those that this database knows to be used (INV-15), before anything is signed. */
 export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
   const { currency, port } = lane;
@@ -109,6 +131,14 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       }
       used = await known();
     }
+    if (nonce > (used ?? 0)) {
+      // what an address has sent before its words came here is named only where it pays what is asked for here
+      const sent = await findSent(ctx, lane, hot.address, { from: used ?? 0, below: nonce, height: cursor.height });
+      await recordSent(ctx, lane, hot.address, sent, { onlyPaying: used === null });
+    }
+    const open = (await openMovements(ctx.db)).filter((one) => one.currency === currency);
+    if (open.length > 0)
+      return { what: `${open.map(({ finding }) => finding).join('; ')} (bursar payout recover)`, isFound: true };
     if (used === null && nonce > 0) {
       const found = await stopUnlessCleared(
         `our address ${hot.address} has sent ${nonce} transactions, and none of them is known here (INV-15): database and signer were put back to before the first, or its words were used elsewhere. Compare open payouts with what it has sent; "bursar audit --clear" goes on after these ${nonce}`,
@@ -121,7 +151,7 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     }
     if (nonce < used || (await readBlockHash(ctx.db, currency, cursor.height)) !== cursor.hash)
       return { what: 'our nonces are compared when the chain rests', isFound: false };
-    const what = `our address ${hot.address} has sent ${nonce} transactions, and ${used} of them are known here (INV-15): another copy of this server is running, or a key was stolen`;
+    const what = `our address ${hot.address} has sent ${nonce} transactions, and ${used} of them are known here (INV-15): another copy of this server is running, or a key was stolen. An explorer of the chain names them for "bursar payout recover"`;
     await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-15'], findings: [what], atMs: ctx.ports.clock.now() });
     return { what, isFound: true };
   }

@@ -1,0 +1,135 @@
+// Transactions that our address on Ethereum's chain has sent and that this database does not know: found by what a node says how many it had sent
+// after older blocks, because no node is asked for a sender and a nonce.
+import { evmAddressOf, evmInput } from '../../core/currencies/evm.ts';
+import { EVM_CODES } from '../../core/currency.ts';
+import type { EvmPort } from '../../core/evm/port.ts';
+import type { TransactionFacts } from '../../core/ports.ts';
+import { Refusal } from '../../core/refusal.ts';
+import type { Context } from '../../flow/context.ts';
+import { hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { recoverOnEvm } from '../../flow/payouts/recovered-evm.ts';
+import type { Recovered } from '../../flow/payouts/recovered-transactions.ts';
+import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
+import { readBlockHash } from '../../store/payouts/evm-lane.ts';
+import { paysPayout, signedHere, unsignedPayouts } from '../../store/payouts/unknown-movements.ts';
+import { portOf } from '../chain/context.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
+import type { Lane } from './evm-lane.ts';
+
+export type SentTransaction = {
+  readonly nonce: number;
+  readonly block: { readonly height: number; readonly hash: string };
+  readonly facts: TransactionFacts;
+};
+
+/** So many nonces are looked for at once, the newest. */
+const MOST_NONCES = 50;
+
+/**
+ * Finds the transactions of an address at some of its nonces, in blocks up to a height.
+ * @returns those that were found, in their order; a node that has forgotten old states finds the newer ones
+ * @throws NodeTrouble
+ */
+export async function findSent(
+  ctx: Context,
+  { currency, port }: Pick<Lane, 'currency' | 'port'>,
+  address: string,
+  { from, below, height }: { readonly from: number; readonly below: number; readonly height: number },
+): Promise<readonly SentTransaction[]> {
+  const scripts = (await unsignedPayouts(ctx.db, currency)).map(({ script }) => Buffer.from(script, 'hex'));
+  const counts = new Map<number, number>();
+  /** What a node does not know any more was before what it knows. */
+  const countAfter = async (at: number): Promise<number> => {
+    const known = counts.get(at);
+    if (known !== undefined) return known;
+    try {
+      const { nonce } = await port.account(address, at);
+      counts.set(at, nonce);
+      return nonce;
+    } catch (error) {
+      if (troubleOf(error) === null || at === height) throw error;
+      return 0;
+    }
+  };
+  const found: SentTransaction[] = [];
+  for (let nonce = Math.max(from, below - MOST_NONCES), low = 0; nonce < below; nonce++) {
+    let high = height;
+    // the first block after which more were sent
+    for (let bottom = low; bottom < high; ) {
+      const middle = Math.floor((bottom + high) / 2);
+      if ((await countAfter(middle)) > nonce) high = middle;
+      else bottom = middle + 1;
+    }
+    low = high;
+    const hash = (await readBlockHash(ctx.db, currency, high)) ?? (await port.hashAt(high));
+    if (hash === null) continue;
+    const watch = { ...watchOnly(scripts), ...createOutpointSet([evmInput(address, nonce)]) };
+    const { touched } = await port.readBlock(hash, watch);
+    const facts = touched.find(({ spends }) => spends.length > 0);
+    if (facts !== undefined) found.push({ nonce, block: { height: high, hash }, facts });
+  }
+  return found;
+}
+
+/**
+ * Records those of them that nobody here has signed, and stops payouts for them; the payouts that they pay wait for an operator.
+ * @param onlyPaying leaves out those that pay no open payout
+ * @returns how many were recorded
+ */
+export async function recordSent(
+  ctx: Context,
+  { currency }: Pick<Lane, 'currency'>,
+  address: string,
+  sent: readonly SentTransaction[],
+  { onlyPaying }: { readonly onlyPaying: boolean },
+): Promise<number> {
+  const ours = await signedHere(
+    ctx.db,
+    currency,
+    sent.map(({ facts }) => facts.txid),
+  );
+  const open = await unsignedPayouts(ctx.db, currency);
+  const payoutIds: string[] = [];
+  const movements = sent.flatMap(({ nonce, block, facts: { txid, outputs } }) => {
+    if (ours.has(txid)) return [];
+    const paid = open.filter((payout) => outputs.some((output) => paysPayout(output, payout))).map(({ id }) => id);
+    if (onlyPaying && paid.length === 0) return [];
+    payoutIds.push(...paid);
+    const pays = paid.length === 0 ? '' : `, pays what ${paid.join(', ')} ask for`;
+    const finding = `transaction ${txid} was sent by our address ${address} at nonce ${nonce}${pays} and was not signed here (INV-15): another copy of this server is running, a key was stolen, or database and signer have forgotten it`;
+    return [{ currency, txid, blockHash: block.hash, finding }];
+  });
+  if (movements.length > 0) await recordUnknown(ctx, currency, { movements, payoutIds });
+  return movements.length;
+}
+
+const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };
+
+/**
+ * Books a transaction that one of our sending addresses has sent, by its hash alone.
+ * @throws Refusal not_resolvable, also for one that no block has, or that others have sent
+ */
+export async function recoverSent(
+  ctx: Context,
+  txid: string,
+  { by, acceptsLoss }: { readonly by: string; readonly acceptsLoss: boolean },
+): Promise<Recovered & { readonly currency: (typeof EVM_CODES)[number] }> {
+  let isMined = false;
+  for (const currency of EVM_CODES) {
+    const hot = ctx.ports.chains.has(currency) ? await hotAddress(ctx, ctx.db, currency) : null;
+    if (hot === null) continue;
+    const port = portOf(ctx, currency) as EvmPort;
+    const mined = await port.mined(txid);
+    if (mined === null) continue;
+    isMined = true;
+    const { touched } = await port.readBlock(mined.blockHash, EVERYTHING);
+    const facts = touched.find((one) => one.txid === txid);
+    if (facts?.inputs[0]?.txid !== evmInput(evmAddressOf(hot.script.toString('hex')), 0).txid) continue;
+    const isFinal = ((await port.finalized())?.height ?? -1) >= mined.height;
+    const block = { height: mined.height, hash: mined.blockHash };
+    return { ...(await recoverOnEvm(ctx, { currency, block, isFinal, facts, by, acceptsLoss })), currency };
+  }
+  const why = isMined ? 'was not sent by an address that payouts leave from' : 'is in no block that a node of ours has';
+  throw new Refusal('not_resolvable', { message: `Transaction ${txid} ${why}.` });
+}
