@@ -167,3 +167,49 @@ test('a nonce that was passed over in a block which was read before anybody watc
   await goOn();
   await ledgerIsChain();
 });
+
+test('of two payouts that ask for the same the older one is found paid, and a person decides the other', {
+  timeout: TIMEOUT,
+}, async () => {
+  const before = await service.units(PAYEE);
+  const ids = [await request(), await request()] as const;
+  const txid = await sentElsewhere(PAYEE, FIFTY);
+  await service.mine(FINAL);
+  service.restart();
+  await service.work(LATER_MS);
+  for (const id of ids) expect(await shown(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect(await recover(txid)).toMatchObject({ payoutIds: [ids[0]] });
+  await service.work(LATER_MS);
+  expect(await shown(ids[0])).toMatchObject({ status: 'completed', txid });
+  expect(await shown(ids[1])).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  const decided = await resolvePayout(service.ctx, {
+    payoutId: ids[1],
+    outcome: 'failed',
+    evidence: 'one transaction, one payment',
+  });
+  expect(decided.status).toBe('failed');
+  await goOn();
+  await service.work(LATER_MS);
+  expect(await service.units(PAYEE)).toBe(before + FIFTY);
+  await ledgerIsChain();
+});
+
+test('one that a person has found paid is adopted by the transaction that comes to light later', {
+  timeout: TIMEOUT,
+}, async () => {
+  const id = await request();
+  const other = await request();
+  const first = await sentElsewhere(PAYEE, FIFTY);
+  await service.mine(FINAL);
+  service.restart();
+  await service.work(LATER_MS);
+  await recover(first);
+  await service.work(LATER_MS);
+  expect((await shown(id)).status).toBe('completed');
+  await resolvePayout(service.ctx, { payoutId: other, outcome: 'paid', evidence: 'the payee says so' });
+  const second = await sentElsewhere(PAYEE, FIFTY);
+  await service.mine(FINAL);
+  expect(await recover(second)).toMatchObject({ payoutIds: [other], lost: 0n });
+  await goOn();
+  await ledgerIsChain();
+});
