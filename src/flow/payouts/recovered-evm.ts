@@ -138,7 +138,9 @@ async function whomItPays(
   if (output === null) return { payout: null, adopted: null, output };
   const open = (await unsignedPayouts(sql, currency)).find((payout) => paysPayout(output, payout));
   if (open !== undefined) return { payout: (await lockPayouts(sql, [open.id]))[0] ?? null, adopted: null, output };
-  const decided = (await decidedPayouts(sql, currency)).find((payout) => paysPayout(output, payout));
+  const asking = (await decidedPayouts(sql, currency)).filter((payout) => paysPayout(output, payout));
+  // what was found paid before has been paid by something
+  const decided = asking.find(({ outcome }) => outcome === 'paid') ?? asking[0];
   if (decided === undefined) return { payout: null, adopted: null, output };
   if (decided.outcome === 'paid') return { payout: null, adopted: decided, output };
   const [row] = await lockPayouts(sql, [decided.id]);
