@@ -1,21 +1,20 @@
 // Transactions that our address on Ethereum's chain has sent and that this database does not know: found by what a node says how many it had sent
 // after older blocks, because no node is asked for a sender and a nonce.
 import { evmAddressOf, evmInput } from '../../core/currencies/evm.ts';
-import { EVM_CODES } from '../../core/currency.ts';
+import { EVM_CODES, type EvmCode } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { Context } from '../../flow/context.ts';
 import { hotAddress } from '../../flow/payouts/evm-batches.ts';
-import { recoverOnEvm } from '../../flow/payouts/recovered-evm.ts';
 import type { Recovered } from '../../flow/payouts/recovered-transactions.ts';
 import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
+import { recoverOnEvm } from '../../flow/sweeps/recovered-evm.ts';
 import { readBlockHash } from '../../store/payouts/evm-lane.ts';
 import { paysPayout, signedHere, unsignedPayouts } from '../../store/payouts/unknown-movements.ts';
 import { portOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
-import type { Lane } from './evm-lane.ts';
 
 export type SentTransaction = {
   readonly nonce: number;
@@ -33,7 +32,7 @@ const MOST_NONCES = 50;
  */
 export async function findSent(
   ctx: Context,
-  { currency, port }: Pick<Lane, 'currency' | 'port'>,
+  { currency, port }: { readonly currency: EvmCode; readonly port: EvmPort },
   address: string,
   { from, below, height }: { readonly from: number; readonly below: number; readonly height: number },
 ): Promise<readonly SentTransaction[]> {
@@ -79,7 +78,7 @@ export async function findSent(
  */
 export async function recordSent(
   ctx: Context,
-  { currency }: Pick<Lane, 'currency'>,
+  { currency }: { readonly currency: EvmCode },
   address: string,
   sent: readonly SentTransaction[],
   { onlyPaying }: { readonly onlyPaying: boolean },
@@ -114,7 +113,7 @@ export async function recoverSent(
   ctx: Context,
   txid: string,
   { by, acceptsLoss }: { readonly by: string; readonly acceptsLoss: boolean },
-): Promise<Recovered & { readonly currency: (typeof EVM_CODES)[number] }> {
+): Promise<Recovered & { readonly currency: EvmCode }> {
   let isMined = false;
   for (const currency of EVM_CODES) {
     const hot = ctx.ports.chains.has(currency) ? await hotAddress(ctx, ctx.db, currency) : null;

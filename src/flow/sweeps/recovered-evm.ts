@@ -25,11 +25,11 @@ import {
 } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { feeFor, HOT_INDEX, type HotAddress, hotAddress } from './evm-batches.ts';
-import { post } from './progress.ts';
-import type { Recovered } from './recovered-transactions.ts';
-import { reopen } from './restored-signatures.ts';
-import { adopt, differenceEntry } from './unknown-outputs.ts';
+import { feeFor, HOT_INDEX, type HotAddress, hotAddress } from '../payouts/evm-batches.ts';
+import { post } from '../payouts/progress.ts';
+import type { Recovered } from '../payouts/recovered-transactions.ts';
+import { reopen } from '../payouts/restored-signatures.ts';
+import { adopt, differenceEntry } from '../payouts/unknown-outputs.ts';
 
 export type EvmRecovery = {
   readonly currency: EvmCode;
