@@ -1123,6 +1123,8 @@ CREATE INDEX deliveries_due ON public.deliveries USING btree (webhook, due_at, e
 
 CREATE INDEX delivery_attempts_event ON public.delivery_attempts USING btree (event_id);
 
+CREATE INDEX delivery_attempts_webhook ON public.delivery_attempts USING btree (webhook, at, id);
+
 CREATE INDEX due_marks_transaction ON public.due_marks USING btree (transaction_id);
 
 CREATE INDEX early_payments_open ON public.early_payments USING btree (currency) WHERE (acknowledged_at IS NULL);
@@ -1654,13 +1656,16 @@ CREATE OR REPLACE FUNCTION public.deliver_events()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  woken text;
 begin
   insert into deliveries (webhook, event_id, due_at)
     select w.number, e.id, '-infinity'
       from added e cross join lateral (
         select number from webhooks where merchant_id = e.merchant_id and enabled and (events is null or e.type = any (events)) offset 0) w;
-  if found then perform pg_notify('hurry', 'deliveries'); end if;
-  if exists (select from added e join event_streams s using (merchant_id)) then perform pg_notify('events_written', ''); end if;
+  woken := concat_ws(',', case when found then 'deliveries' end,
+                          case when exists (select from added e join event_streams s using (merchant_id)) then 'streams' end);
+  if woken <> '' then perform pg_notify('hurry', woken); end if;
   return null;
 end $function$
 ;

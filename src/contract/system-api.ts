@@ -44,7 +44,7 @@ export const readiness = shape.named(
   shape.object({
     status: shape.constant('ready'),
     problems: shape.list(
-      'What makes a currency with a node unavailable, or stops payouts; empty while all is well.',
+      'What makes a currency with a node unavailable, stops payouts or keeps events from merchants; empty while all is well.',
       shape.string('A sentence.', `${CURRENCY_CODES[0]}: the node is syncing`),
     ),
     currencies: shape.byName(CURRENCY_CODES, chain),

@@ -47,6 +47,8 @@ export const isAway = (result: OutboundResult): boolean => result.kind === 'fail
 
 /** How long a secret signs along after it was replaced. */
 export const FORMER_SECRET_MS = 24 * HOUR_MS;
+/** How long an attempt to deliver an event is kept. */
+export const ATTEMPTS_KEPT_MS = 30 * 24 * HOUR_MS;
 /** A merchant's most endpoints. */
 export const MOST_WEBHOOKS = 16;
 export const SECRET_BYTES = 32;

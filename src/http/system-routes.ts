@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
 import { watchedCodes } from '../flow/context.ts';
-import { webhookProblems } from '../flow/events/webhooks.ts';
+import { webhookProblems } from '../flow/events/webhook-problems.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { isoTime } from './handlers/transaction-replies.ts';

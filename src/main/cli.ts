@@ -17,6 +17,7 @@ import { addPayoutCommands } from './cli/payouts.ts';
 import { addProcessCommands } from './cli/processes.ts';
 import { addReviewCommands } from './cli/reviews.ts';
 import { addTransactionCommands } from './cli/transactions.ts';
+import { addWebhookCommands } from './cli/webhooks.ts';
 
 const json = process.argv.includes('--json');
 
@@ -37,6 +38,7 @@ function program(): Command {
   addTransactionCommands(bursar);
   addReviewCommands(bursar);
   addPayoutCommands(bursar);
+  addWebhookCommands(bursar);
   addKeyCommands(bursar);
   addAuditCommands(bursar);
   addChainCommands(bursar);

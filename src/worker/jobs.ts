@@ -1,6 +1,7 @@
 // The table of the worker's jobs: what runs, and how often. Each is safe to run in any number of workers at once.
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../core/currency.ts';
+import { ATTEMPTS_KEPT_MS } from '../core/webhooks.ts';
 import type { Context } from '../flow/context.ts';
 import { describeUnprotected, takeUnreported } from '../store/chain/unprotected-payments.ts';
 import { pruneAttempts } from '../store/deliveries/deliveries.ts';
@@ -32,8 +33,6 @@ type Reading = { readonly report: Report; readonly memory: BlockMemory };
 const SECOND_MS = 1_000;
 const ROLL_UP_BATCH = 5_000;
 const PRUNE_BATCH = 1_000;
-/** How long attempts to deliver an event are kept. */
-const ATTEMPTS_KEPT_MS = 30 * 86_400 * SECOND_MS;
 const LOOKUP_SHARE = 10;
 /** Transactions that the judge cannot decide delay the look-ups of others for at most this long. */
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;

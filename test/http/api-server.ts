@@ -171,6 +171,8 @@ export async function makeApi(options: ApiOptions = {}) {
 
   return {
     ctx,
+    /** Of the database. */
+    url,
     base,
     app,
     bugs,

@@ -88,4 +88,46 @@ describe('health and documents', () => {
     await api.call('/rotate_webhook_secret', { webhook_id: json.webhook.id });
     expect(await problems()).toEqual([]);
   });
+
+  test('/readyz names endpoints that take nothing for half an hour, by what they last did, and no more than five', async () => {
+    const problems = async (): Promise<string[]> =>
+      (await api.send('/readyz', undefined, {}, 'GET')).json.problems.filter((one: string) => one.includes('webhook'));
+    const { json } = await api.call('/create_webhook', { url: 'http://127.0.0.1:1/secret' });
+    await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
+    const tried = (status: number | null, error: string | null) =>
+      api.sql(
+        `insert into delivery_attempts (webhook, event_id, at, took_ms, status, error, answer)
+           select number, 1, $2, 1, $3, $4, 'secret' from webhooks where id = $1`,
+        [json.webhook.id, new Date(api.now()), status, error],
+      );
+    await tried(204, null);
+    await tried(null, 'address_not_allowed: shop.example leads to 10.0.0.1');
+    expect(await problems()).toEqual([]);
+    api.advance(31 * 60);
+    await api.reopen();
+    const [said, ...more] = await problems();
+    expect(more).toEqual([]);
+    expect(said).toMatch(
+      new RegExp(
+        `^webhook ${json.webhook.id} takes nothing \\(address_not_allowed at 20\\S+Z\\): [12] events? waits? for it since 20\\S+Z; see bursar webhook show ${json.webhook.id}$`,
+      ),
+    );
+    await tried(503, null);
+    expect((await problems())[0]).toContain('(status 503 at ');
+    await tried(200, null);
+    expect(await problems()).toEqual([]);
+    await tried(500, null);
+    for (let n = 0; n < 6; n++) {
+      await api.sql(
+        `with w as (insert into webhooks (id, merchant_id, url, secret, created_at) select 'wh_' || $1, merchant_id, url, secret, now() from webhooks where id = $2 returning number),
+              a as (insert into delivery_attempts (webhook, event_id, at, took_ms, status, answer) select number, 1, now(), 1, 500, '' from w)
+         insert into deliveries (webhook, event_id, due_at) select w.number, min(d.event_id), now() from w, deliveries d group by 1`,
+        [n, json.webhook.id],
+      );
+    }
+    expect((await problems()).map((one) => one.startsWith('webhook wh_'))).toEqual([true, true, true, true, true, false]);
+    expect((await problems()).at(-1)).toBe('more webhooks fail: see bursar webhook list --failing');
+    await api.sql('delete from deliveries');
+    expect(await problems()).toEqual([]);
+  });
 });

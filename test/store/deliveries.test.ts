@@ -84,3 +84,15 @@ test('attempts are forgotten in small steps, the oldest first, and those of the 
   expect(await pruneAttempts(database.db, before, 3)).toBe(0);
   expect(await sql('select event_id from delivery_attempts')).toEqual([{ event_id: 70n }]);
 });
+
+test('attempts that a fast clock dated hold up none of the older ones, of whichever endpoint', async () => {
+  const day = 86_400_000;
+  const ahead = Array.from({ length: 4 }, (_, n) => ({ ...failed, eventId: BigInt(n), atMs: AT + 20 * day }));
+  await writeAttempts(database.db, ahead);
+  const old = [9n, 3n, 7n].flatMap((webhook) => [{ ...failed, webhook, atMs: AT - 31 * day }]);
+  await writeAttempts(database.db, old);
+  expect([await pruneAttempts(database.db, AT - 30 * day, 2), await pruneAttempts(database.db, AT - 30 * day, 2)]).toEqual([
+    2, 1,
+  ]);
+  expect(await sql('select count(*)::int as n from delivery_attempts')).toEqual([{ n: 4 }]);
+});

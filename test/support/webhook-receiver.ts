@@ -12,9 +12,10 @@ export type Received = {
 };
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-/** Without `answer` it takes everything (204). */
+/** Without `answer` it takes everything (204). @param port 0 = any free one */
 export async function startReceiver(
   answer: (got: Received, response: ServerResponse) => void = (_got, response) => take(response),
+  port = 0,
 ) {
   const received: Received[] = [];
   const waiting = new Set<() => void>();
@@ -29,7 +30,7 @@ export async function startReceiver(
       act(got, response);
       for (const wake of waiting) wake();
     });
-  }).listen(0, '127.0.0.1');
+  }).listen(port, '127.0.0.1');
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,

@@ -10,7 +10,6 @@ import {
   listWebhooks,
   lockWebhook,
   lockWebhooks,
-  newestSecrets,
   setSecrets,
   type Webhook,
 } from '../../store/deliveries/webhooks.ts';
@@ -18,7 +17,6 @@ import type { Context } from '../context.ts';
 
 /** More rotations within a day end the oldest ones early: a request has room for so many signatures. */
 const MOST_FORMER_SECRETS = 8;
-const SECRETS_LOOKED_AT = 100;
 
 export type ShownSecret = { readonly id: string; readonly url: string; readonly secret: string };
 export type WebhookView = Pick<Webhook, 'id' | 'url' | 'events' | 'enabled' | 'createdAtMs'>;
@@ -94,23 +92,6 @@ export function secretsOf(ctx: Pick<Context, 'ports'>, { id, secret, formerSecre
   const { webhookSealing, clock } = ctx.ports;
   const former = valid(formerSecrets, clock.now()).map((one) => one.secret);
   return [secret, ...former].map((sealed) => openText(webhookSealing, sealed, id));
-}
-
-/** Whether our key opens the secrets of the newest endpoints: what is wrong in a sentence without a full stop, for /readyz. */
-export async function webhookProblems(ctx: Context): Promise<readonly string[]> {
-  const unreadable = (await newestSecrets(ctx.db, SECRETS_LOOKED_AT)).filter(({ id, secret }) => {
-    try {
-      openText(ctx.ports.webhookSealing, secret, id);
-      return false;
-    } catch {
-      return true;
-    }
-  });
-  if (unreadable.length === 0) return [];
-  const first = unreadable[0]?.id;
-  return [
-    `${unreadable.length} of the newest ${SECRETS_LOOKED_AT} webhooks get nothing (${first} …): their secrets cannot be opened with this key; put back the one of before (BURSAR_WEBHOOK_KEY, or webhook-key in the data folder), or replace the secrets with /rotate_webhook_secret`,
-  ];
 }
 
 const valid = (former: readonly FormerSecret[], nowMs: number): readonly FormerSecret[] =>

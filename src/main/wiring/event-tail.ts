@@ -5,14 +5,15 @@ import { randomBytes } from 'node:crypto';
 import { Refusal } from '../../core/refusal.ts';
 import type { EventTail, TailListener } from '../../flow/events/event-stream.ts';
 import {
-  EVENTS_WRITTEN,
   type EventNumber,
   eventNumbersAfter,
   eventWriters,
   lastEventNumber,
   readEvents,
   registerStreams,
+  STREAMS,
   unregisterStreams,
+  WAKING_CHANNEL,
 } from '../../store/deliveries/event-tail.ts';
 import type { Database } from '../../store/postgres/connect.ts';
 
@@ -218,7 +219,7 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
 
   async function begin(merchantId: bigint): Promise<void> {
     if (stopListening === null) {
-      stopListening = db.listen([EVENTS_WRITTEN], wake, suspect);
+      stopListening = db.listen([WAKING_CHANNEL], (_channel, woken) => woken.split(',').includes(STREAMS) && wake(), suspect);
       // and a look: the rows may have been missing meanwhile, as when the database's clock was set forward
       prolonging = setInterval(() => void register().then(wake, suspect), PROLONG_EVERY_MS).unref();
     }

@@ -164,12 +164,22 @@ export async function forgetDeliveries(sql: Sql, webhook: bigint, limit: number)
   return rowCount ?? 0;
 }
 
-/** Deletes some of the attempts that are older than this; returns how many. */
+/**
+ * Deletes some of the attempts that are older than this; returns how many, as many as the limit where there may be more. It goes from one
+ * endpoint to the next along the index: rows do not lie in the order of their time where the service's clock was set.
+ */
 export async function pruneAttempts(sql: Sql, beforeMs: number, limit: number): Promise<number> {
   const { rowCount } = await sql.query({
     name: 'prune_attempts',
-    text: `delete from delivery_attempts where id = any (array(
-             select id from (select id, at from delivery_attempts order by id limit $2) oldest where at < $1))`,
+    text: `
+      with recursive each as (
+        (select webhook from delivery_attempts order by webhook limit 1)
+        union all
+        select n.webhook from each e cross join lateral (
+          select webhook from delivery_attempts where webhook > e.webhook order by webhook limit 1) n)
+      delete from delivery_attempts where id = any (array(
+        select a.id from each cross join lateral (
+          select id from delivery_attempts where webhook = each.webhook and at < $1 order by webhook, at, id limit $2) a limit $2))`,
     values: [new Date(beforeMs), limit],
   });
   return rowCount ?? 0;

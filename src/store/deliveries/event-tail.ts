@@ -2,10 +2,12 @@
 import type { Sql } from '../postgres/connect.ts';
 import { EVENT_COLUMNS, EVENT_OBJECTS, type RawEvent, type StoredEvent, storedEvent } from './events.ts';
 
-/** Notified with events of a merchant for whom {@link registerStreams} was called. */
-export const EVENTS_WRITTEN = 'events_written';
+/** Where a commit says who has something to do, separated by commas: one notification for the worker's jobs and for streams. */
+export const WAKING_CHANNEL = 'hurry';
+/** What it says with events of a merchant for whom {@link registerStreams} was called. */
+export const STREAMS = 'streams';
 
-/** Makes events of these merchants notify {@link EVENTS_WRITTEN}; what dead processes left is deleted. @param keptSeconds unless prolonged */
+/** Makes events of these merchants wake {@link STREAMS}; what dead processes left is deleted. @param keptSeconds unless prolonged */
 export async function registerStreams(
   sql: Sql,
   process: string,

@@ -3,7 +3,7 @@
 import type { OutboundResult } from '../../core/outbound.ts';
 import { GONE, isDelivered, nextAttempt, type WebhookSender } from '../../core/webhooks.ts';
 import type { Context } from '../../flow/context.ts';
-import { eventBody } from '../../flow/events/event-body.ts';
+import { type EventBody, eventBody } from '../../flow/events/event-body.ts';
 import { secretsOf } from '../../flow/events/webhooks.ts';
 import type { Attempt, Delivery } from '../../store/deliveries/deliveries.ts';
 import type { Webhook } from '../../store/deliveries/webhooks.ts';
@@ -11,34 +11,56 @@ import type { Webhook } from '../../store/deliveries/webhooks.ts';
 const ANSWER_KEPT = 1_024;
 const LONGEST_ERROR = 300;
 
-/** Throws when nothing could be sent: the secret cannot be opened with our key. */
+export type Made = {
+  /** What the endpoint did; null = nothing was sent, because the event cannot be told: `trouble` says why. */
+  readonly result: OutboundResult | null;
+  readonly trouble: unknown;
+  readonly made: Attempt;
+};
+
+/** Throws when nothing can be sent to the endpoint at all: its secret cannot be opened with our key. */
 export async function attempt(
   ctx: Context,
   send: WebhookSender,
   { webhook, delivery, signal }: { readonly webhook: Webhook; readonly delivery: Delivery; readonly signal: AbortSignal },
-): Promise<{ readonly result: OutboundResult; readonly made: Attempt }> {
-  const { clock, rng } = ctx.ports;
-  const { event, failures, asked } = delivery;
-  const body = eventBody(ctx, event);
-  const atMs = clock.now();
+): Promise<Made> {
+  const { clock } = ctx.ports;
   const secrets = secretsOf(ctx, webhook);
+  const atMs = clock.now();
+  let body: EventBody;
+  try {
+    body = eventBody(ctx, delivery.event);
+  } catch (trouble) {
+    // the others of this endpoint are not to wait for it
+    const failed = { atMs, tookMs: 0, status: null, error: kept(`unreadable: ${String(trouble)}`), answer: new Uint8Array() };
+    return { result: null, trouble, made: { ...failed, ...consequences(ctx, delivery, null) } };
+  }
   const result = await send({ url: webhook.url, id: body.id, body: JSON.stringify(body), secrets, signal });
-  const status = result.kind === 'answered' ? result.status : null;
-  const isOver = isDelivered(result) || status === GONE;
+  const known =
+    result.kind === 'answered'
+      ? { status: result.status, error: null, answer: result.body.subarray(0, ANSWER_KEPT) }
+      : { status: null, error: kept(`${result.failure}: ${result.reason}`), answer: new Uint8Array() };
+  return { result, trouble: null, made: { atMs, tookMs: result.tookMs, ...known, ...consequences(ctx, delivery, result) } };
+}
+
+/** What follows for the delivery. @param result null: it could not be sent */
+function consequences(ctx: Context, { webhook, event, failures, asked }: Delivery, result: OutboundResult | null) {
+  const { clock, rng } = ctx.ports;
+  const disables = result?.kind === 'answered' && result.status === GONE;
+  const isTaken = result !== null && isDelivered(result);
   const chance = (rng.bytes(1)[0] ?? 0) / 255;
-  const made = {
-    webhook: webhook.number,
+  return {
+    webhook,
     eventId: event.id,
-    atMs,
-    tookMs: result.tookMs,
-    status,
-    error: result.kind === 'answered' ? null : `${result.failure}: ${result.reason}`.slice(0, LONGEST_ERROR),
-    answer: result.kind === 'answered' ? result.body.subarray(0, ANSWER_KEPT) : new Uint8Array(),
     failures,
     asked,
-    isDelivered: isDelivered(result),
-    againAtMs: isOver ? null : nextAttempt(failures + 1, clock.now(), chance),
-    disables: status === GONE,
+    isDelivered: isTaken,
+    againAtMs: isTaken || disables ? null : nextAttempt(failures + 1, clock.now(), chance),
+    disables,
   };
-  return { result, made };
+}
+
+/** Without what the database does not take, or a terminal obeys: a stranger's server may have said it. */
+function kept(error: string): string {
+  return error.slice(0, LONGEST_ERROR).replaceAll(/\p{C}/gu, '?');
 }

@@ -1,6 +1,7 @@
 // The job that delivers events to merchants' endpoints. One worker at a time does it (a session lock), so nothing is written when a delivery
 // is taken; a crash repeats what was under way, and loses nothing, because a row waits until its result is committed. It is woken by whoever
 // commits an event, by each answer, and when the next attempt is due; it never looks in vain.
+import { eventId } from '../../core/events.ts';
 import { LONGEST_PAUSES_MS, type WebhookSender } from '../../core/webhooks.ts';
 import type { Context } from '../../flow/context.ts';
 import {
@@ -71,20 +72,32 @@ export function createDeliveries(
   let aheadMs = Number.POSITIVE_INFINITY;
   /** The endpoint that was filled up last. */
   let turn = 0n;
+  /** How many databases there were before this one. */
+  let replaced = 0;
   let wakeJob: () => void = () => undefined;
   const lock = ctx.db.sessionLock(DELIVERIES_JOB, () => {
     // another worker may deliver these now
     for (const endpoint of endpoints.values()) endpoint.queue = [];
   });
 
+  // numbers of events may be those of others there: what was done with them is forgotten, and done again
+  ctx.db.identity.onChanged((evidence) => {
+    if (evidence === null) return;
+    replaced += 1;
+    results = [];
+    endpoints.clear();
+    wakeJob();
+  });
+
   async function writeResults(): Promise<void> {
     while (results.length > 0) {
       const taken = results;
+      const before = replaced;
       results = [];
       try {
         await writeAttempts(ctx.db, taken);
       } catch (error) {
-        results = [...taken, ...results];
+        if (before === replaced) results = [...taken, ...results];
         throw error;
       }
       for (const { webhook, eventId } of taken) endpoints.get(webhook)?.open.delete(eventId);
@@ -185,21 +198,31 @@ export function createDeliveries(
 
   async function deliver(endpoint: Endpoint, delivery: Delivery): Promise<void> {
     const { webhook, open } = endpoint;
+    const before = replaced;
     try {
-      const { result, made } = await attempt(ctx, send, { webhook, delivery, signal: stopping.signal });
-      // what was given up may have arrived: it is repeated
-      if (stopping.signal.aborted && result.kind === 'failed') return;
-      endpoint.pace = paceAfter(endpoint.pace, result, clock.now());
-      endpoint.trouble = '';
+      const { result, trouble, made } = await attempt(ctx, send, { webhook, delivery, signal: stopping.signal });
+      if (before !== replaced) return;
+      if (result === null) {
+        tellOnce(endpoint, `event ${eventId(delivery.event)} for webhook ${webhook.id}`, trouble);
+      } else {
+        // what was given up may have arrived: it is repeated
+        if (stopping.signal.aborted && result.kind === 'failed') return;
+        endpoint.pace = paceAfter(endpoint.pace, result, clock.now());
+        endpoint.trouble = '';
+      }
       results.push(made);
     } catch (error) {
       open.delete(delivery.event.id);
       endpoint.queue = [];
       endpoint.pace = { ...endpoint.pace, restsUntilMs: clock.now() + UNREADABLE_MS };
-      const trouble = String(error);
-      if (trouble !== endpoint.trouble) report(`webhook ${webhook.id}`, error);
-      endpoint.trouble = trouble;
+      tellOnce(endpoint, `webhook ${webhook.id}`, error);
     }
+  }
+
+  function tellOnce(endpoint: Endpoint, whose: string, error: unknown): void {
+    const trouble = `${whose}: ${String(error)}`;
+    if (trouble !== endpoint.trouble) report(whose, error);
+    endpoint.trouble = trouble;
   }
 
   async function run(hurried: boolean): Promise<boolean> {

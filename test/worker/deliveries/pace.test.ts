@@ -95,6 +95,16 @@ describe('connections', () => {
     expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([192, 64]);
   });
 
+  test('are 96 for endpoints that were away for long, so that new ones have others', () => {
+    const slots = createSlots();
+    expect(taken(slots, each, 1)).toBe(96);
+    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([96, 64]);
+    const others = createSlots();
+    const back = times(96, 0).flatMap((_, n) => others.take(BigInt(n), 1) ?? []);
+    for (const giveBack of back.slice(1)) giveBack();
+    expect(taken(others, each, 1)).toBe(95);
+  });
+
   test('that are given back one by one leave a merchant the others', () => {
     const slots = createSlots();
     const mine = times(64, 0).flatMap(() => slots.take(1n, 3) ?? []);

@@ -13,7 +13,7 @@ export type ApiEvent = {
   readonly sequence: number;
   readonly data: { readonly object: { readonly transaction_id?: string; readonly id?: string } };
 };
-type Page = { readonly data: readonly ApiEvent[]; readonly has_more: boolean };
+export type EventPage = { readonly data: readonly ApiEvent[]; readonly has_more: boolean };
 type Options = { readonly profile: string; readonly json?: boolean };
 type ListOptions = Options & {
   readonly limit: string;
@@ -42,7 +42,7 @@ export function addEventCommands(bursar: Command): void {
 async function list({ profile, json, limit, object, type, startingAfter }: ListOptions): Promise<void> {
   if (!/^\d{1,3}$/.test(limit)) throw calledWrongly(`--limit: ${limit} is not a number from 1 to 100`);
   const asked = { limit: Number(limit), object, type, starting_after: startingAfter };
-  const { data, has_more } = await openSession(profile).call<Page>('/list_events', asked);
+  const { data, has_more } = await openSession(profile).call<EventPage>('/list_events', asked);
   const rows = data.map((event) => [event.created_at, event.type, objectOf(event), event.id]);
   const more = has_more ? [`more: --starting-after ${data.at(-1)?.id}`] : [];
   const lines = data.length === 0 ? ['There are no such events.'] : table(['at', 'type', 'object', 'event'], rows);
@@ -72,7 +72,11 @@ function knownForm(eventId: string): { readonly objectId: string } {
 async function findEvent(session: Session, eventId: string): Promise<ApiEvent> {
   const { objectId } = knownForm(eventId);
   for (let after: string | undefined; ; ) {
-    const page: Page = await session.call<Page>('/list_events', { object: objectId, limit: PAGE, starting_after: after });
+    const page: EventPage = await session.call<EventPage>('/list_events', {
+      object: objectId,
+      limit: PAGE,
+      starting_after: after,
+    });
     const found = page.data.find(({ id }) => id === eventId);
     if (found !== undefined) return found;
     if (!page.has_more) throw new CommandFailed(`there is no event ${eventId}`, 'not_found');

@@ -1,5 +1,6 @@
 // `bursar listen`: prints a merchant's events as they happen, and forwards them to a program on this machine, signed like webhooks. What
-// happened while it was off comes first; each event is passed on at least once.
+// happened while it was off comes first; each event is passed on at least once, in the order in which it was written: what the program does not
+// take is tried again until it does.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { EVENT_TYPES } from '../../../core/events.ts';
@@ -11,7 +12,7 @@ import { createWebhookSender } from '../../../outside/webhooks/sender.ts';
 import { CommandFailed, calledWrongly, leaf, writeOut } from '../output.ts';
 import { CallRefused } from './api-client.ts';
 import { type Filter, type Message, streamOnce } from './event-stream.ts';
-import { type ApiEvent, objectOf } from './events.ts';
+import { type ApiEvent, type EventPage, objectOf } from './events.ts';
 import { withProfile } from './login.ts';
 import { type Cursor, listenSecret, openCursor } from './profile.ts';
 import { openSession, type Session, signedOut } from './session.ts';
@@ -37,11 +38,15 @@ type Listener = {
   isFromNow: boolean;
 };
 
+/** The cursor before a merchant's first event. */
+const BEFORE_ALL = '0';
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** A program that is being started again is tried so often. */
-const FORWARD_TRIES = 3;
-const FORWARD_PAUSE_MS = 1_000;
+/** Between the tries of an event that the program did not take; each pause is twice the one before. */
+const FIRST_FORWARD_PAUSE_MS = 1_000;
+const LONGEST_FORWARD_PAUSE_MS = 10_000;
+/** Events are written by several processes: those of so long before are told again where a place was lost. */
+const TOLD_AGAIN_MS = 60_000;
 
 /** Adds `listen`: the stream of `/stream_events`, printed and forwarded. Where it was is kept in the profile. */
 export function addListenCommand(bursar: Command): void {
@@ -93,13 +98,7 @@ function targetIn(text: string): string {
 
 function forwarder(url: string, secret: string): Forward {
   const sender = createWebhookSender(createOutbound(ANYWHERE));
-  return async (event, body) => {
-    for (let tries = 1; ; tries++) {
-      const result = await sender({ url, id: event.id, body, secrets: [secret], signal: new AbortController().signal });
-      if (result.kind === 'answered' || tries === FORWARD_TRIES) return result;
-      await delay(FORWARD_PAUSE_MS);
-    }
-  };
+  return (event, body) => sender({ url, id: event.id, body, secrets: [secret], signal: new AbortController().signal });
 }
 
 /** Opens one connection after the other, each where the one before ended. The first one must succeed. */
@@ -109,7 +108,7 @@ async function follow(listener: Listener): Promise<void> {
   for (;;) {
     let isOpen = false;
     try {
-      const after = listener.isFromNow ? null : listener.cursor.last();
+      const after = listener.isFromNow ? null : (listener.cursor.last()?.cursor ?? null);
       for await (const message of streamOnce(listener.session, listener.filter, after)) {
         if (!isOpen && wasOpen && pauseMs > FIRST_PAUSE_MS) tell('connected again');
         isOpen = true;
@@ -120,7 +119,11 @@ async function follow(listener: Listener): Promise<void> {
     } catch (error) {
       if (!(await mayGoOn(listener, error, wasOpen))) throw error;
     }
-    if (isOpen) continue;
+    if (isOpen) {
+      // a server that ends each one at once is not asked without a pause
+      await delay(FIRST_PAUSE_MS);
+      continue;
+    }
     if (pauseMs === FIRST_PAUSE_MS) tell('connection lost: trying again');
     await delay(pauseMs);
     pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
@@ -136,17 +139,36 @@ async function isLast(listener: Listener, { id, event, data }: Message): Promise
     if (reason === 'token_expired') await listener.session.renew();
     return false;
   }
-  if (data !== null) {
-    await pass(listener, JSON.parse(data) as ApiEvent, data);
+  const told = data === null ? null : (JSON.parse(data) as ApiEvent);
+  if (told !== null) {
+    await pass(listener, told, data as string);
     listener.left -= 1;
   }
-  listener.cursor.save(id);
+  listener.cursor.save(id, told?.created_at);
   listener.isFromNow = false;
   return listener.left <= 0;
 }
 
+/** Resolves when the program has taken the event, however long that takes; each answer that is not the one before is told. */
 async function pass({ forward, json }: Listener, event: ApiEvent, body: string): Promise<void> {
-  const result = forward === null ? null : await forward(event, body);
+  if (forward === null) return await show(event, null, json);
+  let before: string | null = null;
+  for (let pauseMs = FIRST_FORWARD_PAUSE_MS; ; pauseMs = Math.min(LONGEST_FORWARD_PAUSE_MS, pauseMs * 2)) {
+    const result = await forward(event, body);
+    const answer = result.kind === 'answered' ? String(result.status) : result.reason;
+    if (answer !== before) await show(event, result, json);
+    if (isDelivered(result)) return;
+    if (before === null)
+      tell(
+        `${event.id} was not taken (${answer}): it is tried again until it is, and what comes after it waits; --from-now leaves it out`,
+      );
+    before = answer;
+    await delay(pauseMs);
+  }
+}
+
+/** @param result null: it is not forwarded */
+async function show(event: ApiEvent, result: OutboundResult | null, json: boolean): Promise<void> {
   if (json) {
     const forwarded = result === null ? null : answerOf(result);
     await writeOut(`${JSON.stringify({ event, forwarded })}\n`);
@@ -179,15 +201,29 @@ async function mayGoOn(listener: Listener, error: unknown, wasOpen: boolean): Pr
     }
     return true;
   }
-  if (error.status === 404 && !listener.isFromNow) {
-    tell('the server does not know where this listener was (another database?): it begins now');
-    listener.isFromNow = true;
+  if (error.code === 'not_found' && !listener.isFromNow) {
+    await goBack(listener);
     return true;
   }
-  // a server that is being stopped may fail in any way
-  if (error.status !== 429 && error.status !== 503) return error.status >= 500 && wasOpen;
+  // a server that is being stopped may fail in any way, and what stands before it knows no such page meanwhile
+  if (error.status !== 429 && error.status !== 503) return (error.status >= 500 || error.status === 404) && wasOpen;
   if (error.retryAfterSeconds > 0) await delay(Math.min(error.retryAfterSeconds * 1000, LONGEST_PAUSE_MS));
   return true;
+}
+
+/** The database is another, or an older one of the same: what it has since shortly before the last event is told, some of it again. */
+async function goBack(listener: Listener): Promise<void> {
+  const unknown = 'the server does not know where this listener was (another database?)';
+  const at = listener.cursor.last()?.at;
+  if (at === undefined) {
+    tell(`${unknown}: it begins now`);
+    listener.isFromNow = true;
+    return;
+  }
+  const before = new Date(Date.parse(at) - TOLD_AGAIN_MS).toISOString();
+  const [last] = (await listener.session.call<EventPage>('/list_events', { limit: 1, created_lt: before })).data;
+  tell(`${unknown}: it goes on from before ${at}, and tells some events again`);
+  listener.cursor.save(last?.id ?? BEFORE_ALL);
 }
 
 const isUnreachable = (error: unknown): boolean => error instanceof CommandFailed && error.code === 'unreachable';

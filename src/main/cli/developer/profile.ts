@@ -82,22 +82,29 @@ export function listenSecret(name: string): string {
   return read<{ secret: string }>(file)?.secret ?? secret;
 }
 
+/** Where a listener is. */
+export type Place = {
+  readonly cursor: string;
+  /** When the last event that was dealt with was written; absent before the first. */
+  readonly at?: string;
+};
 export type Cursor = {
-  /** The last cursor that was dealt with; null before the first. */
-  last(): string | null;
-  save(cursor: string): void;
+  /** Null before the first. */
+  last(): Place | null;
+  /** @param at absent: no event was dealt with */
+  save(cursor: string, at?: string): void;
 };
 
 /** How far a listener is. @param of what it listens to: another server, user or filter has a place of its own */
 export function openCursor(name: string, of: readonly string[]): Cursor {
   const file = fileOf(name, `.listen-${createHash('sha256').update(JSON.stringify(of)).digest('hex').slice(0, 16)}`);
-  let last = read<{ cursor: string }>(file)?.cursor ?? null;
+  let last = read<Place>(file);
   return {
     last: () => last,
-    save(cursor) {
-      if (cursor === last) return;
-      last = cursor;
-      renameSync(written(file, { cursor }), file);
+    save(cursor, at = last?.at) {
+      if (cursor === last?.cursor && at === last.at) return;
+      last = { cursor, ...(at === undefined ? {} : { at }) };
+      renameSync(written(file, last), file);
     },
   };
 }

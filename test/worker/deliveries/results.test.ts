@@ -1,0 +1,117 @@
+// What becomes of a result that does not belong to what the database has now, and of an event that cannot be told: nothing else is lost by it.
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { WebhookSender } from '../../../src/core/webhooks.ts';
+import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
+import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
+import { startLoop } from '../../../src/worker/loop.ts';
+import { type ApiServer, makeApi } from '../../http/api-server.ts';
+import { type Receiver, startReceiver, take } from '../../support/webhook-receiver.ts';
+
+let api: ApiServer;
+let shop: Receiver;
+const troubles: string[] = [];
+beforeAll(async () => {
+  api = await makeApi();
+});
+afterAll(() => api.end());
+beforeEach(async () => {
+  troubles.length = 0;
+  shop = await startReceiver();
+  await api.call('/create_webhook', { url: shop.url });
+});
+afterEach(async () => {
+  shop.close();
+  await api.sql('delete from webhooks');
+  await api.sql('delete from deliveries');
+});
+
+const started = async (): Promise<string> =>
+  (await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' })).json.transaction_id;
+const until = async (isSo: () => Promise<boolean>): Promise<void> => {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
+};
+const waiting = async (): Promise<number> => (await api.sql('select from deliveries')).length;
+
+async function delivering(work: (hurry: () => void) => Promise<void>, send?: WebhookSender): Promise<void> {
+  const sender = send ?? createWebhookSender(api.ctx.ports.outbound);
+  const deliveries = createDeliveries(api.ctx, sender, (what, error) => void troubles.push(`${what}: ${error}`));
+  const loop = startLoop([deliveries.job], (_job, error) => void troubles.push(String(error)));
+  try {
+    await work(() => loop.hurry());
+  } finally {
+    await loop.stop();
+    await deliveries.finish(AbortSignal.timeout(500));
+  }
+}
+/** An event of a payout whose destination was sealed with a key that is lost. */
+async function unreadablePayout(): Promise<void> {
+  const id = `payout_${'0'.repeat(22)}`;
+  await api.sql('begin');
+  await api.sql('set local session_replication_role = replica');
+  await api.sql(
+    `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, status, step, intent_key, intent, created_at, source_currency, source_amount)
+       select $1, m.id, 'ach', '100.00', 'USD', 10000, 0, 'sealed:!', 'pending', 'held', 'key', '', now(), 'BTC', 1 from merchants m where affiliate_id = $2`,
+    [id, api.affiliateId],
+  );
+  await api.sql('set local session_replication_role = origin');
+  await api.sql(
+    `insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+       select merchant_id, id, 1, 'payout.pending', 'pending', 'a test', now() from payouts where id = $1`,
+    [id],
+  );
+  await api.sql('commit');
+}
+/** What a worker finds when a backup was put back under it. */
+function replaceDatabase(): void {
+  const { identity } = api.ctx.db;
+  identity.look()({ durable: { test: 2n } });
+  expect(() => identity.look()({ durable: { test: 1n } })).toThrow('may be another one');
+}
+
+test('a delivery that was on its way when the database was put back ends nothing in it: its number may be another event’s', async () => {
+  const arrived = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  shop.answerWith((_got, response) => {
+    arrived.resolve();
+    void answer.promise.then(() => take(response));
+  });
+  await started();
+  await delivering(async (hurry) => {
+    await arrived.promise;
+    replaceDatabase();
+    answer.resolve();
+    hurry();
+    // it is sent again, and only that ends it
+    await shop.until((all) => all.length === 2);
+    await until(async () => (await waiting()) === 0);
+  });
+  expect(new Set(shop.received.map(({ text }) => text)).size).toBe(1);
+  expect(await api.sql('select status from delivery_attempts')).toHaveLength(1);
+  await api.sql('delete from delivery_attempts');
+});
+
+test('an event that cannot be told, because its object cannot be opened, holds up no other of its endpoint', async () => {
+  await unreadablePayout();
+  const good = await started();
+  await delivering(async () => {
+    await shop.until((all) => all.some(({ body }) => body.data.object.transaction_id === good));
+    await until(async () => (await api.sql('select from deliveries where failures = 1')).length === 1);
+  });
+  expect(shop.received.map(({ body }) => body.data.object.transaction_id)).toEqual([good]);
+  expect(troubles).toHaveLength(1);
+  expect(await api.sql('select status, error from delivery_attempts where error is not null')).toEqual([
+    { status: null, error: expect.stringMatching(/^unreadable: /) },
+  ]);
+});
+
+test('what a call failed by is kept without what a terminal or the database would stumble over', async () => {
+  await started();
+  const reason = 'a\u0000b\u001b[31mc\u202e';
+  await delivering(
+    () => until(async () => (await api.sql('select from deliveries where failures = 1')).length === 1),
+    async () => ({ kind: 'failed', failure: 'connection_failed', reason, tookMs: 1 }),
+  );
+  const [{ error }] = await api.sql(`select error from delivery_attempts order by id desc limit 1`);
+  expect(error).toBe('connection_failed: a?b?[31mc?');
+  expect(troubles).toEqual([]);
+});
