@@ -12,8 +12,10 @@ import type { PaymentJournal } from './payment-journal.ts';
 export type FailedPayments = {
   /** The node is asked to pay it, and takes the request up to this time by its clock; the function returned says that it has answered. */
   asking(payoutId: string, notAfterMs: number): () => void;
-  /** Whether it failed for good, and no request for it can still arrive. Throws where the node cannot be asked. */
+  /** Whether it failed for good, and no request for it can still arrive: then none must be made any more. Throws where the node cannot be asked. */
   hasFailed(node: LightningPayer, payment: AuthorizedPayment): Promise<boolean>;
+  /** Whether this process has said so of a payment. */
+  isGone(payoutId: string): boolean;
   /** Looks for what failed; whether there was any. What cannot be asked counts as before. */
   giveBack(node: LightningPayer, journal: PaymentJournal): Promise<boolean>;
 };
@@ -32,7 +34,10 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
   const startedMs = now();
   /** Requests that were not answered, and up to when they may still arrive. */
   const unanswered = new Map<string, Set<{ readonly untilMs: number }>>();
+  /** How often the node was to be asked, by this process. */
+  const asked = new Map<string, number>();
   const paid = new Set<string>();
+  const gone = new Set<string>();
 
   function mayArrive(payoutId: string, authorizedAtMs: number): boolean {
     // requests of the process before this one are not known
@@ -54,15 +59,20 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
   async function hasFailed(node: LightningPayer, { payoutId, paymentHash, authorizedAtMs }: AuthorizedPayment): Promise<boolean> {
     // in this order: a request that begins after the first look finds that the hold has ended
     if (paid.has(payoutId) || !(await hasEnded(payoutId)) || mayArrive(payoutId, authorizedAtMs)) return false;
-    return isFailed(node, payoutId, paymentHash);
+    const before = asked.get(payoutId);
+    if (!(await isFailed(node, payoutId, paymentHash)) || asked.get(payoutId) !== before) return false;
+    gone.add(payoutId);
+    return true;
   }
 
   return {
     hasFailed,
+    isGone: (payoutId) => gone.has(payoutId),
     asking(payoutId, notAfterMs) {
       const open = unanswered.get(payoutId) ?? new Set();
       const request = { untilMs: notAfterMs };
       unanswered.set(payoutId, open.add(request));
+      asked.set(payoutId, (asked.get(payoutId) ?? 0) + 1);
       return () => {
         open.delete(request);
         if (open.size === 0) unanswered.delete(payoutId);

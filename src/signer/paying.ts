@@ -155,6 +155,9 @@ export function createPaying(options: PayingOptions): Paying {
     const { identity } = await node.node();
     if (identity !== facts.node) throw wrong(payoutId, `belongs to node ${facts.node}, and this is ${identity}`);
     if (facts.leaseUntilMs === null) throw new SigningRefused('lease', `payout ${payoutId} has no lease`);
+    // whoever owns the database can end a hold and open it again
+    if (failed.isGone(payoutId))
+      throw new SigningRefused('limit', `payout ${payoutId} has failed, and no longer counts for the limits`);
     const answered = failed.asking(payoutId, facts.leaseUntilMs);
     const answer = await node.send({
       paymentRequest: facts.paymentRequest as string,

@@ -265,3 +265,31 @@ test('a payment that the node is about to be asked for counts for the limits, al
   speak();
   await late;
 });
+
+test('a payment that failed and no longer counts for the limits is never sent, whatever the owner of the database makes of its hold', async () => {
+  await at.close();
+  await engine.close();
+  await open({ BTC: { payout: null, hour: 1_500n, day: null } });
+  pass(MINUTE);
+  const { id } = await at.request(invoice('fail').request, AMOUNT);
+  await looks(2);
+  expect(await status(id)).toBe('failed');
+  pass(4 * MINUTE);
+  const other = await at.request(invoice().request, AMOUNT);
+  await looks(2);
+  // the room of the first one was given back
+  expect(await status(other.id)).toBe('completed');
+  const sent = outgoing().listed().length;
+  await at.admin.query('alter table ledger.entry disable trigger all');
+  await at.admin.query(`update ledger.entry set key = key || ':gone' where key like $1 and key <> $2`, [
+    `po:${id}:%`,
+    `po:${id}:hold`,
+  ]);
+  await at.admin.query(`update payouts set status = 'processing', step = 'batched', error = null where id = $1`, [id]);
+  const until = new Date(clock.now() + MINUTE);
+  await at.admin.query(`update lightning_payments set state = 'sent', lease_until = $2 where payout_id = $1`, [id, until]);
+  const { lease_epoch: epoch } = await at.payment(id);
+  const asked = at.paying.send({ payoutId: id, leaseEpoch: String(epoch) });
+  await expect(asked).rejects.toMatchObject({ name: 'SigningRefused', rule: 'limit' });
+  expect(outgoing().listed()).toHaveLength(sent);
+});

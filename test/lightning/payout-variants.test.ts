@@ -262,14 +262,13 @@ test("what is above the signer's limits waits for the operator, and what was pai
   await at.close();
   await engine.close();
   await open({ BTC: { payout: 2_500n, hour: 3_000n, day: null } });
-  const [first, large, second] = [invoice(), invoice('pay', 3_000_000n), invoice('pay', 2_000_000n)];
-  const ids = [
-    (await at.request(first.request, AMOUNT)).id,
-    (await at.request(large.request, '0.00003')).id,
-    (await at.request(second.request, '0.00002')).id,
-  ] as const;
+  const { id: first } = await at.request(invoice().request, AMOUNT);
+  // what waits is asked for side by side: this one comes before the others
+  await looks(1);
+  const { id: large } = await at.request(invoice('pay', 3_000_000n).request, '0.00003');
+  const { id: second } = await at.request(invoice('pay', 2_000_000n).request, '0.00002');
   await looks(2);
-  expect(await Promise.all(ids.map(status))).toEqual(['completed', 'pending', 'pending']);
+  expect(await Promise.all([first, large, second].map(status))).toEqual(['completed', 'pending', 'pending']);
   expect(outgoing().listed()).toHaveLength(1);
 });
 
