@@ -289,6 +289,14 @@ create table public.chain_reconciled_blocks (
   constraint chain_reconciled_blocks_pkey PRIMARY KEY (currency, height)
 );
 
+create table public.clock_settings (
+  at_order bigint default nextval('fact_order'::regclass) not null,
+  currency text not null,
+  by_ms bigint not null,
+  set_at timestamp with time zone default clock_timestamp() not null,
+  constraint clock_settings_pkey PRIMARY KEY (at_order)
+);
+
 create table public.comparisons (
   currency text not null,
   height integer not null,
@@ -1772,6 +1780,8 @@ grant delete, insert, select, update on public.chain_receipts to bursar_app;
 grant delete, insert, select, update on public.chain_reconciled to bursar_app;
 
 grant delete, insert, select, update on public.chain_reconciled_blocks to bursar_app;
+
+grant delete, insert, select, update on public.clock_settings to bursar_app;
 
 grant delete, insert, select, update on public.comparisons to bursar_app;
 

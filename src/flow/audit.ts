@@ -6,6 +6,7 @@ import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts
 import { OF_BALANCES, TOLD_OF_BALANCES } from '../store/ledger/balance-audit.ts';
 import { OF_BATCHES } from '../store/ledger/batch-audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
+import { OF_DERIVED } from '../store/ledger/derived-audit.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_EXPOSURE, OF_PAYOUTS, TOLD_OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
@@ -45,6 +46,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
           sql,
           [
             ...OF_PAYMENTS,
+            ...OF_DERIVED,
             ...OF_PAYOUTS,
             ...OF_REIMBURSEMENTS,
             ...OF_BATCHES,

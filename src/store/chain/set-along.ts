@@ -23,6 +23,11 @@ export async function setAlong(
   set: { readonly byMs: number; readonly nowMs: number; readonly sinceMs: number | null },
 ): Promise<void> {
   const values = [currency, set.byMs];
+  await sql.query({
+    name: 'note_clock_setting',
+    text: 'insert into clock_settings (currency, by_ms) values ($1, $2)',
+    values,
+  });
   // the chain's lock first, then transactions, then payments: the order of all writers
   await sql.query({
     name: 'set_cursor_along',

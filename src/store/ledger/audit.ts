@@ -11,7 +11,7 @@ export type Finding = { readonly what: string };
 export type Question = { readonly id: string; readonly says: string; readonly text: string };
 
 /** For each currency its whole unit, and the last decimal of its quote, in minor units. */
-const UNITS = Object.values(CURRENCIES)
+export const UNITS = Object.values(CURRENCIES)
   .map(
     ({ code, decimals, quoteDecimals }) =>
       `('${code}', ${10n ** BigInt(decimals)}::numeric, ${10n ** BigInt(decimals - quoteDecimals)}::numeric)`,
