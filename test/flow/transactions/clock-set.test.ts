@@ -1,4 +1,4 @@
-// Our own clock is set back, by an hour or a day, and perhaps forward again: nothing is timed out, reversed, withdrawn or settled before as
+// Our own clock is set back, by an hour, a day or years, and perhaps forward again: nothing is timed out, reversed, withdrawn or settled before as
 // much real time has passed as the rule requires, nor later than that, and a late payment does not become one on time.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { reconsider } from '../../../src/flow/transactions/life.ts';
@@ -8,6 +8,7 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const YEAR = 365 * DAY;
 let service: ServiceOnDatabase;
 beforeEach(async () => {
   service = await openServiceOnDatabase();
@@ -32,6 +33,7 @@ const SETTINGS = [
   ['an hour back', async () => set(-HOUR)],
   ['a day back, while no watcher runs', async () => restarted(-DAY)],
   ['a day back, and forward again', () => set(-DAY, DAY)],
+  ['twelve years back', async () => set(-12 * YEAR)],
 ] as const satisfies readonly (readonly [string, () => Promise<void>])[];
 
 async function set(...steps: readonly number[]): Promise<void> {
