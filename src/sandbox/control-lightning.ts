@@ -19,7 +19,7 @@ import { lnurlNamed, namesOf } from './lightning/lnurl-server.ts';
 import type { LightningNode } from './lightning/node.ts';
 import { BEHAVIOURS, type OutsideInvoice } from './lightning/outgoing.ts';
 import type { ControlContext } from './service-side.ts';
-import type { Fault } from './trouble.ts';
+import type { Fault } from './utxo/chain-state.ts';
 
 /** LND splits a payment into at most so many parts. */
 const MOST_PARTS = 16;
@@ -52,7 +52,7 @@ export async function payInvoice(context: ControlContext, body: Body): Promise<u
   const amount = optionalAmount(body, 'amount', LIGHTNING.decimals) ?? asked.amountDue;
   const said = context.lightning.pay(asked.script, mulDivDown(amount, MSAT, 1n), parts);
   if (!said.paid) throw new ControlRefusal(409, 'not_possible', `transaction_id: ${said.reason}`, 'transaction_id');
-  if (isReachable(context.lightning)) await context.nudge(LIGHTNING.code, true);
+  if (isReachable(context.lightning)) await context.nudge(LIGHTNING.code, true, asked.script);
   return { txid: asked.script };
 }
 

@@ -56,14 +56,22 @@ export async function createSandbox(options: SandboxOptions): Promise<Sandbox> {
     const lightning = openLightningNode(folder, () => clock.now());
     const lnd = serveLightning(lightning, { folder, now: () => clock.now(), log });
     const lightningPort = await bindLightning(lnd.server, before);
-    const asked = new Map<PaymentMethod, { readonly sinceMs: number; readonly isAnnounced: boolean }>();
+    type Asked = { readonly sinceMs: number; readonly isAnnounced: boolean; readonly invoices?: readonly string[] };
+    const asked = new Map<PaymentMethod, Asked>();
     const look = coalesced((currency: PaymentMethod) => {
       const since = asked.get(currency);
       asked.delete(currency);
       return service.untilRead([currency], NUDGE_MS, since).catch(logged(log));
     });
-    const nudge = (currency: PaymentMethod, isAnnounced = false): Promise<void> => {
-      asked.set(currency, { sinceMs: clock.now(), isAnnounced: isAnnounced && asked.get(currency)?.isAnnounced !== false });
+    const nudge = (currency: PaymentMethod, isAnnounced = false, paid: string | null = null): Promise<void> => {
+      const others = asked.get(currency);
+      // with somebody who waits for more than his invoice, all do
+      const known = others === undefined ? [] : others.invoices;
+      asked.set(currency, {
+        sinceMs: clock.now(),
+        isAnnounced: isAnnounced && others?.isAnnounced !== false,
+        ...(paid === null || known === undefined ? {} : { invoices: [...known, paid] }),
+      });
       return atMost(NUDGE_MS, look(currency));
     };
     const controlled = new Map<CurrencyCode, ControlledNode>();

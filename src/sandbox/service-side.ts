@@ -38,11 +38,12 @@ export type SandboxService = {
    * it cannot read counts as read.
    * @param since.sinceMs instead of after now, after this time of the clock
    * @param since.isAnnounced the nodes have announced what is to be read: the service is hurried only when that was not enough
+   * @param since.invoices payment hashes of invoices: it is enough that they are recorded as paid
    */
   untilRead(
     currencies: readonly PaymentMethod[],
     timeoutMs: number,
-    since?: { readonly sinceMs: number; readonly isAnnounced: boolean },
+    since?: { readonly sinceMs: number; readonly isAnnounced: boolean; readonly invoices?: readonly string[] },
   ): Promise<boolean>;
   /** Waits until everything that is due on the current clock has been done once, at most this long; returns whether it was. */
   settle(timeoutMs: number): Promise<boolean>;
@@ -98,6 +99,9 @@ export type ControlContext = {
   readonly bank: Bank;
   readonly service: SandboxService;
   readonly clock: SandboxOptions['clock'];
-  /** Makes the service look at a chain now, and waits until it has; not for ever. */
-  readonly nudge: (currency: PaymentMethod, isAnnounced?: boolean) => Promise<void>;
+  /**
+   * Makes the service look at a chain now, and waits until it has; not for ever.
+   * @param paid the payment hash of an invoice that was just paid: it is enough that this one is recorded
+   */
+  readonly nudge: (currency: PaymentMethod, isAnnounced?: boolean, paid?: string) => Promise<void>;
 };

@@ -3,6 +3,7 @@
 import type { PaymentMethod } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { areTried, DELIVERIES_JOB } from '../../store/deliveries/deliveries.ts';
+import { areSettled } from '../../store/lightning/settlements.ts';
 import { isAchLooked } from '../../store/payouts/ach-files.ts';
 import { isAllHandedOver } from '../../store/payouts/ach-hand-overs.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
@@ -26,6 +27,7 @@ const DELIVERIES_WITHIN_MS = 1_000;
 const HURRIED_AFTER_MS = 60;
 
 type Waiting = Pick<Context, 'db' | 'ports'>;
+type Since = { readonly sinceMs: number; readonly isAnnounced: boolean; readonly invoices?: readonly string[] };
 
 /** Callers that wait at the same time share one statement. */
 const readings = new WeakMap<Sql, (asked: AskedReading) => Promise<boolean>>();
@@ -55,6 +57,7 @@ export async function settle(ctx: Waiting, timeoutMs: number): Promise<boolean> 
  * @param timeoutMs real time after which it gives up
  * @param since.sinceMs instead of after this moment, after this time
  * @param since.isAnnounced their nodes have announced what is to be read
+ * @param since.invoices payment hashes that are to be recorded as paid: nothing else need be read then
  * @returns whether they were read
  * @throws as settle
  */
@@ -62,13 +65,16 @@ export async function untilRead(
   ctx: Waiting,
   currencies: readonly PaymentMethod[],
   timeoutMs: number,
-  since = { sinceMs: ctx.ports.clock.now(), isAnnounced: false },
+  since: Since = { sinceMs: ctx.ports.clock.now(), isAnnounced: false },
 ): Promise<boolean> {
   // a pass of this very millisecond may have begun before what is waited for
   const sinceMs = since.sinceMs + 1;
   const jobs = currencies.map((currency) => `chain ${currency}`);
   const reading = { timeoutMs, jobs, hurryAfterMs: since.isAnnounced ? HURRIED_AFTER_MS : 0 };
-  if (!(await until(ctx, () => isRead(ctx.db, { currencies, sinceMs }), reading))) return false;
+  const { invoices = [] } = since;
+  const isDone = async (): Promise<boolean> =>
+    (invoices.length > 0 && (await areSettled(ctx.db, invoices))) || isRead(ctx.db, { currencies, sinceMs });
+  if (!(await until(ctx, isDone, reading))) return false;
   const judge = { timeoutMs: JUDGE_WITHIN_MS, jobs: ['judge'], hurryAfterMs: HURRIED_AFTER_MS };
   await until(ctx, () => isJudged(ctx.db), judge);
   return true;

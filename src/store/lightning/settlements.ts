@@ -54,6 +54,16 @@ export async function recordSettled(
   return rows[0]?.n ?? 0;
 }
 
+/** Whether each of these invoices of ours is recorded as paid. */
+export async function areSettled(sql: Sql, paymentHashes: readonly string[]): Promise<boolean> {
+  const { rows } = await sql.query<{ open: boolean }>({
+    name: 'are_settled',
+    text: `select exists (select from lightning_invoices where payment_hash = any ($1) and state <> 'settled') as open`,
+    values: [paymentHashes],
+  });
+  return rows[0]?.open === false;
+}
+
 /** Up to which settlement a node was read; null for one that was never seen. */
 export async function readSettleIndex(sql: Sql, identity: string): Promise<bigint | null> {
   const { rows } = await sql.query<{ settle_index: bigint }>({
