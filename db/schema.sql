@@ -479,6 +479,7 @@ create table public.lightning_payments (
   fee_msat numeric(24,0),
   trouble text,
   created_at timestamp with time zone not null,
+  forgotten_at timestamp with time zone,
   constraint lightning_payments_pkey PRIMARY KEY (payout_id),
   constraint lightning_payments_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
   constraint lightning_payments_check CHECK ((sha256(preimage) = decode(payment_hash, 'hex'::text))),
@@ -1224,6 +1225,8 @@ CREATE UNIQUE INDEX payouts_payment_hash ON public.payouts USING btree (payment_
 CREATE INDEX payouts_reimbursing ON public.payouts USING btree (reimburses, created_at, id) WHERE (reimburses IS NOT NULL);
 
 CREATE UNIQUE INDEX payouts_reimbursing_open ON public.payouts USING btree (reimburses) WHERE ((reimburses IS NOT NULL) AND (step <> 'ended'::text));
+
+CREATE INDEX payouts_under_way ON public.payouts USING btree (merchant_id, step) WHERE ((payment_hash IS NOT NULL) AND (step = ANY (ARRAY['queued'::text, 'batched'::text])));
 
 CREATE INDEX payouts_unnoted ON public.payouts USING btree (reimburses) WHERE ((reimburses IS NOT NULL) AND (NOT noted));
 

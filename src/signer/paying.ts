@@ -220,7 +220,7 @@ async function checked(
     throw new SigningRefused('hold', `payout ${id} has no hold of its amount and highest fee`);
   if (facts.isHoldEnded) throw new SigningRefused('hold', `the hold of payout ${id} was released or paid out`);
   const read = await node.decode(paymentRequest);
-  if (read === null) throw new SigningRefused('destination', `the Lightning node does not accept the invoice of payout ${id}`);
+  if ('refused' in read) throw new SigningRefused('invoice', `the Lightning node cannot read the invoice: ${read.refused}`);
   if (read.amountMsat !== null && read.amountMsat !== mulDivDown(sends, MSAT, 1n))
     throw new SigningRefused('destination', `the invoice of payout ${id} is for another amount`);
   return { hash: read.paymentHash, hasAmount: read.amountMsat !== null, sends };

@@ -11,6 +11,7 @@ export const RULES = {
   stopped: 'nothing begins to leave while payouts are stopped or its merchant owes something',
   hold: 'the amount and the highest fee are held in the ledger',
   complete: 'all payouts of a batch are paid together',
+  invoice: 'our Lightning node reads the invoice',
   destination: 'payees have a standard script',
   change: 'change goes where it is found again',
   fee: 'the fee is what the payouts allow',

@@ -24,6 +24,8 @@ export type LightningEngine = {
   invoice(of: {
     readonly sat: number | null;
     readonly isHeld?: boolean;
+    /** Blocks that its recipient wants for itself; LND's invoices only. */
+    readonly cltv?: number;
   }): Promise<{ readonly request: string; readonly hash: string }>;
   /** The recipient takes a held payment, or gives it back. */
   decide(hash: string, takes: boolean): Promise<void>;
@@ -90,10 +92,10 @@ export async function lndEngine(): Promise<LightningEngine> {
     target: () => ({ ...pair.shop.target, macaroon }),
     pay: async (request) => (await pair.pay(request)) === 'SUCCEEDED',
     payTarget: () => ({ ...pair.shop.target, macaroon: payMacaroon }),
-    async invoice({ sat, isHeld = false }) {
+    async invoice({ sat, isHeld = false, cltv = null }) {
       const preimage = randomBytes(32);
       const hash = createHash('sha256').update(preimage).digest('hex');
-      const of = { value: String(sat ?? 0), expiry: '3600' };
+      const of = { value: String(sat ?? 0), expiry: '3600', ...(cltv === null ? {} : { cltv_expiry: String(cltv) }) };
       const path = isHeld ? '/v2/invoices/hodl' : '/v1/invoices';
       const body = isHeld ? { ...of, hash: base64(hash), cltv_expiry: '40' } : { ...of, r_preimage: preimage.toString('base64') };
       if (isHeld) held.set(hash, preimage);

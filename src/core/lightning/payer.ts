@@ -44,12 +44,12 @@ export type PaymentOrder = {
 
 /**
  * `taken`: the node has answered with the payment. `known`: it had it before. `refused`: it did not take this request, which proves nothing
- * about an earlier one. `unanswered`: the request may still arrive, until its `notAfterMs`.
+ * about an earlier one. `never`: it did not, and never takes one for this invoice. `unanswered`: the request may still arrive, until its `notAfterMs`.
  */
 export type SendAnswer =
   | { readonly state: 'taken'; readonly payment: PaymentFacts }
   | { readonly state: 'known' }
-  | { readonly state: 'refused' | 'unanswered'; readonly reason: string };
+  | { readonly state: 'refused' | 'never' | 'unanswered'; readonly reason: string };
 
 export type PayingNode = {
   /** Its public key. */
@@ -66,8 +66,8 @@ export type TrackedPayment = { readonly payment: PaymentFacts | null; readonly i
 /** Every call may throw NodeTrouble: the node as a whole cannot be used, and has said nothing. */
 export type LightningPayer = {
   node(): Promise<PayingNode>;
-  /** An invoice as the node itself reads it; null when it refuses it. */
-  decode(paymentRequest: string): Promise<Pick<Invoice, 'paymentHash' | 'amountMsat'> | null>;
+  /** An invoice as the node itself reads it, or why it cannot. */
+  decode(paymentRequest: string): Promise<Pick<Invoice, 'paymentHash' | 'amountMsat'> | { readonly refused: string }>;
   /** Asks the node to pay; answers with its first words, and does not wait until the payment has ended. */
   send(order: PaymentOrder): Promise<SendAnswer>;
   track(paymentHash: string): Promise<TrackedPayment>;

@@ -14,14 +14,17 @@ export type HoldFacts = {
   readonly isApproved: boolean;
   /** Whether more than the operator allows would be paid out of credits that are not final. */
   readonly isTooEarly: boolean;
+  /** As many of its merchant as may be are under way over Lightning. */
+  readonly isCrowded: boolean;
 };
 
 /** The reason that is shown; null = nothing holds it. */
-export function heldReason(facts: HoldFacts): Extract<HeldReason, 'breaker' | 'receivable' | 'approval' | 'not_final'> | null {
+export function heldReason(facts: HoldFacts): Exclude<HeldReason, 'unknown_outcome'> | null {
   if (facts.isStopped) return 'breaker';
   if (facts.owes) return 'receivable';
   if (facts.needsApproval && !facts.isApproved) return 'approval';
-  return facts.isTooEarly ? 'not_final' : null;
+  if (facts.isTooEarly) return 'not_final';
+  return facts.isCrowded ? 'cool_down' : null;
 }
 
 /** Whether a payout of this value waits for the merchant's approval limit. A value that is not known is above every limit. */

@@ -7,7 +7,7 @@ export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
 export const PAYOUT_ANNOUNCEMENTS = ['payout.reorged', 'payout.returned'] as const;
 /** How far the work is: `held` waits for its reason to end, `queued` for a batch (ach: a bank file), `batched` is in one. */
 export type PayoutStep = 'held' | 'queued' | 'batched' | 'ended';
-/** In the order in which held-reason.ts looks at them; `cool_down` and `unknown_outcome` are no part of that order. */
+/** In the order in which held-reason.ts looks at them; `unknown_outcome` is no part of that order. */
 export const HELD_REASONS = ['breaker', 'receivable', 'approval', 'not_final', 'cool_down', 'unknown_outcome'] as const;
 export type HeldReason = (typeof HELD_REASONS)[number];
 
@@ -47,6 +47,7 @@ export type PayoutEvent =
   | 'committed'
   | 'paid'
   | 'unpayable'
+  | 'crowded'
   | 'invoice_expired';
 
 /** Which entry an event posts; the recipes are in postings.ts. */
@@ -132,7 +133,13 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['processing', 'held'], 'paid', ['completed', 'ended'], 'complete', 'paid over Lightning'),
   row(['processing', 'batched'], 'unpayable', ['failed', 'ended'], 'give_back', 'the Lightning node could not pay it'),
   row(['processing', 'held'], 'unpayable', ['failed', 'ended'], 'give_back', 'the Lightning node could not pay it'),
+  // so many of its merchant's hang that nobody else's would leave: it can be cancelled again
+  row(['processing', 'queued'], 'crowded', ['pending', 'held'], null, 'enough of its merchant are on their way'),
   row(['processing', 'queued'], 'invoice_expired', ['failed', 'ended'], 'release', 'its invoice expired before it was paid'),
+  row(['processing', 'held'], 'invoice_expired', ['failed', 'ended'], 'release', 'its invoice expired before it was paid'),
+  row(['pending', 'held'], 'invoice_expired', ['failed', 'ended'], 'release', 'its invoice expired before it was paid'),
+  // nobody was asked to pay it
+  row(['processing', 'queued'], 'unpayable', ['failed', 'ended'], 'release', 'the Lightning node could not pay it'),
 ];
 
 const BY_KEY: ReadonlyMap<string, PayoutTransition> = new Map(

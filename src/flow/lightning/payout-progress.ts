@@ -3,13 +3,23 @@
 import { createHash } from 'node:crypto';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
-import type { PaymentFacts } from '../../core/lightning/payer.ts';
+import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
 import { chargedFee } from '../../core/lightning/payout-fees.ts';
+import { MOST_UNDER_WAY, takesTooMuch } from '../../core/lightning/under-way.ts';
+import { plus } from '../../core/money.ts';
 import { completeEntries, giveBackEntries, releaseEntry, signEntry } from '../../core/payouts/postings.ts';
 import type { PayoutEvent } from '../../core/payouts/states.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { type LightningPayment, lockLeased, setEnded, setPaid, setSent } from '../../store/lightning/payment-rows.ts';
+import {
+  type LightningPayment,
+  lockLeased,
+  readPaymentState,
+  setEnded,
+  setPaid,
+  setSent,
+} from '../../store/lightning/payment-rows.ts';
+import { heldAndExpired, othersUnderWay } from '../../store/lightning/under-way.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { readStops } from '../../store/payouts/hold-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
@@ -47,21 +57,42 @@ export async function owedOf(sql: Sql, { merchantId, currency }: Booked): Promis
   return (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
 }
 
-/** `waits`: payouts are stopped, its merchant owes something, or it is held again; the job of held payouts says so. */
-export type Committed = 'committed' | 'waits' | 'lost';
+/** `waits`: payouts are stopped, its merchant owes something, it is held again, or as many of his are under way as may be: its row says so. `too_much`: so much is. */
+export type Committed = 'committed' | 'waits' | 'too_much' | 'lost';
+
+/** What it may take out of our channels: of a reimbursement the fee is inside the amount. */
+const takes = ({ amount, feeMax, reimburses }: Booked): bigint => (reimburses === null ? plus(amount, feeMax) : amount);
 
 /** From here on the node may be asked, and only its word ends the payout. What it may take is on its way out. */
-export function commitPayment(ctx: Context, of: Leased, node: string): Promise<Committed> {
+export function commitPayment(ctx: Context, of: Leased, node: Pick<PayingNode, 'identity' | 'spendable'>): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
     const { isStopped, owes } = await readStops(sql, payout.merchantId, payout.id);
     if (payout.step !== 'queued' || isStopped || owes) {
       await wakeHeldJob(sql);
       return 'waits';
     }
+    // one at a time of a merchant counts the others
+    await lockBalances(sql, payout.merchantId, [payout.currency]);
+    const others = await othersUnderWay(sql, payout.id);
+    if (others.count >= MOST_UNDER_WAY) {
+      await movePayout(sql, payout, 'crowded', { heldReason: 'cool_down', atMs });
+      return 'waits';
+    }
+    if (takesTooMuch(takes(payout), { underWay: others.satoshis, spendable: BigInt(node.spendable) })) return 'too_much';
     await post(sql, payout, [signEntry(payout, 1, payout.feeMax, null)], atMs);
     await movePayout(sql, payout, 'committed', { atMs });
-    await setSent(sql, payout.id, node);
+    await setSent(sql, payout.id, node.identity);
     return 'committed';
+  });
+}
+
+/** As many of its merchant are under way as may be: it waits until one of them ends. */
+export function holdCrowded(ctx: Context, of: Leased): Promise<'held' | 'lost'> {
+  return onLeased(ctx, of, async (sql, payout, atMs): Promise<'held'> => {
+    if (payout.step === 'queued') await movePayout(sql, payout, 'crowded', { heldReason: 'cool_down', atMs });
+    // one may have ended meanwhile
+    await wakeHeldJob(sql);
+    return 'held';
   });
 }
 
@@ -101,6 +132,31 @@ export function failPayment(ctx: Context, of: Leased, error: string): Promise<'f
   });
 }
 
+/** Nobody was asked to pay it, and our node could never pay its invoice. */
+export function refusePayment(ctx: Context, of: Leased, error: string): Promise<'failed' | 'waits' | 'lost'> {
+  return onLeased(ctx, of, async (sql, payout, atMs): Promise<'failed' | 'waits'> => {
+    if (payout.step !== 'queued') return 'waits';
+    await endUnasked(sql, payout, 'unpayable', { error, atMs });
+    return 'failed';
+  });
+}
+
+/**
+ * Those that are held for whatever reason, and whose invoices cannot be paid any more. Nobody was asked to pay them, also before the database was
+ * restored: the caller has compared it.
+ */
+export async function expireHeld(ctx: Context): Promise<void> {
+  const expired = await heldAndExpired(ctx.db, ctx.ports.clock.now());
+  for (const payoutId of expired)
+    await ctx.db.transaction(async (sql) => {
+      const row = await lockPayout(sql, payoutId, { wait: false });
+      if (row?.step !== 'held' || row.heldReason === 'unknown_outcome') return;
+      if ((await readPaymentState(sql, payoutId)) !== 'waiting') return;
+      const payout = await oneAsBooked(sql, row);
+      await expireLocked(sql, { ...payout, currency: paidFrom(payout) }, ctx.ports.clock.now());
+    });
+}
+
 /** Nobody was asked to pay it, and its invoice cannot be paid any more. */
 export function expirePayment(ctx: Context, of: Leased): Promise<'failed' | 'waits' | 'lost'> {
   return onLeased(ctx, of, async (sql, payout, atMs): Promise<'failed' | 'waits'> => {
@@ -112,9 +168,19 @@ export function expirePayment(ctx: Context, of: Leased): Promise<'failed' | 'wai
 
 /** The same for one that waits, and whose payment the caller has locked. */
 export async function expireLocked(sql: Sql, payout: Booked, atMs: number): Promise<void> {
-  if (payout.reimburses === null) await post(sql, payout, [releaseEntry(payout, await owedOf(sql, payout))], atMs);
+  await endUnasked(sql, payout, 'invoice_expired', { error: INVOICE_EXPIRED, atMs });
+}
+
+/** What it held comes back; the judge of its transaction says where the payments of a reimbursement belong. */
+async function endUnasked(
+  sql: Sql,
+  payout: Booked,
+  event: 'invoice_expired' | 'unpayable',
+  ending: { readonly error: string; readonly atMs: number },
+): Promise<void> {
+  if (payout.reimburses === null) await post(sql, payout, [releaseEntry(payout, await owedOf(sql, payout))], ending.atMs);
   await setEnded(sql, payout.id, 'failed');
-  await end(sql, payout, 'invoice_expired', { error: INVOICE_EXPIRED, atMs });
+  await end(sql, payout, event, ending);
 }
 /** The error of a payout whose invoice expired before our node was asked. */
 const INVOICE_EXPIRED = 'invoice_expired';

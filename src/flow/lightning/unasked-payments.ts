@@ -1,10 +1,11 @@
-// What our Lightning node has paid and no payout here has asked for: an operator books it, so that books and node agree again.
+// Where our Lightning node and the books differ for good, an operator says so: what the node has paid and no payout here has asked for is booked, and
+// what a payout had paid and the node has forgotten is let be.
 import { LIGHTNING, MSAT } from '../../core/currencies/lightning.ts';
 import { lightningOutflowEntry } from '../../core/lightning/postings.ts';
 import { formatAmount, mulDivUp } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { lockUnasked, setAcknowledged } from '../../store/lightning/sent-payments.ts';
+import { lockUnasked, setAcknowledged, setForgotten } from '../../store/lightning/sent-payments.ts';
 import type { Context } from '../context.ts';
 
 /**
@@ -31,4 +32,13 @@ export function bookUnasked(
     await setAcknowledged(sql, paymentHash, atMs);
     return lost;
   });
+}
+
+/**
+ * Lets a payment be that a payout had paid and that the node, restored from an older state, does not list: its preimage is here, so it was made,
+ * and nothing is booked.
+ * @returns the payout; null when there is no such payment
+ */
+export function acceptForgotten(ctx: Context, paymentHash: string): Promise<string | null> {
+  return setForgotten(ctx.db, paymentHash, ctx.ports.clock.now());
 }

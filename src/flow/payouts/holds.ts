@@ -1,9 +1,11 @@
 // Why a payout waits, and what lets it go on: decided when it is requested, and again when a reason may have ended.
 import type { CurrencyCode } from '../../core/currency.ts';
+import { MOST_UNDER_WAY } from '../../core/lightning/under-way.ts';
 import { minus, plus } from '../../core/money.ts';
 import { heldReason, isAboveLimit, missingIfLost } from '../../core/payouts/held-reason.ts';
 import type { HeldReason } from '../../core/payouts/states.ts';
 import { lockBalances } from '../../store/ledger/ledger.ts';
+import { othersGoing } from '../../store/lightning/under-way.ts';
 import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/hold-facts.ts';
 import { dropOperatorHold, isDueAgain } from '../../store/payouts/operator-holds.ts';
 import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
@@ -30,6 +32,8 @@ export type HoldingFacts = {
   readonly guards: PayoutGuards;
   readonly isStopped: boolean;
   readonly owes: boolean;
+  /** Absent: it needs none of our channels. */
+  readonly isCrowded?: boolean;
 };
 
 /** Why this payout waits; null when nothing holds it. */
@@ -45,6 +49,7 @@ export async function whyHeld(
     needsApproval: payout.needsApproval || isAboveLimit(payout.usdMinor, now.guards.approvalAbove),
     isApproved: payout.isApproved,
     isTooEarly: await isTooEarly(ctx, sql, payout, now.left),
+    isCrowded: now.isCrowded === true,
   });
 }
 
@@ -95,7 +100,8 @@ export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow
   }
   const waitsForOperator = payout.batchId !== null && payout.heldReason === 'approval';
   if (waitsForOperator && !(await isDueAgain(sql, payout.id, atMs))) return false;
-  const reason = await reasonNow(ctx, sql, payout, { ...stops, left });
+  const isCrowded = payout.paymentHash != null && (await isOneTooMany(sql, payout.id));
+  const reason = await reasonNow(ctx, sql, payout, { ...stops, left, isCrowded });
   if (reason !== null) {
     if (reason !== payout.heldReason) await setHeldReason(sql, payout.id, reason);
     return false;
@@ -106,6 +112,11 @@ export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow
   return true;
 }
 
+/** Whether as many of its merchant as may be are under way over Lightning, or about to be; his balance is locked. */
+async function isOneTooMany(sql: Sql, payoutId: string): Promise<boolean> {
+  return (await othersGoing(sql, payoutId)) >= MOST_UNDER_WAY;
+}
+
 /** One that was processing already waits only for what is owed, or for a person. */
 async function reasonNow(
   ctx: Context,
@@ -113,7 +124,7 @@ async function reasonNow(
   payout: PayoutRow,
   now: Omit<HoldingFacts, 'guards'>,
 ): Promise<HeldReason | null> {
-  if (payout.reimburses !== null) return null;
+  if (payout.reimburses !== null) return now.isCrowded === true ? 'cool_down' : null;
   if (payout.status === 'processing') {
     if (payout.heldReason !== 'receivable') return payout.heldReason;
     return now.owes ? 'receivable' : null;

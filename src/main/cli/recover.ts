@@ -6,7 +6,7 @@ import { type CurrencyCode, isUtxo, type UtxoCode } from '../../core/currency.ts
 import { formatAmount } from '../../core/money.ts';
 import { recoverAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
-import { bookUnasked } from '../../flow/lightning/unasked-payments.ts';
+import { acceptForgotten, bookUnasked } from '../../flow/lightning/unasked-payments.ts';
 import { type Recovered, recoverTransaction } from '../../flow/payouts/recovered-transactions.ts';
 import { heightOf } from '../../store/chain/blocks.ts';
 import { readAchBytes } from '../../store/payouts/ach-entries.ts';
@@ -51,13 +51,15 @@ async function recover(id: string, { json, acceptLoss = false, block }: Options)
   ]);
 }
 
-/** Null when the Lightning node has paid nothing of this hash that nobody here has asked for. */
+/** Null when the Lightning node has paid nothing of this hash that nobody here has asked for, and has forgotten nothing of it. */
 async function recoveredOverLightning(
   id: string,
   acceptsLoss: boolean,
 ): Promise<(Recovered & { currency: CurrencyCode }) | null> {
   const lost = await withBooks((ctx) => bookUnasked(ctx, { paymentHash: id, acceptsLoss }));
-  return lost === null ? null : { payoutIds: [], lost, fee: 0n, currency: LIGHTNING.balance };
+  if (lost !== null) return { payoutIds: [], lost, fee: 0n, currency: LIGHTNING.balance };
+  const payoutId = await withBooks((ctx) => acceptForgotten(ctx, id));
+  return payoutId === null ? null : { payoutIds: [payoutId], lost: 0n, fee: 0n, currency: LIGHTNING.balance };
 }
 
 async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {

@@ -99,10 +99,13 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
 
   return {
     async node() {
-      const info = await get('/v1/getinfo');
+      const [info, newest, active] = await Promise.all([
+        get('/v1/getinfo'),
+        get('/v1/payments?include_incomplete=true&reversed=true&max_payments=1'),
+        get('/v1/channels?active_only=true'),
+      ]);
       if (info.synced_to_chain !== true) throw new NodeTrouble('syncing', 'LND has not read its chain to the end');
-      const newest = await get('/v1/payments?include_incomplete=true&reversed=true&max_payments=1');
-      const channels = objects(await get('/v1/channels?active_only=true'), 'channels');
+      const channels = objects(active, 'channels');
       return {
         identity: text(info, 'identity_pubkey'),
         paymentIndex: String(objects(newest, 'payments').reduce((most, one) => maxOf(most, whole(one, 'payment_index')), 0n)),
@@ -115,8 +118,8 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
         const amountMsat = whole(read, 'num_msat');
         return { paymentHash: text(read, 'payment_hash').toLowerCase(), amountMsat: amountMsat === 0n ? null : amountMsat };
       } catch (error) {
-        if (error instanceof LndRefusal) return null;
-        throw error;
+        if (error instanceof LndRefusal && !OPEN_CODES.includes(error.code)) return { refused: error.said };
+        throw asTrouble(error);
       }
     },
     send,
@@ -154,10 +157,15 @@ const maxOf = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 /** gRPC's cancelled, deadline exceeded and unavailable: a request was cut off, and may have been taken before. */
 const OPEN_CODES: readonly number[] = [1, 4, 14];
 
+/** What LND says of an invoice that it can never pay, before it begins a payment: its texts are all that tells them from other refusals. */
+const NEVER =
+  /^invoice expired|^invoice not for current active network|^self-payments not allowed|must contain either a payment address|^the AMP flag|feature|^cltv limit|^amount must (?:not )?be specified|^invalid (?:payment request|invoice signature)/;
+
 function notTaken(error: unknown): SendAnswer {
   if (error instanceof LndRefusal) {
     if (error.code === 6 || error.httpStatus === 409) return { state: 'known' };
-    return { state: OPEN_CODES.includes(error.code) ? 'unanswered' : 'refused', reason: error.message };
+    if (OPEN_CODES.includes(error.code)) return { state: 'unanswered', reason: error.message };
+    return NEVER.test(error.said) ? { state: 'never', reason: error.said } : { state: 'refused', reason: error.message };
   }
   if (error instanceof NodeTrouble) {
     const isAnswered = error.state === 'unauthorized' || error.state === 'warming_up';

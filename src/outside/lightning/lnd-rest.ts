@@ -22,11 +22,14 @@ export class LndRefusal extends Error {
   readonly httpStatus: number;
   /** gRPC's status code; 5 = there is none. */
   readonly code: number;
+  /** In LND's own words. */
+  readonly said: string;
   constructor(path: string, httpStatus: number, code: number, message: string) {
     super(`${path}: ${plainText(message, 300)}`);
     this.name = 'LndRefusal';
     this.httpStatus = httpStatus;
     this.code = code;
+    this.said = plainText(message, 300);
   }
 }
 

@@ -61,9 +61,10 @@ export const OF_LIGHTNING: readonly Question[] = [
              join lightning_sent s on s.payment_hash = l.payment_hash and s.node = l.node and s.state = 'succeeded'
             where l.state = 'paid' and (s.fee_msat <> l.fee_msat or s.amount_msat <> (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)
            union all
-           select l.payout_id || ' was paid as number ' || l.payment_index || ', and node ' || n.identity || ' does not list it'
+           select l.payout_id || ' was paid as number ' || l.payment_index || ', and node ' || n.identity || ' does not list ' || l.payment_hash
+                  || ' (bursar payout recover)'
              from lightning_payments l join lightning_nodes n on n.identity = l.node
-            where l.state = 'paid' and l.payment_index <= n.payments_compared
+            where l.state = 'paid' and l.forgotten_at is null and (l.doubted or l.payment_index <= n.payments_compared)
               and not exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node)`,
   },
   {

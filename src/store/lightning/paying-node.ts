@@ -27,7 +27,10 @@ export async function recordPayingNode(
   });
 }
 
-/** The node was restored: what it was asked to pay is in doubt, and it is read from what it knows now. Returns the payouts concerned. */
+/**
+ * The node was restored: what it was asked to pay is in doubt, what it listed after its last payment of now is read again, and it has forgotten
+ * what it had made there. Returns the open payouts concerned.
+ */
 export async function doubtPayments(
   sql: Sql,
   node: { readonly identity: string; readonly paymentIndex: bigint },
@@ -36,7 +39,9 @@ export async function doubtPayments(
   const { rows } = await sql.query<{ payout_id: string }>({
     name: 'doubt_lightning_payments',
     text: `with node as (
-             update lightning_nodes set payment_index = $2, payments_compared = least(payments_compared, $2), restored_at = $3 where identity = $1)
+             update lightning_nodes set payment_index = $2, payments_compared = least(payments_compared, $2), restored_at = $3 where identity = $1),
+           unlisted as (delete from lightning_sent where node = $1 and payment_index > $2 and acknowledged_at is null),
+           paid as (update lightning_payments set doubted = true where node = $1 and state = 'paid' and payment_index > $2)
            update lightning_payments set doubted = true where node = $1 and state = 'sent' returning payout_id`,
     values: [node.identity, node.paymentIndex, new Date(atMs)],
   });

@@ -1,6 +1,7 @@
 // The payments of payouts over Lightning: who works on one, whether a request to pay may still arrive at the node, and what the node has said.
 import { isPast } from '../payouts/batch-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { AT_LEASE } from './under-way.ts';
 
 /** Of a payout that was requested and not ended. Amounts in satoshis. */
 export type LightningPayment = {
@@ -25,6 +26,8 @@ export type LightningPayment = {
   /** The transaction here that it pays; null: it leaves. */
   readonly internalTo: string | null;
   readonly createdAtMs: number;
+  /** When it was leased: others of its merchant that are under way, what they take, and whether payouts are stopped. */
+  readonly others: { readonly count: number; readonly satoshis: bigint; readonly isStopped: boolean };
 };
 
 type Row = {
@@ -43,6 +46,9 @@ type Row = {
   doubted: boolean;
   internal_to: string | null;
   created_at: Date;
+  others: number;
+  others_take: string;
+  stopped: boolean;
 };
 
 /** The name of the worker's job that pays over Lightning. */
@@ -100,7 +106,7 @@ export async function leasePayment(
              from next n join payouts p on p.id = n.payout_id where l.payout_id = n.payout_id
            returning l.payout_id, l.payment_hash, p.payment_request, p.invoice_expires_at, p.fee_max,
                      p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount, l.state, l.node, l.lease_epoch,
-                     l.lease_until, l.unanswered_until, l.payment_index, l.doubted, p.internal_to, l.created_at`,
+                     l.lease_until, l.unanswered_until, l.payment_index, l.doubted, p.internal_to, l.created_at, ${AT_LEASE}`,
     values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not],
   });
   const [row] = rows;
@@ -124,6 +130,7 @@ function paymentFrom(row: Row): LightningPayment {
     isDoubted: row.doubted,
     internalTo: row.internal_to,
     createdAtMs: row.created_at.getTime(),
+    others: { count: row.others, satoshis: BigInt(row.others_take), isStopped: row.stopped },
   };
 }
 

@@ -52,6 +52,20 @@ export async function unaskedHashes(sql: Sql): Promise<readonly string[]> {
   return rows.map((row) => row.payment_hash);
 }
 
+/** What a payout had paid, and the node that paid it, which was restored since, does not list: an operator has seen it. Returns the payout; null when there is none. */
+export async function setForgotten(sql: Sql, paymentHash: string, atMs: number): Promise<string | null> {
+  const { rows } = await sql.query<{ payout_id: string }>({
+    name: 'set_payment_forgotten',
+    text: `update lightning_payments l set forgotten_at = $2 from lightning_nodes n
+            where l.payment_hash = $1 and l.state = 'paid' and l.forgotten_at is null and n.identity = l.node and n.restored_at is not null
+              and (l.doubted or l.payment_index <= n.payments_compared)
+              and not exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node)
+           returning l.payout_id`,
+    values: [paymentHash, new Date(atMs)],
+  });
+  return rows[0]?.payout_id ?? null;
+}
+
 /** It is booked as what it was. */
 export async function setAcknowledged(sql: Sql, paymentHash: string, atMs: number): Promise<void> {
   await sql.query({
@@ -92,7 +106,9 @@ export async function recordSent(
            node as (update lightning_nodes set payments_compared = $2, payment_index = greatest(payment_index, $2) where identity = $1)
            insert into lightning_sent (node, payment_index, payment_hash, state, amount_msat, fee_msat, seen_at)
              select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $9 from said
-             on conflict (node, payment_index) do update set state = excluded.state, amount_msat = excluded.amount_msat, fee_msat = excluded.fee_msat`,
+             on conflict (node, payment_index) do update set payment_hash = excluded.payment_hash, state = excluded.state,
+               -- a node that was restored gives its numbers again
+               acknowledged_at = case when lightning_sent.payment_hash = excluded.payment_hash then lightning_sent.acknowledged_at end, amount_msat = excluded.amount_msat, fee_msat = excluded.fee_msat`,
     values: [
       identity,
       comparedTo,

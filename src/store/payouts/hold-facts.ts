@@ -4,6 +4,7 @@ import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
 import type { RowSeals } from '../../core/row-seals.ts';
+import { CROWDED } from '../lightning/under-way.ts';
 import { SETTINGS_COLUMNS, type SettingsColumns, type StoredSettings, settingsFrom } from '../merchants/settings.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { rateBounds, sealedPrice } from '../transactions/rates.ts';
@@ -231,6 +232,9 @@ export type ToReconsider = {
   readonly merchantId: bigint;
   readonly createdAt: Date;
   readonly isNotFinal: boolean;
+  /** It waits until fewer of its merchant are under way. */
+  readonly isCrowded: boolean;
+  readonly isReimbursement: boolean;
   /** The balance that pays it, and what it holds of that. */
   readonly currency: string;
   readonly holds: bigint;
@@ -250,14 +254,16 @@ export async function payoutsToReconsider(
   const { rows } = await sql.query<Omit<ToReconsider, 'holds'> & { holds: string }>({
     name: 'payouts_to_reconsider',
     text: `select p.id, p.merchant_id as "merchantId", p.created_at as "createdAt", p.held_reason is not distinct from 'not_final' as "isNotFinal",
+                  p.held_reason is not distinct from 'cool_down' as "isCrowded", p.reimburses is not null as "isReimbursement",
                   coalesce(p.source_currency, p.currency) as currency, coalesce(p.source_amount, p.amount + p.fee_max) as holds
              from payouts p
-            where p.step in ('held', 'queued') and (p.reimburses is null or p.batch_id is not null) and (p.created_at, p.id) > ($2, $3)
+            where p.step in ('held', 'queued') and (p.reimburses is null or p.batch_id is not null or p.held_reason = 'cool_down') and (p.created_at, p.id) > ($2, $3)
               and case when p.step = 'queued' then ${isStopped} or ${owes}
                        when p.held_reason = 'breaker' then not ${isStopped}
                        when p.held_reason = 'receivable' then not ${owes}
                        when p.held_reason = 'approval' and p.batch_id is not null then ${dueAgain('p', '$4::timestamptz')}
                        when p.held_reason = 'approval' then p.approved_at is not null
+                       when p.held_reason = 'cool_down' then (p.merchant_id, p.reimburses is null) not in (${CROWDED})
                        else p.held_reason = 'not_final' end
             order by p.created_at, p.id limit $1`,
     values: [wanted.limit, wanted.after?.createdAt ?? '-infinity', wanted.after?.id ?? '', new Date(wanted.nowMs)],

@@ -31,6 +31,8 @@ export function createHeldPayouts(ctx: Context, onTrouble: (payoutId: string, er
 async function pass(ctx: Context, onTrouble: (payoutId: string, error: unknown) => void): Promise<number> {
   // of a merchant's balance: the least that still waits for its credits; what takes as much of it waits too
   const tooMuch = new Map<string, bigint>();
+  // merchants of whom no more may be under way over Lightning
+  const crowded = new Set<string>();
   let waiting = 0;
   for (let after: ToReconsider | null = null; ; ) {
     const found: readonly ToReconsider[] = await payoutsToReconsider(ctx.db, {
@@ -43,8 +45,12 @@ async function pass(ctx: Context, onTrouble: (payoutId: string, error: unknown) 
       const balance = `${payout.merchantId} ${payout.currency}`;
       const least = tooMuch.get(balance);
       if (payout.isNotFinal && least !== undefined && payout.holds >= least) continue;
+      const kind = `${payout.merchantId} ${payout.isReimbursement}`;
+      if (payout.isCrowded && crowded.has(kind)) continue;
       try {
-        if (!(await reconsiderPayout(ctx, payout.id)) && payout.isNotFinal) tooMuch.set(balance, payout.holds);
+        const isMoved = await reconsiderPayout(ctx, payout.id);
+        if (!isMoved && payout.isNotFinal) tooMuch.set(balance, payout.holds);
+        if (!isMoved && payout.isCrowded) crowded.add(kind);
       } catch (error) {
         onTrouble(payout.id, error);
       }

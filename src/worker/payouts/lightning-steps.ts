@@ -1,0 +1,250 @@
+// What is done with one payment over Lightning while its lease lasts: it is authorized by the signer, committed, the node is asked, and what the node
+// says is followed. A time-out is never a failure.
+
+import type { PayingNode, PaymentFacts, SendAnswer } from '../../core/lightning/payer.ts';
+import { failureText, LACKS_BALANCE } from '../../core/lightning/payment-failures.ts';
+import { MOST_UNDER_WAY, takesTooMuch } from '../../core/lightning/under-way.ts';
+import { plus } from '../../core/money.ts';
+import type { AskTrust } from '../../core/payouts/intent.ts';
+import { refusalKind, refusedFor } from '../../core/payouts/signing-refusals.ts';
+import type { Context } from '../../flow/context.ts';
+import {
+  commitPayment,
+  completePayment,
+  expirePayment,
+  failPayment,
+  holdCrowded,
+  holdUnknownPayment,
+  refusePayment,
+} from '../../flow/lightning/payout-progress.ts';
+import { stopOnRestored } from '../../flow/lightning/restored-node.ts';
+import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../store/lightning/payment-rows.ts';
+import type { AuthorizedPayments } from './lightning-comparison.ts';
+
+/** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
+export type LightningPaying = AuthorizedPayments & {
+  node(): Promise<PayingNode>;
+  authorize(payment: Asking): Promise<unknown>;
+  send(payment: Asking): Promise<SendAnswer>;
+};
+type Asking = { readonly payoutId: string; readonly leaseEpoch: string };
+
+/** What has just become so when a process dies there: in the order of a payout's way. */
+export const LIGHTNING_STEPS = ['ln-leased', 'ln-authorized', 'ln-committed', 'ln-sent', 'ln-answered', 'ln-ended'] as const;
+export type LightningStep = (typeof LIGHTNING_STEPS)[number];
+
+export type LightningDriverOptions = {
+  readonly paying: LightningPaying;
+  /** Whose payouts count: for those to transactions here, which the signer does not see. */
+  readonly intents: AskTrust;
+  /** Names this worker in leases. */
+  readonly owner: string;
+  /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
+  readonly reached?: (step: LightningStep) => Promise<void>;
+  readonly onTrouble: (what: string) => void;
+};
+
+/** How far the node's clock may be behind ours. */
+const CLOCKS_DIFFER_MS = 60_000;
+/** A payment without an HTLC on any channel, so long after it was requested and after its invoice expired, hangs for good. */
+const HANGS_MS = 600_000;
+export const RETRY_MS = 15_000;
+/** One that our channels could not send is asked for again more and more rarely. */
+const LONGEST_RETRY_MS = 600_000;
+/** One under way is looked at every second at first, and every ten in the end; one that only an operator can end, every minute. */
+const LOOK_MS = 1_000;
+const LONGEST_LOOK_MS = 10_000;
+const RARE_LOOK_MS = 60_000;
+
+/** In how many milliseconds a payment is looked at again, and what is in its way. */
+export type Next = { readonly againMs: number; readonly trouble?: string };
+/** `asksAgain`: nothing of it is under way, and it may be asked for once more. */
+type Followed = Next & { readonly asksAgain?: true };
+
+/**
+ * Takes one that nobody was asked to pay as far as it may go: expired, held, refused for good, or authorized, committed and asked for.
+ * @returns when it is looked at again, and what is in its way
+ */
+export async function begin(
+  ctx: Context,
+  options: LightningDriverOptions,
+  node: PayingNode,
+  payment: LightningPayment,
+): Promise<Next> {
+  if (ctx.ports.clock.now() >= payment.expiresAtMs) {
+    await expirePayment(ctx, payment);
+    return { againMs: RETRY_MS };
+  }
+  const { others } = payment;
+  if (others.isStopped) return { againMs: RETRY_MS };
+  if (others.count >= MOST_UNDER_WAY) {
+    await holdCrowded(ctx, payment);
+    return { againMs: RETRY_MS };
+  }
+  const wanted = plus(payment.amount, payment.feeMax);
+  if (takesTooMuch(wanted, { underWay: others.satoshis, spendable: BigInt(node.spendable) }))
+    return { againMs: RETRY_MS, trouble: TOO_MUCH };
+  if (!canSend(node, payment)) return { againMs: RETRY_MS, trouble: lack(node) };
+  try {
+    await options.paying.authorize(asking(payment));
+  } catch (error) {
+    return refusedBefore(ctx, payment, error as { fault?: string; message: string });
+  }
+  await options.reached?.('ln-authorized');
+  const how = await commitPayment(ctx, payment, node);
+  if (how !== 'committed') return { againMs: RETRY_MS, ...(how === 'too_much' ? { trouble: TOO_MUCH } : {}) };
+  await options.reached?.('ln-committed');
+  return send(ctx, options, node, payment);
+}
+
+const TOO_MUCH = 'its merchant has too much of our channels on its way';
+
+const canSend = (node: PayingNode, { amount, feeMax }: LightningPayment): boolean =>
+  BigInt(node.spendable) >= plus(amount, feeMax);
+const lack = (node: PayingNode): string => `our channels can send ${node.spendable} satoshis now`;
+
+const asking = ({ payoutId, leaseEpoch }: LightningPayment): Asking => ({ payoutId, leaseEpoch: leaseEpoch.toString() });
+
+/** The signer has refused before anything was committed: nobody can ever pay it, it waits for an operator, or somebody has written into the database. */
+async function refusedBefore(
+  ctx: Context,
+  payment: LightningPayment,
+  error: { readonly fault?: string; readonly message: string },
+): Promise<Next> {
+  if (error.fault !== 'refused') throw error;
+  const { payoutId } = payment;
+  const why = error.message;
+  const kind = refusalKind(why);
+  if (kind === 'never') {
+    await refusePayment(ctx, payment, refusedFor(why));
+    return { againMs: RETRY_MS };
+  }
+  if (kind === 'payout') await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId, why }));
+  if (kind === 'wrong') {
+    const findings = [`the signer refuses ${payoutId}: ${why}`];
+    await tripBreaker(ctx.db, { name: 'payouts', by: ['signer'], findings, atMs: ctx.ports.clock.now() });
+  }
+  return { againMs: RETRY_MS, trouble: why };
+}
+
+/** Asks the node to pay what is committed; the same payment hash as before, which it pays only once. */
+async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, leased: LightningPayment): Promise<Next> {
+  const payment = { ...leased, node: leased.node ?? node.identity };
+  if (!(await beginSend(ctx.db, payment))) return { againMs: 0 };
+  const answer = await asked(options, payment);
+  await options.reached?.('ln-sent');
+  // what was unanswered before still is
+  if (answer.state !== 'unanswered') await noteAnswer(ctx.db, payment);
+  if (answer.state === 'taken') return followed(ctx, options, payment, { payment: answer.payment, isPending: true });
+  if (answer.state === 'known') return follow(ctx, options, node, payment);
+  if (answer.state === 'never') return failNever(ctx, options, payment, answer.reason);
+  return { againMs: answer.state === 'refused' ? RETRY_MS : LOOK_MS, trouble: answer.reason };
+}
+
+/** The node will refuse every request to pay this invoice. That it has none of before, and can get none any more, is looked at first. */
+async function failNever(
+  ctx: Context,
+  { paying }: LightningDriverOptions,
+  payment: LightningPayment,
+  reason: string,
+): Promise<Next> {
+  const nowMs = ctx.ports.clock.now();
+  const { payment: said } = await paying.track(payment.paymentHash);
+  const isOpen = said !== null || payment.paymentIndex !== null || payment.isDoubted;
+  if (isOpen || mayStillArrive(payment, nowMs)) return { againMs: RETRY_MS, trouble: reason };
+  await failPayment(ctx, payment, `the Lightning node cannot pay the invoice: ${reason}`);
+  return { againMs: RETRY_MS };
+}
+
+async function asked({ paying }: LightningDriverOptions, payment: LightningPayment): Promise<SendAnswer> {
+  try {
+    return await paying.send(asking(payment));
+  } catch (error) {
+    const { fault, message } = error as { fault?: string; message: string };
+    if (fault === 'refused' && refusalKind(message) === 'never') return { state: 'never', reason: refusedFor(message) };
+    // these two are said before anything is asked of the node
+    if (fault === 'refused' || fault === 'node') return { state: 'refused', reason: message };
+    if (fault === undefined) throw error;
+    return { state: 'unanswered', reason: message };
+  }
+}
+
+/**
+ * Looks what has become of one that the node may have been asked for, and asks again where it has none of it. Only the node's word ends it.
+ * @returns when it is looked at again, and what is in its way
+ */
+export async function follow(
+  ctx: Context,
+  options: LightningDriverOptions,
+  node: PayingNode,
+  payment: LightningPayment,
+): Promise<Next> {
+  const tracked = await options.paying.track(payment.paymentHash);
+  const { payment: said, isPending } = tracked;
+  if (said !== null) {
+    const next = await followed(ctx, options, payment, { payment: said, isPending });
+    return next.asksAgain === true && canSend(node, payment) ? send(ctx, options, node, payment) : next;
+  }
+  if (payment.isDoubted) return { againMs: RARE_LOOK_MS };
+  if (payment.paymentIndex !== null) {
+    const seen = { identity: payment.node as string, paymentIndex: payment.paymentIndex - 1n };
+    await stopOnRestored(ctx, seen, `it has forgotten ${payment.paymentHash}`);
+    return { againMs: RARE_LOOK_MS };
+  }
+  const nowMs = ctx.ports.clock.now();
+  if (nowMs < payment.expiresAtMs) return send(ctx, options, node, payment);
+  const { unansweredUntilMs: until } = payment;
+  if (until !== null && mayStillArrive(payment, nowMs)) return { againMs: until + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
+  await failPayment(ctx, payment, 'the invoice expired, and the Lightning node was never asked to pay it');
+  return { againMs: RETRY_MS };
+}
+
+const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: number): boolean =>
+  unansweredUntilMs !== null && nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS;
+
+/** The node has the payment, and says how it is. */
+async function followed(
+  ctx: Context,
+  options: LightningDriverOptions,
+  payment: LightningPayment,
+  { payment: said, isPending }: { readonly payment: PaymentFacts; readonly isPending: boolean },
+): Promise<Followed> {
+  if (payment.paymentIndex === null)
+    await setPaymentIndex(ctx.db, payment.payoutId, payment.node as string, BigInt(said.paymentIndex));
+  await options.reached?.('ln-answered');
+  if (said.status === 'succeeded') {
+    await completePayment(ctx, payment, said);
+    await options.reached?.('ln-ended');
+    return { againMs: RETRY_MS };
+  }
+  const nowMs = ctx.ports.clock.now();
+  if (said.status === 'in_flight') return inFlight(ctx, payment, isPending, nowMs);
+  if (payment.isDoubted) return { againMs: RARE_LOOK_MS };
+  // the word of a request's own answer, or of a time when another request may still arrive, is not the last
+  const tracked = await options.paying.track(payment.paymentHash);
+  const again = tracked.payment;
+  if (again?.status !== 'failed' || again.isPartOpen || tracked.isPending) return { againMs: LOOK_MS };
+  const { unansweredUntilMs } = payment;
+  if (unansweredUntilMs !== null && mayStillArrive(payment, nowMs))
+    return { againMs: unansweredUntilMs + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
+  // what our channels lack today they may have tomorrow: it waits as one does that was never asked for
+  if (again.failure === LACKS_BALANCE && nowMs < payment.expiresAtMs) {
+    const againMs = Math.min(LONGEST_RETRY_MS, Math.max(RETRY_MS, (nowMs - payment.createdAtMs) / 10));
+    return { againMs, asksAgain: true, trouble: 'our channels could not send it' };
+  }
+  await failPayment(ctx, payment, failureText(again.failure));
+  await options.reached?.('ln-ended');
+  return { againMs: RETRY_MS };
+}
+
+async function inFlight(ctx: Context, payment: LightningPayment, isPending: boolean, nowMs: number): Promise<Next> {
+  const ageMs = Math.max(0, nowMs - payment.createdAtMs);
+  const againMs = Math.min(LONGEST_LOOK_MS, Math.max(LOOK_MS, ageMs / 30));
+  if (isPending || nowMs < payment.expiresAtMs || ageMs < HANGS_MS) return { againMs };
+  await holdUnknownPayment(ctx, payment);
+  const trouble =
+    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good; close the channel of its attempt, or decide (bursar payout resolve)';
+  return { againMs: RARE_LOOK_MS, trouble };
+}
