@@ -125,11 +125,21 @@ describe('the models', () => {
   const protections = readFileSync(join(ROOT, 'docs/model/variants.txt'), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
-    .flatMap((line) => (line.split(/\s+/)[0] as string).split('+'));
+    .map((line) => line.split(/\s+/) as [string, string])
+    .flatMap(([model, without]) => without.split('+').map((name) => ({ name, isLightning: model.startsWith('Lightning') })));
 
   test('name only protections of the table', () => {
-    expect(protections.length).toBeGreaterThan(10);
-    expect(protections.filter((name) => TABLE[name] === undefined)).toEqual([]);
+    const ofBatches = protections.filter(({ isLightning }) => !isLightning).map(({ name }) => name);
+    expect(ofBatches.length).toBeGreaterThan(10);
+    expect(ofBatches.filter((name) => TABLE[name] === undefined)).toEqual([]);
+  });
+
+  test('of payouts over Lightning have a test of their name each', () => {
+    const files = ['payout-variants', 'unpayable'].map((name) => join(ROOT, `test/lightning/${name}.test.ts`));
+    const tests = files.map((file) => readFileSync(file, 'utf8')).join();
+    const ofLightning = protections.filter(({ isLightning }) => isLightning).map(({ name }) => name);
+    expect(ofLightning.length).toBeGreaterThan(10);
+    expect(ofLightning.filter((name) => !tests.includes(`test('${name}: `))).toEqual([]);
   });
 
   test.each(Object.entries(TABLE))('%s is guarded, and its test is there', (_name, { guard, test: [file, title] }) => {
