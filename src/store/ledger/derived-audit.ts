@@ -13,6 +13,9 @@ const CLOCK_WAS_SET = `exists (select from clock_settings s where s.at_order > t
 const JUDGED = `not exists (select from due_marks m where m.transaction_id = t.id) and not exists (select from set_aside a where a.transaction_id = t.id)
               and not exists (select from payment_decisions d where d.transaction_id = t.id)`;
 const PAYMENT = `'payment ' || p.txid || ':' || p.vout || ' of ' || p.transaction_id`;
+/** SQL: a payment `p` is the only one of its transaction in its currency. */
+const ALONE =
+  'not exists (select from payments o where o.transaction_id = p.transaction_id and o.currency = p.currency and o.id <> p.id)';
 /** What the history says of rule 4, and of rule 6. */
 const ENOUGH = transition('pending', 'enough_confirmed')?.reason;
 const SHORT = transition('pending', 'short')?.reason;
@@ -61,8 +64,8 @@ export const OF_DERIVED: readonly Question[] = [
             where p.noticed_at is not null and p.state in ('mempool', 'mined') and not ${CLOCK_WAS_SET} and ${JUDGED}
               and case when f.on_time
                        then p.on_time_minor <> p.amount and not exists (select from events e where e.object_id = t.id and e.status = 'cancelled')
-                       else f.on_time = false and p.on_time_minor > 0
-                            and not exists (select from payments r where r.transaction_id = t.id and r.currency = p.currency and r.conflict_txid = p.txid) end`,
+                       -- of several one may have replaced another, which shows only as long as a reorganisation has not parted them
+                       else f.on_time = false and p.on_time_minor > 0 and ${ALONE} end`,
   },
   {
     id: 'BOOK-17',
@@ -140,20 +143,19 @@ export const OF_DERIVED: readonly Question[] = [
   },
   {
     id: 'BOOK-22',
-    says: 'a payment is said to be lost when its loss took what was the merchant’s, and it or its replacement is not back',
+    says: 'the only payment of a transaction is said to be lost when its loss took what was the merchant’s, and it is not back',
+    // of several one may have inherited the loss of another, which a reorganisation then parted from it again (core/judge/replacements)
     text: `with losses as (
              select d.key, bool_or(a.kind in ('available', 'receivable')) as merchants, bool_or(a.kind = 'suspense') as suspense
                from ledger.part d join ledger.entry e on e.id = d.entry_id and e.kind = 'deposit_lost'
                join ledger.posting l on l.entry_id = e.id join ledger.account a on a.id = l.account_id group by 1)
            select ${PAYMENT} || ' is said to be lost, and was never booked' as what from decided_payments p
-            where p.was_lost and p.generation = 0 and not exists (
-                    select from payments r where r.transaction_id = p.transaction_id and r.currency = p.currency and r.conflict_txid = p.txid)
+            where p.was_lost and p.generation = 0 and ${ALONE}
            union all
            select ${PAYMENT} || case when p.was_lost then ' is said to be lost, and nothing of it was the merchant’s' else ' was the merchant’s, and is not said to be lost' end
              from decided_payments p join losses l on l.key = 'reorg:' || lower(p.currency) || ':' || p.txid || ':' || p.vout || ':' || p.generation
             where p.part_key is null and p.generation > 0 and not exists (select from payouts r where r.reimburses = p.transaction_id)
-              and not exists (select from payments r where r.transaction_id = p.transaction_id and r.currency = p.currency
-                                 and (r.conflict_txid = p.txid or r.txid = p.conflict_txid))
+              and ${ALONE}
               and case when p.was_lost then not l.merchants else l.merchants and not l.suspense end`,
   },
 ];
