@@ -107,18 +107,23 @@ const checked = {
   confirmed_at: shape.nullable(time('When enough confirmations were reached; null until then.', '2026-11-22T10:09:31.000Z')),
 };
 
+/** What was asked for and what has come, as a check and an event show it. */
+const received = {
+  crypto_amount: created.crypto_amount,
+  crypto_received: checked.crypto_received,
+  confirmations: checked.confirmations,
+  usd_amount: created.usd_amount,
+  created_at: checked.created_at,
+  confirmed_at: checked.confirmed_at,
+};
+
 export const createdTransaction = shape.named('CreatedTransaction', shape.object({ ...created, status, ...expansions }));
 export const checkedTransaction = shape.named(
   'CheckedTransaction',
   shape.object({
     transaction_id: transactionId,
     status,
-    crypto_amount: created.crypto_amount,
-    crypto_received: checked.crypto_received,
-    confirmations: checked.confirmations,
-    usd_amount: created.usd_amount,
-    created_at: checked.created_at,
-    confirmed_at: checked.confirmed_at,
+    ...received,
     ...expansions,
   }),
 );
@@ -129,12 +134,7 @@ export const transactionThen = shape.named(
     transaction_id: transactionId,
     status,
     crypto_selected: shape.word('What it is paid with.', PAYMENT_METHODS),
-    crypto_amount: created.crypto_amount,
-    crypto_received: checked.crypto_received,
-    confirmations: checked.confirmations,
-    usd_amount: created.usd_amount,
-    created_at: checked.created_at,
-    confirmed_at: checked.confirmed_at,
+    ...received,
     label: shape.nullable(shape.string('Reference of your own.', 'order-1042')),
   }),
 );

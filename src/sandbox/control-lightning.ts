@@ -19,7 +19,7 @@ import { lnurlNamed, namesOf } from './lightning/lnurl-server.ts';
 import type { LightningNode } from './lightning/node.ts';
 import { BEHAVIOURS, type OutsideInvoice } from './lightning/outgoing.ts';
 import type { ControlContext } from './service-side.ts';
-import type { Fault } from './utxo/chain-state.ts';
+import type { Fault } from './trouble.ts';
 
 /** LND splits a payment into at most so many parts. */
 const MOST_PARTS = 16;

@@ -1,6 +1,6 @@
 // A simulated chain as the controls use it, one for each currency: chains of all families do the same things in their own way.
 import type { CurrencyCode } from '../core/currency.ts';
-import type { Trouble } from './utxo/chain-state.ts';
+import type { Trouble } from './trouble.ts';
 
 export const PAY_KINDS = ['coinbase', 'token_fake', 'token_failed', 'internal', 'internal_reverted'] as const;
 export type PayKind = (typeof PAY_KINDS)[number];

@@ -40,7 +40,7 @@ import {
 import type { ControlledNode } from './controlled-node.ts';
 import { type Prices, SOURCES } from './rates.ts';
 import type { ControlContext } from './service-side.ts';
-import type { Fault, Trouble } from './utxo/chain-state.ts';
+import type { Fault, Trouble } from './trouble.ts';
 
 type Control = (context: ControlContext, body: Body) => Promise<unknown>;
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync, validateMnemonic } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFrameReader, encodeFrame } from '../../src/core/signer-wire.ts';
 import { signerSocket } from '../../src/main/wiring/signer-paths.ts';
 import { createSignerClient, type SignerClient } from '../../src/outside/signer-client.ts';
@@ -15,6 +15,7 @@ import { accountPath, accountsOf, mnemonicOf } from '../../src/signer/accounts.t
 import { createKeyring, type KeyringOptions } from '../../src/signer/keyring.ts';
 import { createSeed, openSeed } from '../../src/signer/seed-file.ts';
 import { serveSigner } from '../../src/signer/server.ts';
+import { watchPrivateKeys } from '../support/made-private-keys.ts';
 import { canonicalVersions, FIRST_ADDRESSES } from './vectors.ts';
 
 let folder: string;
@@ -133,25 +134,11 @@ describe('the accounts of a seed', () => {
   });
 
   it('leave no private key behind, of the root, on the way, or of an account', () => {
-    const made: HDKey[] = [];
-    const derive = HDKey.prototype.deriveChild;
-    const root = HDKey.fromMasterSeed;
-    const spies = [
-      vi.spyOn(HDKey.prototype, 'deriveChild').mockImplementation(function (this: HDKey, index) {
-        const child = derive.call(this, index);
-        made.push(child);
-        return child;
-      }),
-      vi.spyOn(HDKey, 'fromMasterSeed').mockImplementation((...given) => {
-        const key = root.apply(HDKey, given);
-        made.push(key);
-        return key;
-      }),
-    ];
+    const keys = watchPrivateKeys();
     accountsOf(new Uint8Array(32).fill(7), 'mainnet');
-    for (const spy of spies) spy.mockRestore();
-    expect(made).toHaveLength(1 + 3 * 7);
-    for (const key of made) expect(key.privateKey).toBeNull();
+    keys.stop();
+    expect(keys.made).toHaveLength(1 + 3 * 7);
+    for (const key of keys.made) expect(key.privateKey).toBeNull();
   });
 
   it.each(['mainnet', 'testnet', 'regtest', 'sandbox'] as const)('share no key between currencies on %s', (network) => {

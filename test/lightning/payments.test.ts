@@ -1,48 +1,18 @@
 // Payments over Lightning from the invoice to the balance, with every way in which the node, our processes and the payer can be late.
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { LightningPort } from '../../src/core/lightning/port.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { prepareInvoice } from '../../src/flow/lightning/invoices.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
 import { checkTransaction } from '../../src/flow/transactions/reads.ts';
-import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { beginCursor } from '../../src/store/chain/blocks.ts';
-import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningService, openLightningService } from '../support/lightning-service.ts';
 import { eventually } from '../support/service.ts';
+import { clock, eachWithSimulatedNode, engine, MINUTE, pass, pay, port, service } from './simulated-service.ts';
 
-const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-let nowMs: number;
-let engine: SimulatedEngine;
-let port: LightningPort;
-let service: LightningService;
+eachWithSimulatedNode();
+beforeEach(() => service.work());
 
-beforeEach(async () => {
-  nowMs = Date.UTC(2026, 5, 1);
-  const clock = { now: () => nowMs };
-  engine = await simulatedEngine(clock.now);
-  port = createLnd(async () => engine.target(), { chain: 'regtest' });
-  service = await openLightningService(port, clock);
-  await service.work();
-});
-afterEach(async () => {
-  await service.drop();
-  port.close();
-  await engine.close();
-});
-
-const pass = async (ms: number): Promise<void> => {
-  nowMs += ms;
-  await service.rate('100000.00');
-};
-/** The payer's wallet pays this much more than was asked for. */
-const pay = async (transactionId: string, more = 0n) => {
-  const hash = await service.hashOf(transactionId);
-  const { valueMsat } = engine.node().find(hash)!;
-  return engine.node().pay(hash, valueMsat + more, 1);
-};
 const refusal = async (work: Promise<unknown>): Promise<Refusal> => {
   const error = await work.then(
     () => null,
@@ -75,8 +45,8 @@ describe('a payment', () => {
   });
 
   test('is owed to the merchant and covered by the Lightning node: outputs on the chain need not cover it', async () => {
-    const block = { height: 100, hash: 'b'.repeat(64), previousHash: 'a'.repeat(64), timeMs: nowMs };
-    await beginCursor(service.ctx.db, 'BTC', block, nowMs);
+    const block = { height: 100, hash: 'b'.repeat(64), previousHash: 'a'.repeat(64), timeMs: clock.nowMs };
+    await beginCursor(service.ctx.db, 'BTC', block, clock.nowMs);
     const made = await service.create();
     await pay(made.transactionId);
     await service.work();

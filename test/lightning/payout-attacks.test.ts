@@ -3,91 +3,43 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { PaymentFacts, SendAnswer } from '../../src/core/lightning/payer.ts';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
-import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { reconsiderPayout } from '../../src/flow/payouts/holds.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
-import { createLnd } from '../../src/outside/lightning/lnd.ts';
-import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { fund } from '../support/funded.ts';
 import { invoice as imitation } from '../support/invoice.ts';
-import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
-
-const MINUTE = 60_000;
-const AMOUNT = '0.00001';
-const clock = { nowMs: 0, now: () => clock.nowMs };
-function pass(ms: number): void {
-  clock.nowMs += ms;
-}
-let engine: SimulatedEngine;
-let at: LightningPayouts;
+import {
+  AMOUNT,
+  at,
+  clock,
+  close,
+  code,
+  engine,
+  invoice,
+  looks,
+  MINUTE,
+  open,
+  outgoing,
+  pass,
+  status,
+  toAnother,
+} from './funded-payouts.ts';
 
 /** While it is set, our node says nothing of an invoice, and `heard` is called when it is asked. */
 let silence: { readonly until: Promise<void>; readonly heard: () => void } | null = null;
-async function open(limits: SignerLimits = {}): Promise<void> {
-  clock.nowMs = Date.now();
-  engine = await simulatedEngine(clock.now);
-  const port = createLnd(async () => engine.target(), { chain: 'regtest' });
-  const payer = createLndPayer(async () => engine.payTarget());
-  const decode = async (request: string) => {
-    silence?.heard();
-    await silence?.until;
-    return payer.decode(request);
-  };
-  at = await openLightningPayouts(port, { ...payer, decode }, clock, { limits });
-  await at.work();
-  await at.look();
-  const { transactionId, address } = await at.create(500_00n);
-  await engine.pay(address, await at.hashOf(transactionId));
-  await at.work();
-  expect(await at.available()).toBe(500_000n);
-}
-beforeEach(() => open());
-afterEach(async () => {
-  await at.close();
-  await engine.close();
-});
-
-const outgoing = () => engine.node().outgoing;
-const invoice = (behaviour: 'pay' | 'hold' | 'fail' = 'pay', amountMsat = 1_000_000n) =>
-  outgoing().invoice({ amountMsat, expirySeconds: 3_600, behaviour });
-/** The worker looks again and again; each time what waits for a second or a retry is due. */
-async function looks(times: number, ms = 16_000): Promise<void> {
-  for (let n = 0; n < times; n++) {
-    pass(ms);
-    await at.look();
-  }
-}
-const status = async (id: string): Promise<string> => (await at.payout(id)).status;
-const code = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'accepted',
-    (error: { code?: string }) => error.code,
-  );
-
-async function merchant(): Promise<bigint> {
-  const of = { username: 'other', password: 'correct horse battery', email: 'other@example.com', businessName: 'Other' };
-  const { affiliateId } = await addMerchant(at.ctx, of);
-  const { rows } = await at.admin.query('select id from merchants where affiliate_id = $1', [affiliateId]);
-  return BigInt(rows[0].id);
-}
-/** A transaction of another merchant here, and a payout of ours to its invoice. */
-async function toAnother() {
-  const other = await merchant();
-  const made = await createTransaction(at.ctx, {
-    merchantId: other,
-    usdMinor: 10_00n,
-    method: 'BTC-LN',
-    label: null,
-    email: null,
-  });
-  const { id } = await at.request(made.address, '0.0001');
-  return { other, made, id };
-}
+const openSilenced = (limits: SignerLimits = {}): Promise<void> =>
+  open(limits, (payer) => ({
+    ...payer,
+    async decode(request) {
+      silence?.heard();
+      await silence?.until;
+      return payer.decode(request);
+    },
+  }));
+beforeEach(() => openSilenced());
+afterEach(close);
 
 test('an invoice that somebody has signed with the payment hash of an invoice here is refused, and stops nobody', async () => {
   const { made, id } = await toAnother();
@@ -226,9 +178,8 @@ test('bitcoin that came on the chain is paid out over channels of the operator, 
 });
 
 test('a payment that the node is about to be asked for counts for the limits, also when somebody has released its hold meanwhile', async () => {
-  await at.close();
-  await engine.close();
-  await open({ BTC: { payout: null, hour: 1_500n, day: null } });
+  await close();
+  await openSilenced({ BTC: { payout: null, hour: 1_500n, day: null } });
   const { id } = await at.request(invoice('fail').request, AMOUNT);
   await at.look({}, 'ln-answered');
   const { lease_epoch: epoch } = await at.payment(id);

@@ -4,65 +4,31 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { SendAnswer } from '../../src/core/lightning/payer.ts';
 import { runAudit } from '../../src/flow/audit.ts';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
-import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { cancelTransaction, createTransaction } from '../../src/flow/transactions/life.ts';
-import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
-import type { SignerLimits } from '../../src/signer/limits.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
+import {
+  AMOUNT,
+  at,
+  clock,
+  close,
+  code,
+  engine,
+  invoice,
+  looks,
+  MINUTE,
+  merchant,
+  open,
+  outgoing,
+  pass,
+  status,
+  toAnother,
+} from './funded-payouts.ts';
 
-const MINUTE = 60_000;
 const DAY = 86_400_000;
-const AMOUNT = '0.00001';
-const clock = { nowMs: 0, now: () => clock.nowMs };
-function pass(ms: number): void {
-  clock.nowMs += ms;
-}
-let engine: SimulatedEngine;
-let at: LightningPayouts;
-
-async function open(limits: SignerLimits = {}): Promise<void> {
-  clock.nowMs = Date.now();
-  engine = await simulatedEngine(clock.now);
-  const port = createLnd(async () => engine.target(), { chain: 'regtest' });
-  at = await openLightningPayouts(
-    port,
-    createLndPayer(async () => engine.payTarget()),
-    clock,
-    { limits },
-  );
-  await at.work();
-  await at.look();
-  const { transactionId, address } = await at.create(500_00n);
-  await engine.pay(address, await at.hashOf(transactionId));
-  await at.work();
-  expect(await at.available()).toBe(500_000n);
-}
 beforeEach(() => open());
-afterEach(async () => {
-  await at.close();
-  await engine.close();
-});
-
-const outgoing = () => engine.node().outgoing;
-const invoice = (behaviour: 'pay' | 'hold' | 'fail' = 'pay', amountMsat = 1_000_000n) =>
-  outgoing().invoice({ amountMsat, expirySeconds: 3_600, behaviour });
-/** The worker looks again and again; each time what waits for a second or a retry is due. */
-async function looks(times: number, ms = 16_000): Promise<void> {
-  for (let n = 0; n < times; n++) {
-    pass(ms);
-    await at.look();
-  }
-}
-const status = async (id: string): Promise<string> => (await at.payout(id)).status;
-const code = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'accepted',
-    (error: { code?: string }) => error.code,
-  );
+afterEach(close);
 
 test('commit_before_send: the node is asked only for what is committed', async () => {
   const to = invoice();
@@ -192,26 +158,6 @@ test('stuck_asks_person: what no channel holds and the node never ends waits for
   expect(await at.compared()).toEqual([]);
 });
 
-async function merchant(): Promise<bigint> {
-  const of = { username: 'other', password: 'correct horse battery', email: 'other@example.com', businessName: 'Other' };
-  const { affiliateId } = await addMerchant(at.ctx, of);
-  const { rows } = await at.admin.query('select id from merchants where affiliate_id = $1', [affiliateId]);
-  return BigInt(rows[0].id);
-}
-/** A transaction of another merchant here, and a payout of ours to its invoice. */
-async function toAnother() {
-  const other = await merchant();
-  const made = await createTransaction(at.ctx, {
-    merchantId: other,
-    usdMinor: 10_00n,
-    method: 'BTC-LN',
-    label: null,
-    email: null,
-  });
-  const { id } = await at.request(made.address, '0.0001');
-  return { other, made, id };
-}
-
 test('cancel_first: an invoice of another merchant is cancelled at the node, then booked, without a fee', async () => {
   const { other, made, id } = await toAnother();
   await at.look();
@@ -259,8 +205,7 @@ test('whoever has the database and no key of an API has nothing paid', async () 
 });
 
 test("what is above the signer's limits waits for the operator, and what was paid before counts", async () => {
-  await at.close();
-  await engine.close();
+  await close();
   await open({ BTC: { payout: 2_500n, hour: 3_000n, day: null } });
   const { id: first } = await at.request(invoice().request, AMOUNT);
   // what waits is asked for side by side: this one comes before the others

@@ -1,41 +1,12 @@
 // The Lightning node's own lists: restored from an older state, and longer than a page.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { InvoiceFacts, LightningPort } from '../../src/core/lightning/port.ts';
-import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createInvoiceComparison } from '../../src/worker/lightning/jobs.ts';
-import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningService, openLightningService } from '../support/lightning-service.ts';
+import { eachWithSimulatedNode, MINUTE, pass, pay, port, service } from './simulated-service.ts';
 
-const MINUTE = 60_000;
-let nowMs: number;
-let engine: SimulatedEngine;
-let port: LightningPort;
-let service: LightningService;
+eachWithSimulatedNode();
+beforeEach(() => service.work());
 
-beforeEach(async () => {
-  nowMs = Date.UTC(2026, 5, 1);
-  const clock = { now: () => nowMs };
-  engine = await simulatedEngine(clock.now);
-  port = createLnd(async () => engine.target(), { chain: 'regtest' });
-  service = await openLightningService(port, clock);
-  await service.work();
-});
-afterEach(async () => {
-  await service.drop();
-  port.close();
-  await engine.close();
-});
-
-const pass = async (ms: number): Promise<void> => {
-  nowMs += ms;
-  await service.rate('100000.00');
-};
-/** The payer's wallet pays this much more than was asked for. */
-const pay = async (transactionId: string, more = 0n) => {
-  const hash = await service.hashOf(transactionId);
-  const { valueMsat } = engine.node().find(hash)!;
-  return engine.node().pay(hash, valueMsat + more, 1);
-};
 const PAID = ['started', 'pending', 'confirmed', 'succeeded'];
 
 test('a node that was restored from an older state is noticed, and what is paid then is still credited', async () => {

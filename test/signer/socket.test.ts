@@ -15,6 +15,7 @@ import { serveSigner } from '../../src/signer/server.ts';
 import { SIGNATURES } from '../../src/signer/signature-journal.ts';
 import { type Ran, startCli } from '../cli/run.ts';
 import { canonicalVersions } from '../keys/vectors.ts';
+import { watchPrivateKeys } from '../support/made-private-keys.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
 import { openTestSigner, requestFor, type TestSigner, WHOLE } from './setup.ts';
@@ -124,21 +125,7 @@ describe('the worker at the socket', () => {
     const path = accountPath('BTC', 'regtest');
     const secrets = [path, `${path}/0`, `${path}/0/3`, `${path}/1`].map((one) => root.derive(one)).flatMap(secretsOf);
     secrets.push(Buffer.from(entropy).toString('hex'), ...secretsOf(root));
-    const made: HDKey[] = [];
-    const derive = HDKey.prototype.deriveChild;
-    const fromSeed = HDKey.fromMasterSeed;
-    const spies = [
-      vi.spyOn(HDKey.prototype, 'deriveChild').mockImplementation(function (this: HDKey, index) {
-        const child = derive.call(this, index);
-        made.push(child);
-        return child;
-      }),
-      vi.spyOn(HDKey, 'fromMasterSeed').mockImplementation((...given) => {
-        const key = fromSeed.apply(HDKey, given);
-        made.push(key);
-        return key;
-      }),
-    ];
+    const keys = watchPrivateKeys();
     const said: string[] = [];
     try {
       const payout = await at.payout({ batchId: await at.batch() });
@@ -152,10 +139,10 @@ describe('the worker at the socket', () => {
         );
       said.push(JSON.stringify(await client.ask({ op: 'signed', after: 0 })));
     } finally {
-      for (const spy of spies) spy.mockRestore();
+      keys.stop();
     }
-    expect(made.filter((key) => key.privateKey !== null)).toEqual([]);
-    expect(made.length).toBeGreaterThan(6);
+    expect(keys.made.filter((key) => key.privateKey !== null)).toEqual([]);
+    expect(keys.made.length).toBeGreaterThan(6);
     const files = readdirSync(at.signerFolder).filter((name) => name.endsWith('.jsonl') || name.endsWith('keys.json'));
     expect(files.sort()).toEqual([SIGNATURES, 'trusted-intent-keys.json']);
     const all = [...said, ...troubles, ...files.map((name) => readFileSync(join(at.signerFolder, name), 'utf8'))].join('\n');

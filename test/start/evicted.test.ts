@@ -1,6 +1,7 @@
 // The real `npm start` in the sandbox: a credited payment that every mempool drops is lost after ten minutes (rule 17) and is credited again
 // when it is back; one that was never credited waits for 72 hours (rule 15).
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { payoutClient } from '../support/payout-client.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 90_000;
@@ -9,22 +10,8 @@ type Json = Record<string, unknown>;
 const { folder, remove } = dataFolderFor();
 let service: Service;
 let base: string;
-let token: string;
+const { ask, signIn, mine, available } = payoutClient({ base: () => base, folder });
 
-async function ask(path: string, body: object = {}): Promise<Json> {
-  const answer = await fetch(base + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(path.startsWith('/sandbox/') ? body : { access_token: token, ...body }),
-  });
-  const json = (await answer.json()) as Json;
-  if (answer.status !== 200) throw new Error(`${path} answered ${answer.status} ${JSON.stringify(json)}`);
-  return json;
-}
-async function signIn(): Promise<void> {
-  token = '';
-  token = (await ask('/auth', { username: 'demo', password: 'demo-demo-demo' })).access_token as string;
-}
 const pay = async (): Promise<string> => {
   const { transaction_id } = await ask('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
   await ask('/sandbox/pay', { transaction_id });
@@ -35,7 +22,6 @@ const becomes = async (id: string, status: string, was: string): Promise<void> =
   if (seen.status === was) seen = await ask('/check_transaction', { transaction_id: id, status_was: was, wait_seconds: 10 });
   expect(seen.status).toBe(status);
 };
-const available = async (): Promise<unknown> => ((await ask('/get_account_info')).balances as Json).BTC;
 
 beforeAll(async () => {
   service = startService({ dataFolder: folder, environment: { BURSAR_SANDBOX_BLOCK_SECONDS: '0' } });
@@ -51,7 +37,7 @@ test('a credited payment that is nowhere is lost after ten minutes and comes bac
   timeout: TIMEOUT,
 }, async () => {
   const id = await pay();
-  await ask('/sandbox/mine', { currency: 'BTC', blocks: 1 });
+  await mine();
   await becomes(id, 'succeeded', 'pending');
   const credited = await available();
   await ask('/sandbox/reorg', { currency: 'BTC', depth: 1 });
@@ -62,7 +48,7 @@ test('a credited payment that is nowhere is lost after ten minutes and comes bac
   await becomes(id, 'review', 'succeeded');
   expect(await available()).toBe('0.00000000');
   await ask('/sandbox/return', { transaction_id: id });
-  await ask('/sandbox/mine', { currency: 'BTC', blocks: 1 });
+  await mine();
   await becomes(id, 'succeeded', 'review');
   expect(await available()).toBe(credited);
 });

@@ -1,10 +1,11 @@
 // What a list, and a search by label, reads of a merchant with very many transactions and entries: about what it shows, whatever the filter.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { balanceEntries } from '../../src/store/ledger/ledger.ts';
-import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { LISTED_WITHIN_MS, listTransactionRows } from '../../src/store/transactions/lists.ts';
 import { findTransactions } from '../../src/store/transactions/lookup.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { touchedPages } from '../support/touched-pages.ts';
 
 const MANY = 60_000;
 /** Pages of 8 KB: a row of each of 20, its index, and what a check reads of the chains. */
@@ -49,27 +50,6 @@ afterAll(async () => {
   await base.drop();
 });
 
-type Plan = { 'Shared Hit Blocks': number; 'Shared Read Blocks': number };
-/** How many pages the statements of this work touch when they run. */
-async function pages(work: (on: Database) => Promise<unknown>): Promise<number> {
-  let touched = 0;
-  const on = (sql: Sql): Sql => ({
-    async query(statement) {
-      if (!/^\s*(select|with)/.test(statement.text)) return sql.query(statement);
-      const { text, values } = statement;
-      const { rows } = await sql.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>({
-        text: `explain (analyze, buffers, timing off, format json) ${text}`,
-        values: values ?? [],
-      });
-      const { Plan: plan } = (rows[0] as (typeof rows)[number])['QUERY PLAN'][0];
-      touched += plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
-      return { rows: [] as never[], rowCount: 0 } as never;
-    },
-  });
-  await work({ ...db, ...on(db), transaction: (inner) => db.transaction((sql) => inner(on(sql))) } as Database);
-  return touched;
-}
-
 const NONE = { startingAfter: null, status: null, currency: null, label: null, createdGteMs: null, createdLtMs: null };
 const FILTERS = [
   ['nothing', {}],
@@ -86,7 +66,9 @@ const FILTERS = [
   ['a currency, of a time', { currency: 'LTC', createdLtMs: Date.now() - 20_000_000 }],
 ] as const;
 test.each(FILTERS)('a list filtered by %s', async (_, wishes) => {
-  expect(await pages((on) => listTransactionRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(FEW);
+  expect(await touchedPages(db, (on) => listTransactionRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(
+    FEW,
+  );
 });
 
 test('a list by status or by currency is in the same order as one without, page by page', async () => {
@@ -111,7 +93,7 @@ test('a list by status or by currency is in the same order as one without, page 
 test('the entries of a balance, of all currencies and of one, also far down', async () => {
   for (const currency of [null, 'BTC', 'LTC'] as const) {
     for (const beforeEntryId of [null, 1_030_000n]) {
-      expect(await pages((on) => balanceEntries(on, 1n, { currency, limit: 20, beforeEntryId }))).toBeLessThan(FEW);
+      expect(await touchedPages(db, (on) => balanceEntries(on, 1n, { currency, limit: 20, beforeEntryId }))).toBeLessThan(FEW);
     }
   }
 });
@@ -121,7 +103,7 @@ test('a search by label, also on a session that may read tables whole', async ()
   const whole = db;
   db = base.db;
   try {
-    expect(await pages((on) => findTransactions(on, 'order-4711', 5))).toBeLessThan(FEW);
+    expect(await touchedPages(db, (on) => findTransactions(on, 'order-4711', 5))).toBeLessThan(FEW);
   } finally {
     db = whole;
   }
@@ -146,7 +128,7 @@ test('the same where all transactions are alike, so that nothing tells which fil
     ['the status that all have, of a time', { status: 'settled', createdGteMs: Date.now() - 50_000_000 }],
   ] as const;
   for (const [what, wishes] of [...FILTERS, ...more]) {
-    const touched = await pages((on) => listTransactionRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }));
+    const touched = await touchedPages(db, (on) => listTransactionRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }));
     expect([what, touched < FEW]).toEqual([what, true]);
   }
 });

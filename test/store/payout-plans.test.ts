@@ -3,9 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/hold-facts.ts';
 import { listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
 import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/settings.ts';
-import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { SEALS } from '../support/ports.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { touchedPages } from '../support/touched-pages.ts';
 
 const MANY = 40_000;
 /** Pages of 8 KB. */
@@ -57,26 +58,6 @@ afterAll(async () => {
   await base.drop();
 });
 
-type Plan = { 'Shared Hit Blocks': number; 'Shared Read Blocks': number };
-/** How many pages the statements of this work touch when they run. */
-async function pages(work: (on: Database) => Promise<unknown>): Promise<number> {
-  let touched = 0;
-  const on = (sql: Sql): Sql => ({
-    async query(statement) {
-      if (!/^\s*(select|with)/.test(statement.text)) return sql.query(statement);
-      const { rows } = await sql.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>({
-        text: `explain (analyze, buffers, timing off, format json) ${statement.text}`,
-        values: statement.values ?? [],
-      });
-      const { Plan: plan } = (rows[0] as (typeof rows)[number])['QUERY PLAN'][0];
-      touched += plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
-      return sql.query(statement) as never;
-    },
-  });
-  await work({ ...db, ...on(db), transaction: (inner) => db.transaction((sql) => inner(on(sql))) } as Database);
-  return touched;
-}
-
 const NONE = { startingAfter: null, status: null, method: null, createdGteMs: null, createdLtMs: null };
 const FAR = `payout_${'30001'.padStart(22, '0')}`;
 const FILTERS = [
@@ -91,7 +72,7 @@ const FILTERS = [
   ['a status, of a time', { status: 'failed', createdLtMs: Date.now() - 20_000_000 }],
 ] as const;
 test.each(FILTERS)('a list filtered by %s', async (_, wishes) => {
-  expect(await pages((on) => listPayoutRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(FEW);
+  expect(await touchedPages(db, (on) => listPayoutRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(FEW);
 });
 
 test('what decides about a payout', async () => {
@@ -106,7 +87,7 @@ test('what decides about a payout', async () => {
     ['open', (on) => isAutomaticOpen(on, 1n, 'bitcoin')],
     ['last automatic', (on) => lastAutomatic(on, 1n, { ms: 0, limit: 3 })],
   ];
-  for (const [name, work] of works) expect([name, (await pages(work)) < FEW]).toEqual([name, true]);
+  for (const [name, work] of works) expect([name, (await touchedPages(db, work)) < FEW]).toEqual([name, true]);
 });
 
 test('credits in the newest blocks are not final: those of this merchant count, and what its waiting payouts hold', async () => {

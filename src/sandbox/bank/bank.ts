@@ -3,7 +3,7 @@
 import { easternTime, returnsEndMs, settlementDate, settlementMs } from '../../core/ach/banking-days.ts';
 import { changeAddenda, type NachaEntry, returnAddenda, writeNachaFile } from '../../core/ach/nacha-file.ts';
 import { NachaMalformed, type ReadEntry, readNachaFile } from '../../core/ach/nacha-reader.ts';
-import type { Trouble } from '../utxo/chain-state.ts';
+import { NO_TROUBLE, type Trouble } from '../trouble.ts';
 import { openJournal } from '../utxo/journal.ts';
 
 /** What the simulated bank is called, and what it knows of its only customer. */
@@ -50,7 +50,7 @@ export function openBank(path: string, now: () => number) {
   let reports: Report[] = [];
   let number = 0;
   let cutOffMs: number | null = null;
-  let trouble: Trouble = { down: false, fault: null, left: null };
+  let trouble: Trouble = NO_TROUBLE;
 
   function apply(line: Line): void {
     if (line.kind === 'file') {

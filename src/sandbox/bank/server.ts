@@ -1,6 +1,7 @@
 // The HTTP interface of the simulated bank, below /bank: files by name and hash, and reports until they are acknowledged.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { countDown } from '../trouble.ts';
 import type { Bank } from './bank.ts';
 
 const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
@@ -24,20 +25,12 @@ export async function answerBank(bank: Bank, asked: Asked, response: ServerRespo
   const isHandOver = request.method === 'PUT';
   const said = answerOf(bank, asked);
   const concerned = fault === 'hang' || isHandOver;
-  if (fault !== null && concerned) countDown(bank);
+  if (fault !== null && concerned) countDown(bank, bank.trouble());
   if (fault === 'lose_answers' && concerned) return void request.socket.destroy();
   if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
   if (typeof said === 'string') response.writeHead(200, { 'Content-Type': 'text/plain' }).end(said);
   else if (said === null) response.writeHead(404).end();
   else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(said));
-}
-
-/** Counts one of the calls that a fault lasts for. */
-function countDown(bank: Bank): void {
-  const trouble = bank.trouble();
-  if (trouble.left === null) return;
-  const left = trouble.left - 1;
-  bank.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
 }
 
 /** A file as it was taken is text. Null when there is nothing at this path. */

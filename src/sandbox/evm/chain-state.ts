@@ -1,7 +1,7 @@
 // What the simulated Ethereum chain knows: blocks of the best chain and of lost branches, the accounts after the tip, and the pool. Everything
 // that changes it is an effect, which the journal stores and plays again.
 
-import type { Trouble } from '../utxo/chain-state.ts';
+import { NO_TROUBLE, type Trouble } from '../trouble.ts';
 import { type Accounts, type Executed, ether, execute, FAKE_TOKEN, paidBy, TOKEN, tokens } from './contracts.ts';
 import { type EvmTransaction, keccak, TIP } from './transaction.ts';
 
@@ -101,7 +101,7 @@ export function newEvmState(): EvmState {
     payers: new Map(),
     known: new Map(),
     senders: new Map(),
-    trouble: { down: false, fault: null, left: null },
+    trouble: NO_TROUBLE,
     addressesGiven: 0,
     branches: 0,
   };

@@ -2,6 +2,7 @@
 // sets.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { countDown } from '../trouble.ts';
 import { isAuthorised } from '../utxo/rpc-server.ts';
 import { callMethod, EvmRpcError, type Json, SENDS } from './rpc-methods.ts';
 import type { SimulatedEvm } from './simulated-evm.ts';
@@ -35,14 +36,6 @@ function answerText(chain: SimulatedEvm, text: string): { readonly body: Json; r
   return { body: Array.isArray(request) ? request.map((one) => answerOne(chain, one)) : answerOne(chain, request), sent };
 }
 
-/** Counts one of the calls that a fault lasts for. */
-function countDown(chain: SimulatedEvm): void {
-  const { trouble } = chain.state;
-  if (trouble.left === null) return;
-  const left = trouble.left - 1;
-  chain.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
-}
-
 /** Answers one HTTP request to the node. @param secret the password; the user name does not matter */
 export async function answerEvmRpc(
   chain: SimulatedEvm,
@@ -62,7 +55,7 @@ export async function answerEvmRpc(
   }
   const answer = answerText(chain, body);
   const concerned = fault === 'hang' || answer.sent;
-  if (fault !== null && concerned) countDown(chain);
+  if (fault !== null && concerned) countDown(chain, chain.state.trouble);
   if (fault === 'lose_answers' && concerned) {
     request.socket.destroy();
     return;

@@ -1,7 +1,7 @@
 // One simulated Ethereum chain: its state, the journal that stores it, and its moves. Everything that a move changes is on disk before the
 // move answers. evm-rpc.ts serves its JSON-RPC.
 import { join } from 'node:path';
-import type { Trouble } from '../utxo/chain-state.ts';
+import type { Trouble } from '../trouble.ts';
 import { type Journal, openJournal } from '../utxo/journal.ts';
 import {
   accountsOf,

@@ -7,6 +7,7 @@ import type { Server } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeWhole } from '../rates.ts';
+import { countDown } from '../trouble.ts';
 import { selfSignedCertificate } from './certificate.ts';
 import { type Asked, invoiceAnswer, LndRefused, METHODS, SUBSCRIBE } from './lnd-methods.ts';
 import { PAYING, PAYMENT_METHODS, PAYMENT_STREAMS, type PaymentStream, paymentAnswer } from './lnd-payments.ts';
@@ -102,7 +103,7 @@ export function serveLightning(
     const { fault } = node.trouble();
     const said = answered(() => method.answer(asked));
     const concerned = fault === 'hang' || (fault === 'lose_answers' && method.changes);
-    if (concerned) countDown(node);
+    if (concerned) countDown(node, node.trouble());
     if (fault === 'lose_answers' && concerned) return void response.destroy();
     if (fault === 'hang') await delay(HANG_MS, undefined, { ref: false });
     if (response.destroyed) return;
@@ -114,7 +115,7 @@ export function serveLightning(
   async function payments({ changes, begin }: PaymentStream, asked: Asked, response: ServerResponse): Promise<void> {
     const { fault } = node.trouble();
     const isConcerned = fault === 'hang' || (changes && fault !== null && fault !== 'no_locks');
-    if (isConcerned) countDown(node);
+    if (isConcerned) countDown(node, node.trouble());
     if (isConcerned && fault === 'reject')
       return refuse(response, new LndRefused('policy: payments are refused right now'), true);
     const begun = answered(() => begin(asked)) as ReturnType<PaymentStream['begin']>;
@@ -174,14 +175,6 @@ function answered(answer: () => unknown): unknown {
 function refuse(response: ServerResponse, { httpStatus, code, message }: LndRefused, isStream: boolean): void {
   const shown = { code, message, details: [] };
   response.writeHead(httpStatus, { 'Content-Type': 'application/json' }).end(JSON.stringify(isStream ? { error: shown } : shown));
-}
-
-/** Counts one of the calls that a fault lasts for. */
-function countDown(node: LightningNode): void {
-  const trouble = node.trouble();
-  if (trouble.left === null) return;
-  const left = trouble.left - 1;
-  node.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {

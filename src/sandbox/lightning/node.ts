@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
-import type { Trouble } from '../utxo/chain-state.ts';
+import { NO_TROUBLE, type Trouble } from '../trouble.ts';
 import { openJournal } from '../utxo/journal.ts';
 import { paymentRequest } from './bolt11.ts';
 import { createLnurls, type LnurlLine } from './lnurl.ts';
@@ -64,7 +64,7 @@ export function openLightningNode(folder: string, now: () => number) {
   let key: Uint8Array | null = null;
   let settled = 0;
   let receivedMsat = 0n;
-  let trouble: Trouble = { down: false, fault: null, left: null };
+  let trouble: Trouble = NO_TROUBLE;
   const outgoing = createOutgoing({
     write: (line) => write(line),
     now,

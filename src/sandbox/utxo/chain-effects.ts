@@ -1,7 +1,9 @@
 // The few things that can happen to a simulated chain. Each is applied to the state and written to the journal in the same form, so that
 // reading the journal again gives the same state.
+
+import type { Trouble } from '../trouble.ts';
 import { type Block, blockHash, blockOf, median, readHeader } from './block.ts';
-import { bringToLife, type ChainState, conflictsOf, kill, type MempoolEntry, type Trouble, tip } from './chain-state.ts';
+import { bringToLife, type ChainState, conflictsOf, kill, type MempoolEntry, tip } from './chain-state.ts';
 import { outpointKey, readTransaction, type Transaction } from './transaction.ts';
 
 export type Effect =

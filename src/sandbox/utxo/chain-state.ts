@@ -2,6 +2,7 @@
 // A transaction is *alive* while it is in one of the two; alive transactions never contradict each other. Only chain-effects.ts changes it.
 import { utxoRow } from '../../core/currency.ts';
 import { minus, sum } from '../../core/money.ts';
+import { NO_TROUBLE, type Trouble } from '../trouble.ts';
 import { type Block, genesisBlock } from './block.ts';
 import type { Dialect } from './dialects.ts';
 import { faucetScript, minerScript } from './faucet-key.ts';
@@ -19,14 +20,6 @@ export type MempoolEntry = {
   /** Height of the tip at that time. */
   readonly height: number;
 };
-export type Fault = 'lose_answers' | 'hang' | 'reject' | 'forgets' | 'no_locks';
-export type Trouble = {
-  readonly down: boolean;
-  readonly fault: Fault | null;
-  /** For how many more calls the fault lasts; null = until it is ended. */
-  readonly left: number | null;
-};
-
 export type ChainState = {
   readonly dialect: Dialect;
   /** Every block ever, by hash. */
@@ -72,7 +65,7 @@ export function newChain(dialect: Dialect): ChainState {
     locked: new Set(),
     evicted: new Map(),
     chainLock: -1,
-    trouble: { down: false, fault: null, left: null },
+    trouble: NO_TROUBLE,
     addressesGiven: 0,
     branches: 0,
   };

@@ -2,6 +2,7 @@
 // /sandbox/node sets.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { countDown } from '../trouble.ts';
 import type { Json } from './rpc-answers.ts';
 import { RPC_INVALID_REQUEST, RPC_METHOD_NOT_FOUND, RPC_MISC, RPC_PARSE, RPC_TYPE, RpcError } from './rpc-error.ts';
 import { methodNamed, sendsMoney } from './rpc-methods.ts';
@@ -62,14 +63,6 @@ function answerText(node: SimulatedNode, text: string): Answered {
   return { status: 200, body: answers.map((answer) => answer.body), sent: answers.some((answer) => answer.sent) };
 }
 
-/** Counts one of the calls that a fault lasts for. */
-function countDown(node: SimulatedNode): void {
-  const { trouble } = node.state;
-  if (trouble.left === null) return;
-  const left = trouble.left - 1;
-  node.setTrouble(left > 0 ? { ...trouble, left } : { ...trouble, fault: null, left: null });
-}
-
 /**
  * Answers one HTTP request to the node.
  * @param secret the password; the user name does not matter
@@ -97,7 +90,7 @@ export async function answerRpc(
   const { fault } = node.state.trouble;
   const answered = answerText(node, body);
   const concerned = fault === 'hang' || (fault !== 'no_locks' && answered.sent);
-  if (fault !== null && concerned) countDown(node);
+  if (fault !== null && concerned) countDown(node, node.state.trouble);
   if (fault === 'lose_answers' && concerned) {
     request.socket.destroy();
     return;

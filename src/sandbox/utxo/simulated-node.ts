@@ -2,6 +2,7 @@
 // answers. rpc-server.ts serves its JSON-RPC.
 import { join } from 'node:path';
 import type { UtxoCode } from '../../core/currency.ts';
+import type { Trouble } from '../trouble.ts';
 import type { Block } from './block.ts';
 import { applyEffect, type Effect } from './chain-effects.ts';
 import {
@@ -18,7 +19,7 @@ import {
   replace,
   returnAll,
 } from './chain-moves.ts';
-import { type ChainState, newChain, type Received, receivedBy, type Trouble } from './chain-state.ts';
+import { type ChainState, newChain, type Received, receivedBy } from './chain-state.ts';
 import { DIALECTS, type Dialect } from './dialects.ts';
 import { type Journal, openJournal } from './journal.ts';
 import type { Output, Transaction } from './transaction.ts';

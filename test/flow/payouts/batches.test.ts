@@ -2,95 +2,45 @@
 // green, and no unit is lost or doubled.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
 import type { Context } from '../../../src/flow/context.ts';
-import { formBatch, priced, signingRequest } from '../../../src/flow/payouts/batches.ts';
-import { requestPayout } from '../../../src/flow/payouts/life.ts';
+import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { progress, storeSigned } from '../../../src/flow/payouts/progress.ts';
 import { restoreSignature } from '../../../src/flow/payouts/restored-signatures.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { type Batch, leaseBatch, readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
-import { FEE_MAX, OUTSIDE, owe, tellFee } from '../../support/funded.ts';
+import { batchesOf, RATE } from '../../support/batches.ts';
+import { FEE_MAX, owe, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
-const RATE = 1_000n;
+type Batches = ReturnType<typeof batchesOf>;
+
 const AMOUNT = 200_000n;
 let service: ServiceOnDatabase;
 let ctx: Context;
-let signatures = 0;
+let earn: Batches['earn'];
+let request: Batches['request'];
+let formed: Batches['formed'];
+let leased: Batches['leased'];
+let signedOf: Batches['signedOf'];
+let signed: Batches['signed'];
+let mined: Batches['mined'];
+let row: Batches['row'];
+let held: Batches['held'];
+let forgetBatches: Batches['forgetBatches'];
 
 beforeEach(async () => {
   service = await openServiceOnDatabase();
   ({ ctx } = service);
-  signatures = 0;
+  ({ earn, request, formed, leased, signedOf, signed, mined, row, held, forgetBatches } = batchesOf(service));
   await tellFee(ctx);
 });
 afterEach(() => service.drop());
 
-/** A customer pays the shop: final outputs that can be spent, 1,000,000 satoshi each. */
-async function earn(times = 1): Promise<void> {
-  for (let n = 0; n < times; n++) {
-    const { transactionId } = await service.create(1_000_00n);
-    await service.pay(transactionId, 1_000_000n);
-  }
-  await service.mine(6);
-  await service.judge();
-}
-const request = async (amount = '0.002'): Promise<string> =>
-  (await requestPayout(ctx, { merchantId: service.merchantId, method: 'bitcoin', amount, destination: OUTSIDE })).id;
-
-async function formed(): Promise<Batch> {
-  const outcome = await formBatch(ctx, 'BTC', RATE);
-  if (outcome.outcome !== 'formed') throw new Error(outcome.outcome);
-  return leased(outcome.batchId);
-}
-async function leased(id: string): Promise<Batch> {
-  await service.admin.query(`update outgoing_batches set due_at = '-infinity', lease_until = null where id = $1`, [id]);
-  const nowMs = ctx.ports.clock.now();
-  expect(await leaseBatch(ctx.db, { owner: 'test', currency: 'BTC', nowMs, untilMs: nowMs + 1_000, not: [] })).toBe(id);
-  return (await readBatch(ctx.db, id, { lock: false })) as Batch;
-}
-
-/** What the signer would answer. */
-function signedOf(batch: Batch, number: number, rate: bigint): SignedTransaction {
-  const selection = priced(batch, rate);
-  if (selection === null) throw new Error('it cannot be paid at this rate');
-  signatures += 1;
-  return {
-    sequence: signatures,
-    request: signingRequest(batch, number, selection),
-    txid: randomBytes(32).toString('hex'),
-    raw: '00',
-    fee: selection.fee.toString(),
-    vbytes: selection.vbytes,
-    signedAtMs: ctx.ports.clock.now(),
-  };
-}
-async function signed(batch: Batch, number = 1, rate = RATE): Promise<SignedTransaction> {
-  const transaction = signedOf(batch, number, rate);
-  expect(await storeSigned(ctx, transaction, { epoch: batch.leaseEpoch, feeRate: rate })).toBe(true);
-  return transaction;
-}
-/** A block holds this transaction: its inputs are spent, its change is ours. */
-async function mined(batch: Batch, { txid, request: { change, outputs } }: SignedTransaction, blocks = 1): Promise<void> {
-  const script = (
-    await service.admin.query(`select encode(script, 'hex') as script from own_addresses where address_index = $1`, [
-      batch.changeIndex,
-    ])
-  ).rows[0]?.script;
-  const back = change === null ? [] : [{ vout: outputs.length, script, amountMinor: BigInt(change.amount) }];
-  service.spend(txid, batch.inputs, back);
-  await service.mine(blocks);
-}
-const row = async (id: string) => (await service.admin.query('select * from payouts where id = $1', [id])).rows[0];
 const told = async (id: string): Promise<string[]> =>
   (await service.admin.query('select type from events where object_id = $1 order by sequence', [id])).rows.map(
     ({ type }) => type,
   );
-const held = () => service.balance(`merchant:${service.merchantId}:held:BTC`);
-
 describe('a batch', () => {
   test('is confirmed by the first block and final at depth; the merchant pays the amount and its share of the fee', async () => {
     await earn();
@@ -264,14 +214,7 @@ describe('a database that was restored', () => {
     const batch = await formed();
     const transaction = await signed(batch);
     // the copy was made after the request: everything later is gone
-    await service.admin.query(`
-      set session_replication_role = replica;
-      delete from outgoing_shares; delete from outgoing_attempts; delete from outgoing_inputs; delete from own_addresses;
-      update payouts set step = 'queued', batch_id = null; delete from outgoing_batches; update payments set spent = false;
-      delete from ledger.posting where entry_id in (select id from ledger.entry where kind = 'payout_signed');
-      delete from ledger.unrolled where entry_id in (select id from ledger.entry where kind = 'payout_signed');
-      delete from ledger.entry where kind = 'payout_signed';
-      set session_replication_role = origin`);
+    await forgetBatches();
     expect(await restoreSignature(ctx, transaction)).toBe('written_back');
     expect(await restoreSignature(ctx, transaction)).toBe('known');
     expect(await formBatch(ctx, 'BTC', RATE)).toEqual({ outcome: 'nothing' });

@@ -1,4 +1,4 @@
-// One of several nodes of a chain: what is remembered of it, and for how long it is waited for. One that fails or is late rests, by name.
+// One of several nodes of a chain: what is remembered of it, and how long we wait for it. One that fails or is late rests, by name.
 import type { Clock, NodeCondition } from '../../../core/ports.ts';
 import type { ReadingNode } from './node.ts';
 import { createOneRequest, type OneRequest, within } from './patience.ts';
@@ -58,7 +58,7 @@ export function rest(member: Member, trouble: NodeTrouble, clock: Clock): void {
   member.fault = trouble.message;
 }
 
-/** The answer to a call, or the trouble that lets the member rest: it failed, or took longer than it is waited for. */
+/** The answer to a call, or the trouble that lets the member rest: it failed, or took longer than we wait for it. */
 export async function inTime<T extends object>(member: Member, call: Promise<T>, waiting: Waiting): Promise<T | NodeTrouble> {
   const mostMs = patienceFor(member, waiting);
   return (await orRest(member, within(call, mostMs), waiting)) ?? late(member, mostMs, waiting);
