@@ -51,12 +51,17 @@ export function evmCompleteEntries(payout: PostedPayout, signed: bigint, fee: bi
 }
 
 /**
- * Its block is final: what the gas has really cost.
- * @param fee what was charged in ether and has left with the payout already; 0 for a token
+ * Its block is final: what the gas has really cost. A contract mostly uses less than it was given, and a reimbursement's fee was fixed when it
+ * was signed (its gas price is exact): what is left of it is income, since an expense cannot be below nothing.
+ * @param fee what was charged in ether and has left with the payout already; of a token's it was charged in the token
  */
 export function gasEntry(payout: PostedPayout, gasPaid: bigint, fee: bigint): Entry {
   const more = minus(gasPaid, isEther(payout) ? fee : 0n);
-  return paidGas(payout, more);
+  if (more >= 0n) return paidGas(payout, more);
+  return entry(payout, 'gas', 'gas_paid', [
+    { account: chain(ETHER), amount: negated(more) },
+    { account: `income:gas:${ETHER}`, amount: more },
+  ]);
 }
 
 /**

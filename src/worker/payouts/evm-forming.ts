@@ -60,6 +60,8 @@ export function createForming(
   let againMs = Number.NEGATIVE_INFINITY;
   /** By payout, those about whose payees the node was silent. */
   const silent = new Map<string, Silence>();
+  /** By payout, until when those wait that are behind another of their merchant's: many of one merchant hide nobody's behind them. */
+  const behind = new Map<string, { readonly untilMs: number; readonly why: string }>();
   /** Why payouts wait, by this look, and what the database says of it. */
   let waits: string | null = null;
   let saved: { readonly why: string | null; readonly generation: number } | null = null;
@@ -88,7 +90,10 @@ export function createForming(
   }
 
   async function choose(nowMs: number): Promise<boolean> {
-    const queued = await queuedOnEvm(ctx, currency, [...silent.keys()]);
+    for (const [id, { untilMs }] of behind) if (untilMs <= nowMs || untilMs > nowMs + LATER_MS) behind.delete(id);
+    const [waiting] = behind.values();
+    if (waiting !== undefined) tell(waiting.why);
+    const queued = await queuedOnEvm(ctx, currency, [...silent.keys(), ...behind.keys()]);
     if (queued.length === 0 && silent.size === 0) return false;
     await reached('queued');
     const hot = await hotAddress(ctx, ctx.db, currency);
@@ -137,6 +142,7 @@ export function createForming(
     }
     silent.delete(payout.id);
     if (formed.outcome === 'waits') {
+      if (formed.isBehind) behind.set(payout.id, { untilMs: clock.now() + LATER_MS, why: formed.why });
       const why = await withEther(formed, offered);
       if (why !== null) tell(await withUnswept(ctx, currency, why));
     }
@@ -168,7 +174,7 @@ export function createForming(
     if (funds.units < payout.amount) return { outcome: 'waits', why: `our address ${hot.address} has too little ${currency}` };
     const tried = await (contract === null ? tryEther(payout, { hot, fees }) : tryToken(payout, hot, contract));
     if ('gas' in tried) return formEvmBatch(ctx, hot, payout.id, { funds, fees, gas: tried.gas });
-    if ('waits' in tried) return { outcome: 'waits', why: tried.waits };
+    if ('waits' in tried) return { outcome: 'waits', why: tried.waits, ...(tried.isBehind && { isBehind: true }) };
     const why = `it cannot be paid now: ${tried.refused}`;
     await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId: payout.id, why }));
     return { outcome: 'nothing' };
@@ -192,7 +198,10 @@ export function createForming(
     if (!isContract || !('gas' in first)) return first;
     const before = await contractPayees(ctx.db, payout.id);
     if (before === 'under_way')
-      return { waits: `a merchant has one reimbursement to a contract at a time on its way, and ${payout.id} is another` };
+      return {
+        waits: `a merchant has one reimbursement to a contract at a time on its way, and ${payout.id} is another`,
+        isBehind: true,
+      };
     if (before === 'reverted')
       return {
         refused: `the last one to a contract reverted, and gas was lost: "bursar payout approve ${payout.id}" tries this one`,
@@ -210,7 +219,7 @@ export function createForming(
   };
 }
 
-type Tried = { readonly gas: number } | { readonly refused: string } | { readonly waits: string };
+type Tried = { readonly gas: number } | { readonly refused: string } | { readonly waits: string; readonly isBehind?: true };
 
 /** The most gas that a call is given; with less than it uses it would fail for certain, and the service would pay for that. */
 function limited(asked: { readonly gas: number } | { readonly refused: string }): Tried {
