@@ -71,7 +71,7 @@ export function payoutClient(where: { readonly base: () => string; readonly fold
 /** Asks until something is so: a merchant has no other way to wait for a payout. What fails meanwhile is asked again. */
 export async function until<T>(look: () => Promise<T | null>, what: string): Promise<T> {
   let last: unknown = '';
-  for (const end = performance.now() + 90_000; performance.now() < end; await delay(100)) {
+  for (const end = performance.now() + 180_000; performance.now() < end; await delay(100)) {
     const found = await look().catch((error: unknown) => {
       last = error;
       return null;

@@ -26,7 +26,8 @@ export async function setAlong(
   await sql.query({
     name: 'note_clock_setting',
     text: 'insert into clock_settings (currency, by_ms) values ($1, $2)',
-    values,
+    // measured with fractions of a millisecond
+    values: [currency, Math.round(set.byMs)],
   });
   // the chain's lock first, then transactions, then payments: the order of all writers
   await sql.query({

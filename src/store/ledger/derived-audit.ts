@@ -3,7 +3,7 @@
 import { MAX_TOLERANCE_USD_MINOR } from '../../core/judge/payments.ts';
 import { GRACE_MS, OUTAGE_GRACE_MS, WINDOW_MS } from '../../core/judge/times.ts';
 import { transition } from '../../core/transaction-states.ts';
-import { ARRIVED_AT, balanceSql, rateAt } from '../transactions/case-facts.ts';
+import { balanceSql } from '../transactions/case-facts.ts';
 import { type Question, UNITS } from './audit.ts';
 
 const ms = (length: number): string => `interval '${length} ms'`;
@@ -130,19 +130,6 @@ export const OF_DERIVED: readonly Question[] = [
   },
   {
     id: 'BOOK-21',
-    says: 'a payment is valued at a price that we knew at its arrival or after it',
-    // a price of a moment is kept for two days, later one a minute; where the clock was set, prices dated ahead are gone
-    text: `select ${PAYMENT} || ' is valued at ' || p.value_rate || ', and no price since five minutes before it arrived was that' as what
-             from payments p join transactions t on t.id = p.transaction_id
-             cross join lateral (select ${ARRIVED_AT} as at) a
-             cross join lateral (select max(h.at) as newest from rate_history h where h.currency = ${balanceSql('p.currency')}) n
-            where p.value_rate is not null and a.at > n.newest - interval '47 hours' and a.at <= n.newest and not ${CLOCK_WAS_SET}
-              and p.value_rate is distinct from (${rateAt('p.currency', 'a.at')})::numeric
-              and not exists (select from rate_history h where h.currency = ${balanceSql('p.currency')} and h.usd = p.value_rate
-                                 and h.at >= least(p.seen_at, p.block_time, t.created_at) - interval '6 minutes')`,
-  },
-  {
-    id: 'BOOK-22',
     says: 'the only payment of a transaction is said to be lost when its loss took what was the merchant’s, and it is not back',
     // of several one may have inherited the loss of another, which a reorganisation then parted from it again (core/judge/replacements)
     text: `with losses as (
