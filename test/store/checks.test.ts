@@ -30,9 +30,9 @@ test.each([1, 3, 64])('read_checks of %i ids is planned five times in a session,
 test('a page of a list is planned five times in a session too, and read by the index of its order', async () => {
   const wishes = { startingAfter: null, status: null, currency: null, label: null, createdGteMs: null, createdLtMs: null };
   for (let n = 0; n < 30; n++) expect(await listTransactionRows(db, { merchantId: 1n, limit: 20, ...wishes })).toEqual([]);
-  const text = `select generic_plans::int, custom_plans::int from pg_prepared_statements where name = 'list'`;
+  const text = `select generic_plans::int, custom_plans::int from pg_prepared_statements where name = 'list_transactions'`;
   expect((await db.query({ text })).rows).toEqual([{ generic_plans: 25, custom_plans: 5 }]);
-  const plan = JSON.stringify((await db.query({ text: 'explain execute list (1, 20)' })).rows);
+  const plan = JSON.stringify((await db.query({ text: 'explain execute list_transactions (1, 20)' })).rows);
   expect(plan).toContain('Index Scan Backward using transactions_merchant');
   expect(plan).not.toContain('Sort');
 });

@@ -28,7 +28,7 @@ const TABLE: Readonly<Record<string, Held>> = {
   },
   // what a node says of a nonce decides nothing: the blocks that were read here do
   ask_same_head: {
-    guard: [DRIVER, "if (answer.state === 'inputs_missing') await reachable(() => findMined(ctx, lane, batch));"],
+    guard: [DRIVER, "if (answer.state === 'inputs_missing') await reachable(() => findAtNonce(ctx, lane, batch));"],
     test: [NONCES, 'ask_same_head: '],
   },
   // no nonce is left out: the next one is reserved when the one before has its signature
