@@ -8,7 +8,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';
 import { HAS_LND, type LightningEngine, lndEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
+import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
 
 const ENGINES: readonly (readonly [string, () => Promise<LightningEngine>])[] = [
@@ -34,7 +34,7 @@ describe.each(ENGINES)('%s', (_name, open) => {
     );
     await at.work();
     await at.look();
-    await paidIn(500_00n);
+    await paid(500_00n);
     const of = { username: 'other', password: 'correct horse battery', email: 'other@example.com', businessName: 'Other' };
     const { affiliateId } = await addMerchant(at.ctx, of);
     const { rows } = await at.admin.query('select id from merchants where affiliate_id = $1', [affiliateId]);
@@ -45,16 +45,9 @@ describe.each(ENGINES)('%s', (_name, open) => {
     await engine?.close();
   });
 
-  /** A paid transaction of the merchant. */
-  async function paidIn(usdMinor: bigint): Promise<string> {
+  async function paid(usdMinor: bigint): Promise<string> {
     await at.rate('100000.00');
-    const { transactionId, address } = await at.create(usdMinor);
-    expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
-    await eventually('it is credited', async () => {
-      await at.work();
-      return (await at.path(transactionId)).at(-1) === 'succeeded';
-    });
-    return transactionId;
+    return paidIn(at, engine, usdMinor);
   }
   const letGo = async (): Promise<void> => {
     await createHeldPayouts(at.ctx, (_, error) => {
@@ -77,7 +70,7 @@ describe.each(ENGINES)('%s', (_name, open) => {
   test('ten payouts of a merchant are under way, the next wait and can be cancelled, and others go on', {
     timeout: TIMEOUT,
   }, async () => {
-    const refunded = await paidIn(50_00n);
+    const refunded = await paid(50_00n);
     const hanging = await Promise.all(Array.from({ length: 13 }, () => engine.invoice({ sat: 1_000, isHeld: true })));
     const ids: string[] = [];
     for (const { request } of hanging) ids.push((await at.request(request, AMOUNT)).id);

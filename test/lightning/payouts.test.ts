@@ -6,7 +6,7 @@ import { createLndPayer, PAYING } from '../../src/outside/lightning/lnd-payer.ts
 import { createLndRest } from '../../src/outside/lightning/lnd-rest.ts';
 import { permissionsOf } from '../../src/outside/lightning/permissions.ts';
 import { HAS_LND, type LightningEngine, lndEngine, type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
+import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
 
 const ENGINES: readonly (readonly [string, (now: () => number) => Promise<LightningEngine>])[] = [
@@ -30,12 +30,8 @@ describe.each(ENGINES)('%s', (name, open) => {
     );
     await at.work();
     await at.look();
-    const { transactionId, address } = await at.create(500_00n);
-    expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
-    await eventually('it is credited', async () => {
-      await at.work();
-      return (await at.available()) === 500_000n;
-    });
+    await paidIn(at, engine, 500_00n);
+    expect(await at.available()).toBe(500_000n);
   }, 120_000);
   afterAll(async () => {
     await at?.close();
@@ -116,13 +112,8 @@ describe.each(ENGINES)('%s', (name, open) => {
 
   test('what came in goes back to its customer, less what the invoice leaves for the route', { timeout: TIMEOUT }, async () => {
     await at.rate('100000.00');
-    const { transactionId, address } = await at.create();
-    expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
+    const transactionId = await paidIn(at, engine);
     const paid = async () => (await at.path(transactionId)).at(-1);
-    await eventually('it is credited', async () => {
-      await at.work();
-      return (await paid()) === 'succeeded';
-    });
     const before = await at.available();
     const to = await engine.invoice({ sat: null });
     await at.reimburse(transactionId, to.request);
@@ -177,12 +168,8 @@ describe('the limits of what may leave', () => {
     at = await openLightningPayouts(port, payer, clock, { limits: HOUR });
     await at.work();
     await at.look();
-    const { transactionId, address } = await at.create(1_500_00n);
-    expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
-    await eventually('it is credited', async () => {
-      await at.work();
-      return (await at.available()) > 0n;
-    });
+    await paidIn(at, engine, 1_500_00n);
+    expect(await at.available()).toBeGreaterThan(0n);
   }, 60_000);
   afterAll(async () => {
     await at?.close();

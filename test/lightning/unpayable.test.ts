@@ -13,7 +13,7 @@ import { clearBreakers, openBreakers, tripBreaker } from '../../src/store/ledger
 import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';
 import { invoice } from '../support/invoice.ts';
 import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
-import { openLightningPayouts, openSimulatedPayouts } from '../support/lightning-payouts.ts';
+import { openLightningPayouts, openSimulatedPayouts, paidIn } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
 
 const MINUTE = 60_000;
@@ -196,12 +196,8 @@ describe.runIf(HAS_LND)('on LND', () => {
     try {
       await at.work();
       await at.look();
-      const { transactionId, address } = await at.create(500_00n);
-      expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
-      await eventually('it is credited', async () => {
-        await at.work();
-        return (await at.available()) === 500_000n;
-      });
+      await paidIn(at, engine, 500_00n);
+      expect(await at.available()).toBe(500_000n);
       const first = await at.request(unreadable(), AMOUNT);
       const second = await at.request((await engine.invoice({ sat: 1_000, cltv: 2_014 })).request, AMOUNT);
       await eventually('both have ended', async () => {

@@ -1,7 +1,6 @@
 // The address that USDT leaves from has no ether of its own: what its payouts need comes from ether's sending address, as with sweeps, and where
 // there is none either an operator is told.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
@@ -26,11 +25,7 @@ beforeEach(() => {
   service.told.length = 0;
 });
 
-const request = async (): Promise<string> => {
-  await service.price();
-  const { id } = await requestTokenPayout(service.ctx, { merchantId: service.merchantId, amount: '50', destination: PAYEE });
-  return id;
-};
+const request = (): Promise<string> => service.request(PAYEE);
 const status = async (id: string) => (await readPayout(service.db, id))?.status;
 const problems = async (): Promise<string> => (await readReadiness(service.ctx, ['ETH', 'USDT'])).problems.join('; ');
 const toHot = async () =>

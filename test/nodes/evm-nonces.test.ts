@@ -2,7 +2,6 @@
 // taken for a stranger's.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
 import { clearBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { fund } from '../support/funded.ts';
@@ -22,11 +21,7 @@ beforeEach(() => {
   service.told.length = 0;
 });
 
-const request = async (): Promise<string> => {
-  await service.price();
-  const { id } = await requestTokenPayout(service.ctx, { merchantId: service.merchantId, amount: '50', destination: PAYEE });
-  return id;
-};
+const request = (): Promise<string> => service.request(PAYEE);
 const status = async (id: string) => (await readPayout(service.db, id))?.status;
 const arrived = (): Promise<bigint> => service.units(PAYEE);
 const isStopped = async (): Promise<boolean> =>

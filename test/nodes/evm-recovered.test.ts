@@ -1,7 +1,6 @@
 // What the address that payouts leave from has sent without this database and its signer knowing, on a real EVM: it is found by its nonce, the
 // payout that it pays is not paid again, and an operator has it booked by its hash.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { recoverSent } from '../../src/worker/payouts/passed-nonces.ts';
@@ -32,11 +31,7 @@ beforeEach(() => {
   service.told.length = 0;
 });
 
-const request = async (): Promise<string> => {
-  await service.price();
-  const { id } = await requestTokenPayout(service.ctx, { merchantId: service.merchantId, amount: '50', destination: PAYEE });
-  return id;
-};
+const request = (): Promise<string> => service.request(PAYEE);
 const shown = async (id: string) => {
   const found = await readPayout(service.db, id);
   return { status: found?.status, heldReason: found?.heldReason, error: found?.error, txid: found?.txid };

@@ -11,6 +11,7 @@ import { runAudit } from '../../src/flow/audit.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { hotAddress } from '../../src/flow/payouts/evm-batches.ts';
+import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
 import { createTransaction } from '../../src/flow/transactions/life.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
@@ -199,6 +200,11 @@ export async function openEvmService({
             { to: anvil.token, input: callData(QUIRKY_TOKEN, 'transfer(address,uint256)', to, amount) },
             { units: 10n ** 15n },
           ),
+    /** The merchant asks for a payout of 50 USDT at today's price: its id. */
+    async request(destination: string): Promise<string> {
+      await service.price();
+      return (await requestTokenPayout(ctx, { merchantId, amount: '50', destination })).id;
+    },
     hot: async (currency: EvmCode): Promise<string> => (await hotAddress(ctx, db, currency))?.address as string,
     ether: async (address: string): Promise<bigint> => BigInt(await anvil.rpc<string>('eth_getBalance', address, 'latest')),
     units: async (address: string): Promise<bigint> =>

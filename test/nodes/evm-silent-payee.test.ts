@@ -1,6 +1,5 @@
 // A node that says nothing about one payee: its payout goes behind the others, and is paid once the node speaks.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { openNodeRelay } from '../support/nodes/node-relay.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
@@ -28,22 +27,18 @@ afterAll(async () => {
   relay?.close();
 }, TIMEOUT);
 
-const request = async (destination: string): Promise<string> => {
-  await service.price();
-  return (await requestTokenPayout(service.ctx, { merchantId: service.merchantId, amount: '50', destination })).id;
-};
 const status = async (id: string) => (await readPayout(service.db, id))?.status;
 
 test('the oldest payout, of whose payee the node says nothing, holds up none behind it, and is asked about ever more rarely', {
   timeout: TIMEOUT,
 }, async () => {
   relay.set('refuse');
-  const silent = await request(SILENT);
-  const first = await request(PAYEES[0]);
+  const silent = await service.request(SILENT);
+  const first = await service.request(PAYEES[0]);
   await service.work(30_000);
   expect(relay.count()).toBe(1);
   expect(service.told.join()).toContain(`does not say whether ${silent} can be paid`);
-  const second = await request(PAYEES[1]);
+  const second = await service.request(PAYEES[1]);
   await service.work(1_000);
   // the others come first, and it is not asked about at each look
   expect(relay.count()).toBe(1);

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import type { LightningPayer } from '../../src/core/lightning/payer.ts';
 import type { LightningPort } from '../../src/core/lightning/port.ts';
 import { requestLightningPayout } from '../../src/flow/lightning/payout-request.ts';
@@ -18,10 +19,11 @@ import { connect } from '../../src/store/postgres/connect.ts';
 import { comparePayments } from '../../src/worker/lightning/sent-comparison.ts';
 import { lightningPayoutJob } from '../../src/worker/payouts/lightning-driver.ts';
 import type { LightningPaying, LightningStep } from '../../src/worker/payouts/lightning-steps.ts';
-import { type SimulatedEngine, simulatedEngine } from './lightning-engines.ts';
+import { type LightningEngine, type SimulatedEngine, simulatedEngine } from './lightning-engines.ts';
 import { openLightningService } from './lightning-service.ts';
 import { INTENT_KEY } from './ports.ts';
 import type { TestDatabase } from './postgres.ts';
+import { eventually } from './service.ts';
 
 export type LightningPayouts = Awaited<ReturnType<typeof openLightningPayouts>>;
 /** The worker's process has ended at a step. */
@@ -132,6 +134,20 @@ export async function openLightningPayouts(
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * A transaction of the merchant that was paid and credited, whenever the node says so.
+ * @returns its id
+ */
+export async function paidIn(at: LightningPayouts, engine: LightningEngine, usdMinor?: bigint): Promise<string> {
+  const { transactionId, address } = await at.create(usdMinor);
+  expect(await engine.pay(address, await at.hashOf(transactionId))).toBe(true);
+  await eventually('it is credited', async () => {
+    await at.work();
+    return (await at.path(transactionId)).at(-1) === 'succeeded';
+  });
+  return transactionId;
 }
 
 /** The same on a simulated node of its own, with 500,000 satoshis that came in. */

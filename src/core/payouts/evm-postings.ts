@@ -57,11 +57,7 @@ export function evmCompleteEntries(payout: PostedPayout, signed: bigint, fee: bi
  */
 export function gasEntry(payout: PostedPayout, gasPaid: bigint, fee: bigint): Entry {
   const more = minus(gasPaid, isEther(payout) ? fee : 0n);
-  if (more >= 0n) return paidGas(payout, more);
-  return entry(payout, 'gas', 'gas_paid', [
-    { account: chain(ETHER), amount: negated(more) },
-    { account: `income:gas:${ETHER}`, amount: more },
-  ]);
+  return paidGas(payout, more);
 }
 
 /**
@@ -115,8 +111,9 @@ function lostGas(payout: PostedPayout, gasPaid: bigint | null): readonly Entry[]
   return gasPaid === null ? [] : [paidGas(payout, gasPaid)];
 }
 
+/** @param wei below zero where less was used than has left for it */
 const paidGas = (payout: PostedPayout, wei: bigint): Entry =>
   entry(payout, 'gas', 'gas_paid', [
-    { account: `expense:network_fee:${ETHER}`, amount: wei },
+    { account: wei < 0n ? `income:gas:${ETHER}` : `expense:network_fee:${ETHER}`, amount: wei },
     { account: chain(ETHER), amount: negated(wei) },
   ]);

@@ -121,7 +121,7 @@ export function createForming(
     return oneOfSilent(offered, nowMs);
   }
 
-  /** The one that is due the longest of those about which the node was silent: each look may take as long as an answer is waited for. */
+  /** Of the payees about which the node was silent only the longest due one at a look, since asking may take until the time limit. */
   async function oneOfSilent(offered: Offered, nowMs: number): Promise<boolean> {
     const due = [...silent].filter(([, { untilMs }]) => untilMs <= nowMs || untilMs > nowMs + MOST_SILENT_MS);
     for (const [id] of due.sort(([, a], [, b]) => a.untilMs - b.untilMs)) {
