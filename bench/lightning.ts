@@ -6,8 +6,15 @@ import { createLnd } from '../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../src/outside/lightning/lnd-payer.ts';
 import type { Instance } from './instance.ts';
 import type { Figure } from './report.ts';
+import { sum, watchRest } from './rest.ts';
 
-type Size = { readonly each: number; readonly parallel: number };
+type Size = {
+  readonly each: number;
+  readonly parallel: number;
+  /** Invoices that wait at once, and how they are watched. */
+  readonly open: number;
+  readonly rest: { readonly afterMs: number; readonly seconds: number };
+};
 type Json = Record<string, string>;
 type Setting = {
   readonly instance: Instance;
@@ -18,6 +25,7 @@ type Setting = {
 const AMOUNT = '1.30';
 const SAT = 2_000n;
 const WITHIN_MS = 60_000;
+const CREATORS = 8;
 /** How often a payout is looked at: its figure is up to that much too high. */
 const LOOK_MS = 2;
 
@@ -109,6 +117,26 @@ async function together(setting: Setting): Promise<Figure> {
   };
 }
 
+/** What the whole service spends while nobody calls, without and with very many invoices that nobody pays. */
+async function waiting(setting: Setting): Promise<Figure> {
+  const { instance, size } = setting;
+  const none = await watchRest(instance, size.rest);
+  let left = size.open;
+  await Promise.all(
+    Array.from({ length: CREATORS }, async () => {
+      while (left-- > 0) await create(setting);
+    }),
+  );
+  const many = await watchRest(instance, size.rest);
+  const spent = ({ cpu, commits }: typeof none): string =>
+    `${sum(cpu).toFixed(1)} ms CPU and ${commits.toFixed(1)} commits a second`;
+  return {
+    work: `nothing but ${size.open.toLocaleString('en')} open invoices over Lightning`,
+    measured: `${spent(many)}, without them ${spent(none)}`,
+    goal: 'no polling',
+  };
+}
+
 /** The last part: what the node pays for nobody turns the audit of this instance red. */
 async function payouts({ call, instance, size }: Setting): Promise<Figure> {
   const outside = async (): Promise<string> => (await call('/sandbox/invoice', { amount: '0.00000100' })).payment_request ?? '';
@@ -159,7 +187,7 @@ export async function measureLightning(instance: Instance, size: Size): Promise<
     },
   };
   const figures: Figure[] = [];
-  for (const part of [invoices, paid, together, payouts]) {
+  for (const part of [invoices, paid, together, waiting, payouts]) {
     const figure = await part(setting);
     figures.push(figure);
     process.stderr.write(`${figure.work}: ${figure.measured}\n`);

@@ -10,6 +10,7 @@ const PARTS = {
   rest: 'CPU and database transactions of everything while nothing happens',
   dust: 'the judge on an order that is paid in very many outputs',
   chains: 'catch-up, a first reading of a mempool, the memory of watch lists',
+  evm: "Ethereum's blocks: CPU, calls of the node, catch-up",
   memory: 'the memory of the API at rest and under load',
   parallel: '200 parallel creates',
   check: 'check_transaction beside the bare limit',
@@ -88,9 +89,10 @@ export const SIZE = options.quick
       watched: 20_000,
       behind: 20,
       waiting: 2_000,
+      evm: { open: 2_000, blocks: 20 },
       dust: 1_500,
       webhooks: { idle: 10, waiting: 400, creates: 50, streams: 20, rounds: 1 },
-      lightning: { each: 5, parallel: 20 },
+      lightning: { each: 5, parallel: 20, open: 50, rest: { afterMs: 0, seconds: 1 } },
       lives: { unpaid: 100, rounds: 1, afterSeconds: 0, restSeconds: 1 },
     }
   : {
@@ -103,8 +105,9 @@ export const SIZE = options.quick
       watched: 1_000_000,
       behind: 600,
       waiting: 100_000,
+      evm: { open: 100_000, blocks: 5_000 },
       dust: 20_000,
       webhooks: { idle: 200, waiting: 100_000, creates: 1_000, streams: 1_000, rounds: 5 },
-      lightning: { each: 200, parallel: 500 },
+      lightning: { each: 200, parallel: 500, open: 10_000, rest: { afterMs: 20_000, seconds: 120 } },
       lives: { unpaid: 3_000, rounds: 30, afterSeconds: 12, restSeconds: 10 },
     };

@@ -76,9 +76,25 @@ export function machine(): string {
   return `${cpus().length} × ${model}, ${memory} GiB, ${type()} ${release()} ${arch()}, Node ${process.version}, PostgreSQL ${postgresVersion()} (fsync on); load average before: ${load}`;
 }
 
+/** What the bare limit of check_transaction cost at 64 connections on the machine on which the goals were set, in microseconds of CPU. */
+const LIMIT_OF_THE_GOALS = 24.8;
+
+/** How much slower this machine is than that of the goals: figures in CPU and time are to be read with it. */
+function speed(rows: readonly Row[]): string {
+  const limit = rows.find(({ work, connections }) => work === 'check_transaction' && connections === 64)?.limit ?? null;
+  if (limit === null) return '';
+  const times = cpuOf(limit) / LIMIT_OF_THE_GOALS;
+  return ` The goals were set on a machine on which the bare limit of check at 64 connections cost ${LIMIT_OF_THE_GOALS} µs; here it costs ${fixed(cpuOf(limit))} µs, so this one is ${fixed(times)} times as slow. A figure in milliseconds says as much as ${fixed(1 / times, 2)} of it there.`;
+}
+
 /** The whole of bench/RESULTS.md. */
-export function results(place: string, size: { readonly rounds: number; readonly seconds: number }, text: string): string {
-  const how = `Written by \`npm run bench -- --write\` on ${new Date().toISOString().slice(0, 10)}. Machine: ${place}.`;
+export function results(
+  place: string,
+  rows: readonly Row[],
+  size: { readonly rounds: number; readonly seconds: number },
+  text: string,
+): string {
+  const how = `Written by \`npm run bench -- --write\` on ${new Date().toISOString().slice(0, 10)}. Machine: ${place}.${speed(rows)}`;
   const meaning = `CPU is user + system time of the API's process and of every PostgreSQL process, read from /proc, per request; the generator runs in a process of its own on the same cores. "Of the limit" compares with a bare server in the same run (\`bench/limit-server.ts\`: fastify with schemas, a map of known tokens, named statements in micro-batches; for create also derivation, QR and the insert). Each row is the middle of ${size.rounds} rounds of ${size.seconds} s, service and limit in turn.`;
   return `# What it costs\n\n${how}\n\n${meaning}\n\n${text}`;
 }

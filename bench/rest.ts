@@ -46,7 +46,7 @@ async function spent(instance: Instance, client: pg.Client): Promise<Spent> {
 }
 
 /** Watches an instance without calls. */
-async function watchRest(instance: Instance, { afterMs, seconds }: { afterMs: number; seconds: number }): Promise<Rest> {
+export async function watchRest(instance: Instance, { afterMs, seconds }: { afterMs: number; seconds: number }): Promise<Rest> {
   const client = new pg.Client({ connectionString: instance.databaseUrl });
   await client.connect();
   try {
@@ -67,7 +67,8 @@ async function watchRest(instance: Instance, { afterMs, seconds }: { afterMs: nu
   }
 }
 
-const sum = (parts: ReadonlyMap<string, number>): number => [...parts.values()].reduce((all, one) => all + one, 0);
+/** Of all processes together. */
+export const sum = (parts: ReadonlyMap<string, number>): number => [...parts.values()].reduce((all, one) => all + one, 0);
 
 function figuresOf(rest: Rest, blocks: string, goals: readonly [cpu: string, commits: string]): Figure[] {
   const parts = [...rest.cpu].sort((a, b) => b[1] - a[1]).map(([name, ms]) => `${name} ${ms.toFixed(1)}`);

@@ -61,7 +61,7 @@ export async function openReceiver(hangs = false) {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     firstByteMs: () => firstByteMs,
-    /** Resolves when so many more have arrived. */
+    /** Resolves when this many more have arrived. */
     next(more: number): Promise<void> {
       wanted = count + more;
       return new Promise((resolve) => {
@@ -75,7 +75,7 @@ export async function openReceiver(hangs = false) {
   };
 }
 
-/** Endpoints of the same merchant that hang, each with so many events of its transaction waiting; they want none of its next ones. */
+/** Endpoints of the same merchant that hang, each with this many events of its transaction waiting; they want none of its next ones. */
 export async function addHanging({ client, transactionId }: Setting, url: string, each: number): Promise<void> {
   for (let n = 0; n < HANGING; n++) {
     await client.query(

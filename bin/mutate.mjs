@@ -45,7 +45,7 @@ const AREAS = [
     tests: ['test/flow/payouts/', 'test/flow/ach/'],
   },
   {
-    code: /^src\/store\/payouts\/.*\.ts$/,
+    code: /^src\/store\/(payouts|ach)\/.*\.ts$/,
     tests: ['test/flow/payouts/', 'test/flow/ach/', 'test/store/payout-plans'],
   },
   {
@@ -53,7 +53,7 @@ const AREAS = [
     tests: ['test/lightning/payout-variants', 'test/lightning/payout-restored'],
   },
   {
-    code: /^src\/signer\/(paying|payment-journal|failed-payments)\.ts$/,
+    code: /^src\/signer\/lightning\/(paying|payment-journal|failed-payments)\.ts$/,
     tests: ['test/lightning/payout-variants', 'test/signer/give-up'],
   },
   { code: /^src\/flow\/ledger-links\.ts$/, tests: ['test/flow/ledger-links'] },

@@ -142,7 +142,7 @@ create table public.ach_entries (
   returned_at timestamp with time zone,
   notice text,
   constraint ach_entries_payout_id_key UNIQUE (payout_id),
-  constraint ach_entries_pkey PRIMARY KEY (trace),
+  constraint ach_entries_pkey PRIMARY KEY (trace, file),
   constraint ach_entries_file_fkey FOREIGN KEY (file) REFERENCES ach_files(name),
   constraint ach_entries_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
   constraint ach_entries_cents_check CHECK (((cents)::numeric > (0)::numeric)),

@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CURRENCY_CODES } from '../src/core/currency.ts';
-import { lostInComments, lostPlaces } from './support/named-places.ts';
+import { decisionsOf, listedDecisions, oneSidedChanges } from './support/decisions.ts';
+import { lostInComments, lostInFolders, lostPlaces } from './support/named-places.ts';
 import { functionsOf, undocumented } from './support/source-functions.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -283,13 +284,14 @@ test('documents and comments name files that exist', () => {
   expect(documents.flatMap((name) => lostPlaces(ROOT, readFileSync(join(ROOT, name), 'utf8')))).toEqual([]);
   expect(files.flatMap(({ path, text }) => lostInComments(SRC, text).map((lost) => `${path}: ${lost}`))).toEqual([]);
   expect(lostPlaces(ROOT, '`src/core/none.ts`, `src/core/money.ts` (`sum`, `nowhere`)')).toHaveLength(2);
+  const folders = [...new Set(files.map(({ path }) => dirname(path).slice('src/'.length)))];
+  expect(lostInFolders(SRC, folders, readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8'))).toEqual([]);
 });
 
-test('DECISIONS lists each of its paragraphs once, by subject', () => {
+test('DECISIONS lists each of its paragraphs once, by subject, and marks what has changed in both', () => {
   const text = readFileSync(join(ROOT, 'DECISIONS.md'), 'utf8');
-  const paragraphs = [...text.matchAll(/^\*\*(\d+)\. /gm)].map((match) => Number(match[1]));
-  const listed = [...text.matchAll(/^\| [^|]+ \| ([\d, ]+) \|$/gm)].flatMap((match) =>
-    (match[1] as string).split(', ').map(Number),
-  );
-  expect(listed.sort((a, b) => a - b)).toEqual(paragraphs.sort((a, b) => a - b));
+  const decisions = decisionsOf(text);
+  expect([...listedDecisions(text)].sort((a, b) => a - b)).toEqual(decisions.map(({ number }) => number));
+  expect(oneSidedChanges(decisionsOf('**1. A (changed by 2).** B\n\n**2. C.** D (extends 1).'))).toHaveLength(2);
+  expect(oneSidedChanges(decisions)).toEqual([]);
 });

@@ -65,12 +65,15 @@ function citing(pattern: RegExp, isWrong: (cited: number) => boolean): string[] 
 describe('citations', () => {
   test('name a section of the contract that exists', () => {
     expect(SECTIONS.size).toBe(9);
-    expect(citing(/behaviour(?:\.md)? §\s?(\d+)/g, (section) => !SECTIONS.has(section))).toEqual([]);
+    expect(citing(/behaviour(?:\.md)?`?(?:\]\([^)]*\))? §\s?(\d+)/g, (section) => !SECTIONS.has(section))).toEqual([]);
   });
 
   test('name a rule that exists', () => {
     expect(RULES.map(({ rule }) => rule)).toEqual(Array.from({ length: 24 }, (_, index) => index + 1));
-    expect(citing(/\b[Rr]ules? (\d+)/g, (rule) => rule < 1 || rule > RULES.length)).toEqual([]);
+    // of a list (`rules 4, 11 and 99`) every number
+    const listed = /(?<=\b[Rr]ules? (?:\d+(?:, | and | or | to ))*)(\d+)(?!\d)/g;
+    expect([...'rules 4, 11 and 99'.matchAll(listed)].map((match) => match[1])).toEqual(['4', '11', '99']);
+    expect(citing(listed, (rule) => rule < 1 || rule > RULES.length)).toEqual([]);
   });
 
   test('name no document that is not in the repository', () => {

@@ -4,11 +4,15 @@ import type { RefusalCode } from '../core/refusal.ts';
 import type { Field, Fields } from './fields.ts';
 import type { Shape } from './shapes.ts';
 
-/** Calls a minute (a bucket holds that many unless `burst` says otherwise). */
 /** How many items a list answers. */
 export const PAGE = { least: 1, most: 100, usual: 20 } as const;
 
+/** Calls a minute; a bucket holds that many unless `burst` says otherwise. */
 export type CallLimit = { readonly perMinute: number; readonly burst?: number };
+/** Limits that belong to no operation: calls without a sign-in, and failed sign-ins of a username and address (in 15 minutes, without a burst). */
+export const OTHER_LIMITS = ['anonymous', 'failed_sign_ins'] as const;
+/** Limits in the place of those of the table, by the operation's path without its slash, and those of {@link OTHER_LIMITS}. */
+export type RateLimits = Readonly<Record<string, CallLimit>>;
 
 export type Subject = 'sign-in' | 'transactions' | 'account' | 'payouts' | 'settings' | 'rates' | 'events';
 

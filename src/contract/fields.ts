@@ -143,7 +143,7 @@ export function choice<const T extends string>(
   };
 }
 
-/** A list of different values out of a few fixed ones, at least so many; the order of the table is kept. */
+/** A list of different values out of a few fixed ones, at least `least` of them; the order of the table is kept. */
 export function choices<const T extends string>(about: string, words: readonly T[], least = 0): Field<readonly T[], true> {
   const accepted = `a list of ${least > 0 ? `${least} or more ` : ''}names out of ${words.join(', ')}`;
   return {

@@ -22,7 +22,9 @@ export const payout = shape.named(
     ...requested,
     fee: shape.nullable(amount('What it cost besides the amount; null until that is known.', '0.00000423')),
     fee_currency: shape.word('Currency of the fee.', LEDGER_CODES),
-    destination: shape.string('Where it goes.', ADDRESS),
+    destination: shape.nullable(
+      shape.string('Where it goes; null while the key is lost with which the number of a bank account was sealed.', ADDRESS),
+    ),
     txid: shape.optional(
       shape.nullable(
         shape.string(

@@ -92,7 +92,7 @@ const created = {
   transaction_id: transactionId,
   wallet_address: shape.string('Address the customer pays to.', ADDRESS),
   qr_code: shape.string(
-    'PNG as a data URI; it decodes to a payment URI (BIP 321).',
+    'PNG as a data URI; it decodes to a payment URI (BIP 321, ERC-681, or LIGHTNING: and the invoice).',
     'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABAQAAAAA3bvkkAAAACklEQVQI12NgAAAAAgAB4iG8MwAAAABJRU5ErkJggg==',
   ),
   crypto_amount: amount('Amount of cryptocurrency requested.', '0.00038462'),

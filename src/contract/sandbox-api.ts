@@ -107,7 +107,7 @@ export const SANDBOX_API: Readonly<Record<string, Control>> = {
         { type: 'string', enum: ['lose_answers', 'hang', 'reject', 'forgets', 'no_locks'] },
         'hang',
       ),
-      for: may('For so many calls.', whole(1, 1_000_000), 3),
+      for: may('For how many calls.', whole(1, 1_000_000), 3),
     },
     reply: shape.object({
       currency: shape.string('Its code.', 'BTC'),

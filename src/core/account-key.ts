@@ -10,7 +10,7 @@ export const BIP32_VERSIONS = {
 /** BIP32 defines no index from here on (those above are hardened). */
 export const END_OF_INDEXES = 2 ** 31;
 /**
- * A key in use needs so many indexes more: the signer passes over a million when its journal was lost, and over thousands at each start. More
+ * A key in use needs this many more indexes: the signer passes over a million when its journal was lost, and over thousands at each start. More
  * than one database will ever give out.
  */
 export const NEEDED_INDEXES = 10_000_000;

@@ -40,7 +40,9 @@ export function reaches(currency: PaymentMethod, depth: Depth, required: Require
 
 /** The confirmations this payment needs to reach `required`; 0 when a lock already suffices, infinite when only a lock does. */
 export function confirmationsToReach(currency: PaymentMethod, depth: Depth, required: RequiredDepth): number {
-  if (depth.coinbase) return Math.max(required.depth, chainRow(balanceOf(currency)).coinbaseMaturity);
+  const { coinbaseMaturity } = chainRow(balanceOf(currency));
+  // where nothing has to mature (Ethereum) what a block creates is as final as the rest of it
+  if (depth.coinbase && coinbaseMaturity > 0) return Math.max(required.depth, coinbaseMaturity);
   const locked = depth.lock !== null && required.lock !== null && (required.lock === 'instantsend' || depth.lock === 'chainlock');
   if (locked) return 0;
   return required.onlyLock ? Number.POSITIVE_INFINITY : required.depth;

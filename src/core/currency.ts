@@ -104,6 +104,11 @@ export function isUtxo(code: CurrencyCode): code is UtxoCode {
   return CURRENCIES[code].utxo !== null;
 }
 
+/** Whether a payment by this method is made on Ethereum's chain, which keeps balances of addresses. */
+export function isEvm(method: PaymentMethod): boolean {
+  return CURRENCIES[method].evm !== null;
+}
+
 /** The chain parameters that a network uses: the sandbox uses those of regtest. */
 export function chainNetwork(network: Network): 'mainnet' | 'testnet' | 'regtest' {
   return network === 'sandbox' ? 'regtest' : network;

@@ -34,6 +34,8 @@ export type NodeCondition =
       readonly state: 'ready';
       readonly height: number;
       readonly hash: string;
+      /** Of the block below the tip, where the node has said it in the same answer. */
+      readonly previousHash?: string;
       readonly tipTimeMs: number;
       readonly peers: number;
       /** Which of several nodes we read (host and port); absent where there is only one. */
@@ -170,6 +172,8 @@ export type ChainPort = {
   condition(asked?: AskedToo): Promise<NodeCondition>;
   /** Hash of the best chain's block at a height; null beyond the tip. */
   hashAt(height: number): Promise<string | null>;
+  /** Whether a block is the tip now, in one call; absent: its hash and what is above it are asked for. */
+  isTip?(block: BlockRef): Promise<boolean>;
   /** Reads a whole block and checks it (hash against header, txids of hits, Merkle root); throws when anything does not match. */
   readBlock(hash: string, watch: WatchList): Promise<BlockFacts>;
   /** All txids of the mempool. */

@@ -17,6 +17,15 @@ export function openText(sealing: Sealing, stored: string, about: string): strin
   return new TextDecoder().decode(sealing.open(bytes, about));
 }
 
+/** The same; null where {@link openText} throws. */
+export function openedOrNull(sealing: Sealing, stored: string, about: string): string | null {
+  try {
+    return openText(sealing, stored, about);
+  } catch {
+    return null;
+  }
+}
+
 /** Whether a text contains a bank account. */
 export function hasAccount(text: string): boolean {
   return text.includes('ach:');

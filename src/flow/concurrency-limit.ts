@@ -1,4 +1,4 @@
-// At most so many calls at once, and only some of them of one caller; the others wait in line, and the callers take turns. Calls that hold a
+// Limits how many calls run at once, and how many of one caller; the others wait in line, and the callers take turns. Calls that hold a
 // database connection for long (keyed writes, which may need a second one, and lists) could take all connections otherwise, and one merchant
 // all of those; decisions on thousands of payments could take all memory.
 import { Refusal } from '../core/refusal.ts';

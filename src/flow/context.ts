@@ -25,7 +25,7 @@ export type Context = {
   /** Cents that the service may have of a currency by converting, before payouts stop (BURSAR_EXPOSURE_USD); null = no limit. */
   readonly exposureMinor: bigint | null;
   /**
-   * Payments in ether and tokens that are worth so many times the gas move to the address that payouts leave from (BURSAR_SWEEP_GAS_MULTIPLE);
+   * Payments in ether and tokens that are worth this many times their gas move to the address that payouts leave from (BURSAR_SWEEP_GAS_MULTIPLE);
    * 0 or absent: none does.
    */
   readonly sweepGasMultiple?: number;

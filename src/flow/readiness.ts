@@ -2,13 +2,13 @@
 // for /readyz, the start and `bursar chain status`.
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { balanceOf, type CurrencyCode, type PaymentMethod } from '../core/currency.ts';
+import { readSetAside } from '../store/ach/files.ts';
+import { troubledAchFiles } from '../store/ach/hand-overs.ts';
 import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type EventWriter, longEventWriters } from '../store/deliveries/event-tail.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
-import { readSetAside } from '../store/payouts/ach-files.ts';
-import { troubledAchFiles } from '../store/payouts/ach-hand-overs.ts';
 import { type WaitingPayout, waitingForOperator } from '../store/payouts/operator-holds.ts';
 import { openMovements } from '../store/payouts/unknown-movements.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
@@ -48,39 +48,24 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  * @param configured the currencies with a node that are asked for
  */
 export async function readReadiness(ctx: Context, configured: readonly PaymentMethod[]): Promise<Readiness> {
-  const [
-    chains,
-    abandoned,
-    breakers,
-    rates,
-    rateSources,
-    receiving,
-    signer,
-    skipped,
-    undecided,
-    replaced,
-    unknown,
-    bankReports,
-    bankFiles,
-    waiting,
-    writers,
-  ] = await Promise.all([
-    readChainStatus(ctx.db),
-    readAbandoned(ctx.db, watchedCodes(ctx)),
-    openBreakers(ctx.db),
-    getRates(ctx),
-    readRateSources(ctx.db),
-    receivingCurrencies(ctx.db),
-    readSignerStatus(ctx.db),
-    readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
-    readUndecided(ctx.db, UNDECIDED_NAMED + 1),
-    readReplacements(ctx.db, REPLACED_TOLD_HOURS),
-    openMovements(ctx.db),
-    readSetAside(ctx.db),
-    troubledAchFiles(ctx.db),
-    waitingForOperator(ctx.db, WAITING_NAMED + 1),
-    longEventWriters(ctx.db, EVENT_WRITERS),
-  ]);
+  const found = await together({
+    chains: readChainStatus(ctx.db),
+    abandoned: readAbandoned(ctx.db, watchedCodes(ctx)),
+    breakers: openBreakers(ctx.db),
+    rates: getRates(ctx),
+    rateSources: readRateSources(ctx.db),
+    receiving: receivingCurrencies(ctx.db),
+    signer: readSignerStatus(ctx.db),
+    skipped: readSkipped(ctx.db, SKIPPED_TOLD_DAYS),
+    undecided: readUndecided(ctx.db, UNDECIDED_NAMED + 1),
+    replaced: readReplacements(ctx.db, REPLACED_TOLD_HOURS),
+    unknown: openMovements(ctx.db),
+    bankReports: readSetAside(ctx.db),
+    bankFiles: troubledAchFiles(ctx.db),
+    waiting: waitingForOperator(ctx.db, WAITING_NAMED + 1),
+    writers: longEventWriters(ctx.db, EVENT_WRITERS),
+  });
+  const { chains, abandoned, breakers, rates, rateSources, receiving, signer } = found;
   // an invoice needs no key of ours
   const keyless = configured.filter((code) => code !== LIGHTNING.code && !receiving.has(code));
   const blocked = blockage(ctx, configured, { chains, receiving });
@@ -90,20 +75,30 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
       ? [`there is no key to receive ${keyless.join(', ')} with: ${KEY_WANTED}`]
       : []),
     ...(receiving.size === 0 ? [] : signerProblems(signer)),
-    ...replaced.map(describeReplacement),
-    ...skipped.filter(({ currency }) => configured.includes(currency)).map(describeSkipped),
+    ...found.replaced.map(describeReplacement),
+    ...found.skipped.filter(({ currency }) => configured.includes(currency)).map(describeSkipped),
     ...chainProblems(configured, chains),
     ...abandoned.map((code) => `${code}: transactions are open, and no node is configured: nobody sees their payments`),
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
-    ...unknown.map(({ currency, finding }) => `${currency}: ${finding} (bursar payout recover)`),
-    ...bankReports,
-    ...bankFiles,
-    ...waitingProblems(waiting),
-    ...undecidedProblems(undecided),
-    ...writers.map(describeWriter),
+    ...found.unknown.map(({ currency, finding }) => `${currency}: ${finding} (bursar payout recover)`),
+    ...found.bankReports,
+    ...found.bankFiles,
+    ...waitingProblems(found.waiting),
+    ...undecidedProblems(found.undecided),
+    ...found.writers.map(describeWriter),
   ];
   return { chains, abandoned, breakers, rates, rateSources, signer, problems, blocked };
+}
+
+/** The results of what was asked at once, by the names of the questions. */
+async function together<Asked extends Readonly<Record<string, Promise<unknown>>>>(
+  asked: Asked,
+): Promise<{ readonly [Name in keyof Asked]: Awaited<Asked[Name]> }> {
+  const results = await Promise.all(Object.values(asked));
+  return Object.fromEntries(Object.keys(asked).map((name, n) => [name, results[n]])) as {
+    [Name in keyof Asked]: Awaited<Asked[Name]>;
+  };
 }
 
 function signerProblems({ runs, waiting, waitingSinceMs }: SignerStatus): string[] {

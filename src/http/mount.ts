@@ -55,7 +55,9 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
 
 function answererOf(context: ServerContext, operation: Operation): AnswerTo {
   const { endpoint } = operation;
-  const limited = [endpoint.path.slice(1), endpoint.limit, context.rateLimitScale, context.sharedLimits] as const;
+  const name = endpoint.path.slice(1);
+  const limit = context.rateLimits?.[name] ?? endpoint.limit;
+  const limited = [name, limit, context.rateLimitScale, context.sharedLimits] as const;
   if (operation.kind === 'open') return openAnswerer(operation, createLimiter<string>(...limited));
   const limiter = createLimiter<bigint>(...limited, BigInt);
   return operation.kind === 'token' ? tokenAnswerer(operation, limiter) : streamAnswerer(operation, limiter);

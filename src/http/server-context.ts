@@ -1,6 +1,7 @@
 // What the HTTP server is created with, and what all its routes share: calls counted by address, the requirement of TLS, the answers to
 // errors.
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { RateLimits } from '../contract/endpoint.ts';
 import type { Network } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type ConcurrencyLimit, createConcurrencyLimit } from '../flow/concurrency-limit.ts';
@@ -32,6 +33,8 @@ export type ServerOptions = {
   readonly network: Network;
   /** Where clients reach this server, without a slash at the end; null: the address that they called. */
   readonly publicUrl: string | null;
+  /** Limits in the place of those of the contract's table. */
+  readonly rateLimits?: RateLimits;
   /** Multiplies every limit. */
   readonly rateLimitScale: number;
   /** The other servers of the same database. */
@@ -83,7 +86,12 @@ const LISTS = { atOnce: 4, ofOne: 2, waiting: 2_000 };
 export function createServerContext(options: ServerOptions, connections: Connections, closing: AbortSignal): ServerContext {
   const { clock } = options.ctx.ports;
   const needsTls = options.network !== 'sandbox';
-  const anonymous = createLimiter<string>('anonymous', ANONYMOUS, options.rateLimitScale, options.sharedLimits);
+  const anonymous = createLimiter<string>(
+    'anonymous',
+    options.rateLimits?.anonymous ?? ANONYMOUS,
+    options.rateLimitScale,
+    options.sharedLimits,
+  );
   const context: ServerContext = {
     ...options,
     connections,

@@ -27,7 +27,7 @@ const ANSWERS_WITHIN_MS = 5_000;
 const SANDBOX_READY_WITHIN_MS = 20_000;
 
 async function start({ config, database }: Opened): Promise<Running> {
-  const { port, host, network, dataFolder, rateLimitScale, trustedProxies } = config;
+  const { port, host, network, dataFolder, rateLimits, rateLimitScale, trustedProxies } = config;
   const log = openLog('api');
   const wired = wireBooks(config, {
     applicationName: 'bursar api',
@@ -57,6 +57,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     statusNotifier,
     eventTail,
     network,
+    rateLimits: rateLimits ?? {},
     rateLimitScale,
     sharedLimits,
     trustedProxies: trustedProxies ?? [],

@@ -1,17 +1,18 @@
 // The signer's process: only it opens the seed. It stores its account keys in the database, confirms those that are there, gives out
 // address indexes, and answers on its unix socket: with signatures of transactions that its rules allow. `npm start` runs it, or `bursar signer` by itself.
 import type { SignerAccount } from '../core/signer-wire.ts';
+import { firstIndexOfNewDatabase } from '../signer/addresses/database-count.ts';
+import { openJournal } from '../signer/addresses/given-addresses.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
-import { firstIndexOfNewDatabase } from '../signer/databases.ts';
 import { trustedIntentKeys, trustFirstIntentKey } from '../signer/intent-trust.ts';
-import { openJournal } from '../signer/journal.ts';
 import { createKeyring, type Keyring } from '../signer/keyring.ts';
-import { createPaying } from '../signer/paying.ts';
-import { openPaymentJournal } from '../signer/payment-journal.ts';
+import { createPaying } from '../signer/lightning/paying.ts';
+import { openPaymentJournal } from '../signer/lightning/payment-journal.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
 import { serveSigner } from '../signer/server.ts';
 import { openSignatureJournal } from '../signer/signature-journal.ts';
 import { createSigning } from '../signer/signing.ts';
+import { createTurns } from '../signer/turns.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
 import { usdtContract } from './config/nodes.ts';
 import { tryLock } from './process/identity.ts';
@@ -121,6 +122,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     limits: signerLimits ?? {},
     usdtContract: usdtContract(config)?.toLowerCase() ?? null,
     now: () => Date.now(),
+    countedAlone: createTurns(),
     ...(reached === undefined ? {} : { reached }),
   };
   const signing = createSigning({

@@ -15,6 +15,7 @@ import { type OverLightning, workerJobs } from '../worker/jobs.ts';
 import { createLightningWatcher } from '../worker/lightning/watcher.ts';
 import { startLoop } from '../worker/loop.ts';
 import type { Signing } from '../worker/payouts/driver-options.ts';
+import { identityOf, isAlive } from './process/identity.ts';
 import { isSupervised, type Running, runProcess } from './process/life.ts';
 import { openLog } from './process/log.ts';
 import { createOutageLog } from './process/outage-log.ts';
@@ -60,13 +61,17 @@ async function start({ config, database }: Opened): Promise<Running> {
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
   };
   const intents = intentTrust(signer);
-  const owner = `${hostname()} ${process.pid}`;
+  const here = `${hostname()} `;
+  const owner = here + (identityOf(process.pid) ?? process.pid);
   const reached = failpoints(config.network, config.dataFolder);
   const overLightning = ctx.ports.lightning === null ? null : payingThrough(signer);
   const payouts = {
     signing,
     overLightning,
     owner,
+    // the words of another machine's worker say nothing here
+    isGone: (other: string) =>
+      other.startsWith(here) && /^\d+-\w+$/.test(other.slice(here.length)) && !isAlive(other.slice(here.length)),
     intents,
     ach: bankOf(config, intents),
     ...(reached === undefined ? {} : { reached }),

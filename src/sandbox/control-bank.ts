@@ -7,7 +7,7 @@ import type { ControlContext } from './service-side.ts';
 const ACTIONS = ['settle', 'return', 'noc', 'lose_answer'] as const;
 /** How long a control waits until the service has handed over what waits, and until it has read what the bank says. */
 const READ_MS = 60_000;
-/** What a look does not hand over may wait for the signer, for a moment, or for a person, who is not waited for. */
+/** What a look does not hand over may wait for the signer, for a moment, or for a person; nobody waits for a person here. */
 const HANDED_OVER_MS = 10_000;
 const RETURN_CODE = /^R(0[1-9]|[1-7]\d|8[0-5])$/;
 const CHANGE_CODE = /^C(0[1-9]|1[0-4])$/;

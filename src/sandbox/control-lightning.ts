@@ -21,7 +21,7 @@ import { BEHAVIOURS, type OutsideInvoice } from './lightning/outgoing.ts';
 import type { ControlContext } from './service-side.ts';
 import type { Fault } from './trouble.ts';
 
-/** LND splits a payment into at most so many parts. */
+/** The most parts that LND splits a payment into. */
 const MOST_PARTS = 16;
 const LONGEST_EXPIRY_S = 31_536_000;
 /** What an LNURL takes at most, in satoshis, where nothing else is asked for. */

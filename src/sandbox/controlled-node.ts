@@ -27,7 +27,7 @@ export type ControlledNode = {
   scriptOf(address: string): string | null;
   /** An address of the outside world that nobody got before. */
   outsideAddress(): string;
-  /** Pays, into the pool or as its kind says; returns the txid, or null when there is not so much to give. */
+  /** Pays, into the pool or as its kind says; returns the txid, or null when there is less to give. */
   pay(wanted: WantedPayment, kind: PayKind | null): string | null;
   /** What a waiting payment to this script pays. @throws ControlRefusal when it cannot be replaced */
   replaceable(txid: string, script: Buffer): bigint;

@@ -5,7 +5,7 @@ import { minus, mulDivDown, plus, sum } from '../core/money.ts';
 import { bad, impossible } from './control-fields.ts';
 import type { ControlledNode, WantedPayment } from './controlled-node.ts';
 import { outsideKeyHash } from './utxo/faucet-key.ts';
-import { regtestParameters } from './utxo/rpc-answers.ts';
+import { regtestParameters } from './utxo/rpc/answers.ts';
 import { addressOf, keyHashScript, scriptOf, witnessScript } from './utxo/scripts.ts';
 import type { SimulatedNode } from './utxo/simulated-node.ts';
 import type { Output, Transaction } from './utxo/transaction.ts';

@@ -10,7 +10,7 @@ import type { SimulatedEvm } from './evm/simulated-evm.ts';
 import { answerLnurl } from './lightning/lnurl-server.ts';
 import { SOURCES } from './rates.ts';
 import type { ControlContext, SandboxLog } from './service-side.ts';
-import { answerRpc, isAuthorised } from './utxo/rpc-server.ts';
+import { answerRpc, isAuthorised } from './utxo/rpc/server.ts';
 import type { SimulatedNode } from './utxo/simulated-node.ts';
 
 const MOST_CONTROL_BYTES = 64 * 1024;

@@ -78,7 +78,7 @@ export type Sandbox = {
   readonly url: string;
   /** The password of the nodes (user `bursar`). */
   readonly secret: string;
-  /** Pays these outputs from the faucet and mines so many blocks; does nothing when one of their scripts was paid before. */
+  /** Pays these outputs from the faucet and mines this many blocks; does nothing when one of their scripts was paid before. */
   giveCapital(currency: UtxoCode, outputs: readonly { readonly script: Buffer; readonly minor: bigint }[], blocks: number): void;
   /** The same on Ethereum's chain; addresses that were paid before get nothing. */
   giveEvmCapital(

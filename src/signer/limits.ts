@@ -57,14 +57,14 @@ export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<
 }
 
 /**
- * Checks limits once more after a refusal, when some of what counted turns out not to have left.
+ * Tries what limits have refused once more, when some of what counted turns out not to have left.
  * @param giveBack looks for that, and says whether there was any
  */
-export async function withinLimits(check: () => Promise<void>, giveBack: () => Promise<boolean>): Promise<void> {
+export async function withinLimits<T>(work: () => Promise<T>, giveBack: () => Promise<boolean>): Promise<T> {
   try {
-    await check();
+    return await work();
   } catch (error) {
     if (!(error instanceof SigningRefused && error.rule === 'limit') || !(await giveBack())) throw error;
-    await check();
+    return work();
   }
 }

@@ -11,7 +11,7 @@ import {
   type SignerRequest,
 } from '../core/signer-wire.ts';
 import type { Keyring } from './keyring.ts';
-import { NoPayerTrouble, type Paying } from './paying.ts';
+import { NoPayerTrouble, type Paying } from './lightning/paying.ts';
 import { SigningRefused } from './refused.ts';
 import { RequestMalformed } from './request.ts';
 import type { Signing } from './signing.ts';

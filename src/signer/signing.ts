@@ -1,5 +1,4 @@
 // Signs transactions, one after the other: reads what it must check, applies the rules, signs, and has the signature on disk before it answers.
-import type { HDKey } from '@scure/bip32';
 import { evmAddressOf } from '../core/currencies/evm.ts';
 import { type CurrencyCode, chainNetwork, evmRow, type Network } from '../core/currency.ts';
 import { transferCall } from '../core/evm/transaction.ts';
@@ -44,7 +43,8 @@ import {
 } from './rules.ts';
 import { type Leaving, leavesOf, outpointKey, type SignatureIndex } from './signature-index.ts';
 import type { SignatureJournal } from './signature-journal.ts';
-import { type InputSigner, type Signed, signEvm, type TransactionParts, transactionSigner } from './transaction.ts';
+import { type InputSigner, inputSigner, type Signed, signEvm, type TransactionParts, transactionSigner } from './transaction.ts';
+import { createTurns, type Turns } from './turns.ts';
 
 export type SigningOptions = {
   readonly keyring: Keyring;
@@ -55,6 +55,8 @@ export type SigningOptions = {
   /** The public keys of APIs whose intents count. */
   readonly intentKeys: () => Promise<readonly string[]>;
   readonly limits: SignerLimits;
+  /** Limits are compared, and what leaves is written down, alone: on chains and over Lightning one after the other. */
+  readonly countedAlone: Turns;
   /** What left over Lightning: the limits are of all of it together. Absent: nothing can. */
   readonly leftOverLightning?: () => Promise<readonly Leaving[]>;
   /** Looks for what was counted there and did not leave; whether there was any. */
@@ -76,7 +78,7 @@ export type Signing = {
   signed(after: number, batchId: string | null): Promise<SignerReplies['signed']>;
 };
 
-/** At most so many signatures, and about so many bytes of them, in one answer. */
+/** How many signatures, and about how many bytes of them, one answer has at most. */
 const PAGE = 200;
 const PAGE_BYTES = 2_000_000;
 
@@ -86,24 +88,21 @@ const PAGE_BYTES = 2_000_000;
  */
 export function createSigning(options: SigningOptions): Signing {
   const { keyring } = options;
-  let turn: Promise<unknown> = Promise.resolve();
   /** One at a time: the rules of the second see what the first has signed. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = turn.then(work);
-    turn = mine.catch(() => undefined);
-    return mine;
-  }
+  const inTurn = createTurns();
 
   async function sign(request: SigningRequest<CurrencyCode>): Promise<SignedTransaction> {
     const journal = await options.journal();
     const repeated = repeatedSignature(request, journal.index);
     if (repeated !== null) return journal.read(repeated);
-    const { make, fee, wire } = await checkedAny(options, request, journal);
-    const signed = await keyring.spend(request.currency, (account) => make(inputSigner(account, request)));
-    if (signed === null) throw new SigningRefused('keys', 'there is no seed');
-    const { txid, raw, vbytes } = signed;
-    const signedAtMs = options.now();
-    const entry = await journal.append({ request: wire, txid, raw, fee: fee.toString(), vbytes, signedAtMs });
+    const { make, fee, wire, checkLeaving } = await checkedAny(options, request, journal);
+    const entry = await options.countedAlone(async () => {
+      await checkLeaving();
+      const signed = await keyring.spend(request.currency, (account) => make(inputSigner(account, request)));
+      if (signed === null) throw new SigningRefused('keys', 'there is no seed');
+      const { txid, raw, vbytes } = signed;
+      return journal.append({ request: wire, txid, raw, fee: fee.toString(), vbytes, signedAtMs: options.now() });
+    });
     await options.reached?.('journalled');
     return entry;
   }
@@ -112,22 +111,31 @@ export function createSigning(options: SigningOptions): Signing {
     intentKeys: options.intentKeys,
     async sign(message) {
       const request = readSigningRequest(message);
-      return inTurn(() => sign(request));
+      const signed = () => inTurn(() => sign(request));
+      if (isOnEvm(request)) return signed();
+      // outside of the turn: a Lightning node that hangs must not keep the other currencies from being signed
+      return withinLimits(signed, async () => (await options.giveBackFailed?.()) ?? false);
     },
     signed: (after, batchId) => inTurn(async () => page(await options.journal(), after, batchId)),
   };
 }
 
-type Checked = { readonly make: (keys: InputSigner) => Signed; readonly fee: bigint; readonly wire: SigningRequest['wire'] };
+type Checked = {
+  readonly make: (keys: InputSigner) => Signed;
+  readonly fee: bigint;
+  readonly wire: SigningRequest['wire'];
+  /** Throws where it would be more than the limits allow, as everything counts at that moment. */
+  readonly checkLeaving: () => Promise<void>;
+};
 
 function checkedAny(options: SigningOptions, request: SigningRequest<CurrencyCode>, journal: SignatureJournal): Promise<Checked> {
   if (!isOnEvm(request)) return checked(options, request as SigningRequest, journal);
   return isSweep(request) ? checkedSweep(options, request, journal) : checkedEvm(options, request, journal);
 }
 
-/** Applies every rule that needs no signature; returns what makes the signature, with the fee. */
+/** Applies every rule that needs no signature but for the limits; returns what makes the signature, with the fee. */
 async function checked(
-  { keyring, db, limits, now, intentKeys, leftOverLightning, giveBackFailed }: SigningOptions,
+  { keyring, db, limits, now, intentKeys, leftOverLightning }: SigningOptions,
   request: SigningRequest,
   { index }: SignatureJournal,
 ): Promise<Checked> {
@@ -148,14 +156,11 @@ async function checked(
   checkStops(request, facts, index);
   const { fee, each } = checkFee(request, facts);
   const payouts = outputs.map(({ payoutId, amount }, at) => ({ id: payoutId, amount: plus(amount, each[at] ?? 0n) }));
-  await withinLimits(
-    async () => {
-      const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
-      const known = { leavingOf: index.leavingOf, leaving: () => left };
-      checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, known);
-    },
-    async () => (await giveBackFailed?.()) ?? false,
-  );
+  async function checkLeaving(): Promise<void> {
+    const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
+    const known = { leavingOf: index.leavingOf, leaving: () => left };
+    checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, known);
+  }
   const signTransaction = await transactionSigner(currency);
   const parts: TransactionParts = {
     inputs: inputs.map(({ txid, vout, amount }, at) => ({ txid, vout, amount, script: inputScripts[at] as Uint8Array })),
@@ -165,7 +170,7 @@ async function checked(
       ...(change === null ? [] : [{ script: scripts(1, change.index), amount: change.amount }]),
     ],
   };
-  return { make: (keys) => signTransaction(parts, keys), fee, wire: withReimbursed(request.wire, facts) };
+  return { make: (keys) => signTransaction(parts, keys), fee, wire: withReimbursed(request.wire, facts), checkLeaving };
 }
 
 /** The same for Ethereum's chain. */
@@ -185,8 +190,8 @@ async function checkedEvm(options: SigningOptions, request: EvmSigningRequest, {
   checkNonce(request, facts, index);
   checkStops(request, facts, index);
   const fee = checkEvmFee(request, facts);
-  checkLeaving(options, request, fee, index);
-  return { make: makerOf(request, keyring.network), fee, wire: withReimbursed(request.wire, facts) };
+  const checkLeaving = async () => checkEvmLeaving(options, request, fee, index);
+  return { make: makerOf(request, keyring.network), fee, wire: withReimbursed(request.wire, facts), checkLeaving };
 }
 
 /** The same for what moves between our own addresses there: no intent, no hold, and nowhere else. */
@@ -206,12 +211,12 @@ async function checkedSweep(
   checkReplacement(request, index);
   checkNonce(request, facts, index);
   checkStops(request, facts, index);
-  checkLeaving(options, request, fee, index);
-  return { make: makerOf(request, network), fee, wire: request.wire };
+  const checkLeaving = async () => checkEvmLeaving(options, request, fee, index);
+  return { make: makerOf(request, network), fee, wire: request.wire, checkLeaving };
 }
 
 /** Its limits, and those of ether for its gas: what its payout is charged for that is the worker's word. */
-function checkLeaving(
+function checkEvmLeaving(
   { keyring, limits, now }: SigningOptions,
   { wire, batchId, outputs }: EvmSigningRequest,
   fee: bigint,
@@ -249,33 +254,6 @@ function factsFor(db: Database, { currency, batchId, inputs, outputs }: SigningR
     payoutIds: outputs.map(({ payoutId }) => payoutId),
     nonces: noncesAfter(currency, inputs, index),
   });
-}
-
-/** Derives each input's key when it is needed, and wipes it at once. */
-function inputSigner(account: HDKey, request: Pick<SigningRequest, 'inputs'>): InputSigner {
-  function withKey<T>(at: number, work: (key: HDKey) => T): T {
-    const { chain, index } = request.inputs[at] as SigningRequest['inputs'][number];
-    const parent = account.deriveChild(chain);
-    const key = parent.deriveChild(index);
-    parent.wipePrivateData();
-    try {
-      return work(key);
-    } finally {
-      key.wipePrivateData();
-    }
-  }
-  return {
-    publicKey: (at) => withKey(at, (key) => key.publicKey as Uint8Array),
-    withPrivateKey: (at, work) =>
-      withKey(at, (key) => {
-        const privateKey = key.privateKey as Uint8Array;
-        try {
-          return work(privateKey);
-        } finally {
-          privateKey.fill(0);
-        }
-      }),
-  };
 }
 
 async function page(journal: SignatureJournal, after: number, batchId: string | null): Promise<SignerReplies['signed']> {

@@ -2,6 +2,7 @@
 // with low S and low R. P2WPKH and P2PKH by @scure/btc-signer; Bitcoin Cash (FORKID) by @bitauth/libauth's serialisation.
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
+import type { HDKey } from '@scure/bip32';
 import { Transaction } from '@scure/btc-signer';
 import { sha256, signECDSA } from '@scure/btc-signer/utils.js';
 import { type UtxoCode, utxoRow } from '../core/currency.ts';
@@ -104,4 +105,34 @@ export function signEvm(call: EvmCall, keys: Pick<InputSigner, 'withPrivateKey'>
     s: number(signature.subarray(33, 65)),
   });
   return { raw: raw.toString('hex'), txid: `0x${Buffer.from(keccak_256(raw)).toString('hex')}`, vbytes: call.gas };
+}
+
+/** Derives each input's key when it is needed, and wipes it at once. */
+export function inputSigner(
+  account: HDKey,
+  request: { readonly inputs: readonly { readonly chain: 0 | 1; readonly index: number }[] },
+): InputSigner {
+  function withKey<T>(at: number, work: (key: HDKey) => T): T {
+    const { chain, index } = request.inputs[at] as (typeof request.inputs)[number];
+    const parent = account.deriveChild(chain);
+    const key = parent.deriveChild(index);
+    parent.wipePrivateData();
+    try {
+      return work(key);
+    } finally {
+      key.wipePrivateData();
+    }
+  }
+  return {
+    publicKey: (at) => withKey(at, (key) => key.publicKey as Uint8Array),
+    withPrivateKey: (at, work) =>
+      withKey(at, (key) => {
+        const privateKey = key.privateKey as Uint8Array;
+        try {
+          return work(privateKey);
+        } finally {
+          privateKey.fill(0);
+        }
+      }),
+  };
 }

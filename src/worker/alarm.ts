@@ -8,6 +8,29 @@ const ALARM_AGAIN_MS = 600_000;
 /** Something that an operator should know and that is no fault of the program: where it was noticed says nothing. */
 export class Alarm extends Error {}
 
+const MOST_FAULTS = 1_000;
+
+/**
+ * Logs what fails again and again: when it begins or fails in another way, and now and then while it lasts. Of very many things that fail only
+ * the newest are remembered.
+ */
+export function createFaults(report: Report): Report {
+  const told = new Map<string, { readonly message: string; readonly againMs: number }>();
+  return (what, error) => {
+    const message = error instanceof Error ? error.message : String(error);
+    const before = told.get(what);
+    const nowMs = performance.now();
+    if (before !== undefined && before.message === message && nowMs < before.againMs) return;
+    told.delete(what);
+    told.set(what, { message, againMs: nowMs + ALARM_AGAIN_MS });
+    for (const oldest of told.keys()) {
+      if (told.size <= MOST_FAULTS) break;
+      told.delete(oldest);
+    }
+    report(what, error);
+  };
+}
+
 /** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
 export function createAlarm(job: string, report: Report): (now: string) => void {
   let last = '';

@@ -9,7 +9,7 @@ import { rollUp } from '../store/ledger/ledger.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
-import { Alarm, createAlarm, type Report } from './alarm.ts';
+import { Alarm, createAlarm, createFaults, type Report } from './alarm.ts';
 import { auditJobs } from './audit-jobs.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
@@ -19,8 +19,9 @@ import { comparePayments, type SentPayments } from './lightning/sent-comparison.
 import type { Job } from './loop.ts';
 import { type AchOptions, achJob } from './payouts/ach-driver.ts';
 import { announceAutomatic, CREDITED_JOB, createCredited } from './payouts/announce-automatic.ts';
+import type { Telling } from './payouts/driver-options.ts';
 import { createHeldPayouts } from './payouts/held-payouts.ts';
-import { type PayoutJobOptions, payoutJob } from './payouts/job.ts';
+import { type PayoutJobOptions, payoutJobs } from './payouts/job.ts';
 import { lightningPayoutJob } from './payouts/lightning-driver.ts';
 import type { LightningPaying } from './payouts/lightning-steps.ts';
 import { pollRates } from './rate-poller.ts';
@@ -39,7 +40,7 @@ const LOOKUP_SHARE = 10;
 const JUDGE_WITHIN_MS = 5 * SECOND_MS;
 const SECOND_READING_BATCH = 50;
 
-export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'intents'> & {
+export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'isGone' | 'intents'> & {
   /** Called with each step that was reached: tests stop a process there (main/sandbox/failpoints). */
   readonly reached?: (step: string) => Promise<void>;
   /** Null: nothing is paid over Lightning. */
@@ -48,7 +49,7 @@ export type Payouts = Pick<PayoutJobOptions, 'signing' | 'owner' | 'intents'> & 
 export type OverLightning = LightningPaying & SentPayments;
 
 /** Our bank, and what its files need. */
-export type Ach = Omit<AchOptions, 'onTrouble' | 'owner'>;
+export type Ach = Omit<AchOptions, keyof Telling | 'owner'>;
 
 /**
  * @param payouts absent: this worker drives no payouts
@@ -63,6 +64,7 @@ export function workerJobs(
 ): Job[] {
   const memories = new Map([...watchers.keys()].map((currency) => [currency, createBlockMemory()]));
   const memoryOf = (currency: CurrencyCode): BlockMemory => memories.get(currency) as BlockMemory;
+  const faults = createFaults(report);
   return [
     ...[...watchers].map(
       ([currency, watcher]): Job => ({
@@ -78,14 +80,12 @@ export function workerJobs(
     { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
     createDueJob(ctx, lightning === null ? watchers : new Map([...watchers, [LIGHTNING.code, lightning.watcher] as const])),
     judging(ctx, report),
-    ...(payouts === undefined
-      ? []
-      : [paying(report, (onTrouble) => payoutJob(ctx, [...watchers.keys()], { ...payouts, onTrouble }))]),
-    ...(payouts?.ach ? [paying(report, (onTrouble) => achJob(ctx, { ...payouts, ...(payouts.ach as Ach), onTrouble }))] : []),
+    ...(payouts === undefined ? [] : payoutJobs(ctx, [...watchers.keys()], payouts, (made) => paying(report, made))),
+    ...(payouts?.ach ? [paying(report, (telling) => achJob(ctx, { ...payouts, ...(payouts.ach as Ach), ...telling }))] : []),
     ...(payouts?.overLightning ? overLightning(ctx, payouts, payouts.overLightning, report) : []),
     createCredited(ctx),
     scheduled(ctx, 'automatic payouts', 600 * SECOND_MS, { urgent: true, work: () => announceAutomatic(ctx) }),
-    createHeldPayouts(ctx, (id, error) => report(`payout ${id}`, error)),
+    createHeldPayouts(ctx, (id, error) => faults(`payout ${id}`, error)),
     ...[...watchers].map(([currency, { firstSeen }]) =>
       lookUps(ctx, currency, { report, memory: memoryOf(currency), firstSeen }),
     ),
@@ -202,15 +202,15 @@ function deepReading(ctx: Context, currency: CurrencyCode, { report, memory }: R
 /** Pays over Lightning, and compares what the node has paid with what was asked for. */
 function overLightning(ctx: Context, payouts: Payouts, lightning: OverLightning, report: Report): Job[] {
   return [
-    paying(report, (onTrouble) => lightningPayoutJob(ctx, { ...payouts, paying: lightning, onTrouble })),
+    paying(report, (telling) => lightningPayoutJob(ctx, { ...payouts, paying: lightning, ...telling })),
     scheduled(ctx, 'reconcile Lightning payouts', 60 * SECOND_MS, { urgent: true, work: () => comparePayments(ctx, lightning) }),
   ];
 }
 
-/** A job that pays: what holds it up is logged once, not with every pass. */
-function paying(report: Report, made: (onTrouble: (what: string) => void) => Job): Job {
+/** A job that pays: what holds it up, and what fails in it, is logged once, not with every pass. */
+function paying(report: Report, made: (telling: Telling) => Job): Job {
   let trouble: string[] = [];
-  const job = made((what) => void trouble.push(what));
+  const job = made({ onTrouble: (what) => void trouble.push(what), onFault: createFaults(report) });
   const alarm = createAlarm(job.name, report);
   return {
     ...job,

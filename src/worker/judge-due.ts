@@ -17,7 +17,7 @@ const PORTION = { least: 100, most: PAYMENTS_AT_ONCE };
 const LONG_MS = 400;
 /** What of a large transaction is read at once before it is decided. */
 const READ_AHEAD = 10_000;
-/** While other work is due, a large transaction rests for so many times as long as its last portion took. */
+/** While other work is due, a large transaction rests this many times as long as its last portion took. */
 const REST = 4;
 
 type OnTrouble = (transactionId: string, error: unknown) => void;

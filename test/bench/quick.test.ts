@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 test('npm run bench starts an instance of its own, measures every row and leaves nothing behind', {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['bench/run.ts', '--quick'], { cwd: ROOT });
   for (const work of [
@@ -23,6 +23,9 @@ test('npm run bench starts an instance of its own, measures every row and leaves
     "judge: the merchant's accept of a review of 1,500 outputs",
     'catch-up on blocks',
     'first reading of a mempool',
+    'ETH and USDT block of 300 transactions, 600 logs',
+    'calls of a node for one more block',
+    'catch-up on 20 such blocks',
     'CPU at rest',
     'database transactions at rest',
     'memory \\(RSS\\) of five chains',
@@ -52,7 +55,7 @@ test('npm run bench starts an instance of its own, measures every row and leaves
   expect(stdout).toMatch(/; 43 found/);
 });
 
-test('--only measures the parts that are named and nothing else', { timeout: 60_000 }, async () => {
+test('--only measures the parts that are named and nothing else', { timeout: 120_000 }, async () => {
   const args = ['bench/run.ts', '--quick', '--only', 'replaced,flood'];
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
   const works = stdout

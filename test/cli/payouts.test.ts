@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { requestAchPayout } from '../../src/flow/ach/request.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
-import { cancelPayout, requestPayout } from '../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
+import { cancelPayout } from '../../src/flow/payouts/life.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { fund, OUTSIDE, tellFee } from '../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
@@ -39,7 +40,7 @@ async function payout(
   await fund(world.ctx, merchantId, 10n * BTC);
   const change = { payoutApprovalAbove: approvalAbove };
   await setSettings(world.ctx, { merchantId, scopes: new Set(['payouts'] as const), change });
-  const { id } = await requestPayout(world.ctx, { merchantId, method: 'bitcoin', amount, destination: OUTSIDE });
+  const { id } = await requestPayout(world.ctx, { merchantId, amount, destination: OUTSIDE });
   return { merchantId, id };
 }
 const held = (merchantId: bigint) => world.balance(`merchant:${merchantId}:held:BTC`);

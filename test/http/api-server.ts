@@ -5,6 +5,7 @@ import { connect as openSocket } from 'node:net';
 import { HDKey } from '@scure/bip32';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
+import type { RateLimits } from '../../src/contract/endpoint.ts';
 import { type CurrencyCode, type Network, UTXO_CODES, type UtxoCode } from '../../src/core/currency.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { type AddressPool, createAddressPool } from '../../src/flow/addresses/pool.ts';
@@ -43,6 +44,7 @@ export type ApiServer = Awaited<ReturnType<typeof makeApi>>;
 export type ApiOptions = {
   readonly network?: Network;
   readonly rateLimitScale?: number;
+  readonly rateLimits?: RateLimits;
   readonly trustedProxies?: readonly string[];
   readonly sandbox?: SandboxForward | null;
   readonly sharedLimits?: SharedLimits;
@@ -135,6 +137,7 @@ export async function makeApi(options: ApiOptions = {}) {
     eventTail,
     network,
     publicUrl: null,
+    rateLimits: options.rateLimits ?? {},
     rateLimitScale: options.rateLimitScale ?? 10_000,
     sharedLimits: options.sharedLimits ?? NOT_SHARED,
     trustedProxies: options.trustedProxies ?? [],

@@ -1,6 +1,8 @@
 // The stream of events where something ends: readers who do not read, tokens, accounts, notifications, the database's past, the server.
+
 import { once } from 'node:events';
 import { connect as openSocket, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { STREAM_API } from '../../src/contract/webhook-api.ts';
 import { STREAM_LIMITS } from '../../src/http/event-streams.ts';
@@ -119,6 +121,29 @@ describe('a stream ends', () => {
     await stream.over();
     expect(ended(stream)).toMatchObject({ event: 'end', data: '{"reason":"server_closing"}' });
     await calls.api.sql(`select setval('events_id_seq', $1)`, [last]);
+  });
+
+  test('where the database was put back, and has written more than was lost before anybody looked', async () => {
+    const stream = await open();
+    await started();
+    await stream.count(1);
+    // as the next session finds it: the last event is another one, and there are as many as there were
+    const { api } = calls;
+    await api.sql('begin');
+    await api.sql('set local session_replication_role = replica');
+    await api.sql(`update events set object_id = 'txn_' || repeat('z', 22) where id = (select max(id) from events)`);
+    await api.sql('commit');
+    await api.sql(
+      `select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen %' and datname = current_database()`,
+    );
+    await stream.over();
+    expect(ended(stream)).toMatchObject({ event: 'end', data: '{"reason":"server_closing"}' });
+    // nobody goes by that event any more
+    while ((await api.sql('select from event_streams')).length > 0) await delay(10);
+    await api.sql('begin');
+    await api.sql('set local session_replication_role = replica');
+    await api.sql(`delete from events where object_id = 'txn_' || repeat('z', 22)`);
+    await api.sql('commit');
   });
 });
 

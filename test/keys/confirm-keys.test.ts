@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { verifyAddress, verifyAddresses } from '../../src/flow/addresses/check.ts';
 import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import { accountsOf } from '../../src/signer/accounts.ts';
+import { firstIndexOfNewDatabase } from '../../src/signer/addresses/database-count.ts';
 import { compareKeys, mismatchMessage } from '../../src/signer/confirm-keys.ts';
-import { firstIndexOfNewDatabase } from '../../src/signer/databases.ts';
 import { importKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner, type RunningSigner } from '../support/signer.ts';

@@ -7,7 +7,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';
+import { type LightningPayouts, type LightningPayoutsOptions, openLightningPayouts } from '../support/lightning-payouts.ts';
 
 export const MINUTE = 60_000;
 export const AMOUNT = '0.00001';
@@ -19,12 +19,16 @@ export let engine: SimulatedEngine;
 export let at: LightningPayouts;
 
 /** @param around the node as the signer asks it, changed by the test */
-export async function open(limits: SignerLimits = {}, around = (payer: LightningPayer): LightningPayer => payer): Promise<void> {
+export async function open(
+  limits: SignerLimits = {},
+  around = (payer: LightningPayer): LightningPayer => payer,
+  more: Omit<LightningPayoutsOptions, 'limits'> = {},
+): Promise<void> {
   clock.nowMs = Date.now();
   engine = await simulatedEngine(clock.now);
   const port = createLnd(async () => engine.target(), { chain: 'regtest' });
   const payer = createLndPayer(async () => engine.payTarget());
-  at = await openLightningPayouts(port, around(payer), clock, { limits });
+  at = await openLightningPayouts(port, around(payer), clock, { limits, ...more });
   await at.work();
   await at.look();
   const { transactionId, address } = await at.create(500_00n);

@@ -6,23 +6,25 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import type { Context } from '../../src/flow/context.ts';
+import { hotAddress } from '../../src/flow/evm/batches.ts';
+import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { hotAddress } from '../../src/flow/payouts/evm-batches.ts';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
 import { cancelPayout } from '../../src/flow/payouts/life.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
 import { createKeyring } from '../../src/signer/keyring.ts';
 import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
 import { createSigning } from '../../src/signer/signing.ts';
+import { createTurns } from '../../src/signer/turns.ts';
 import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import type { Job } from '../../src/worker/loop.ts';
-import { payoutJob } from '../../src/worker/payouts/job.ts';
+import { payoutJobs } from '../../src/worker/payouts/job.ts';
 import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { fund } from '../support/funded.ts';
+import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
 import { portsFor } from '../support/ports.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
@@ -70,19 +72,26 @@ beforeAll(async () => {
     journal: async () => journal,
     intentKeys: trusted,
     limits: {},
+    countedAlone: createTurns(),
     usdtContract: anvil.token,
     now: () => Date.now(),
   });
   newJob = () =>
-    payoutJob(ctx, ['USDT'], {
-      signing: {
-        sign: (request) => signing.sign(request),
-        signed: ({ after, batchId }) => signing.signed(after, batchId ?? null),
-      },
-      owner: 'test',
-      intents: async () => null,
-      onTrouble: (what) => told.push(what),
-    });
+    oneAfterTheOther(
+      payoutJobs(
+        ctx,
+        ['USDT'],
+        {
+          signing: {
+            sign: (request) => signing.sign(request),
+            signed: ({ after, batchId }) => signing.signed(after, batchId ?? null),
+          },
+          owner: 'test',
+          intents: async () => null,
+        },
+        (made) => made(tellingTo(told)),
+      ),
+    );
   job = newJob();
   const { affiliateId } = await addMerchant(ctx, {
     username: 'shop',

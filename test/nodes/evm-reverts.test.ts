@@ -1,7 +1,7 @@
 // Transactions of ours that a block takes and that fail there, on a real EVM: the service pays their gas, the money is where it was, the audit is
 // green afterwards, and nobody makes the service pay for that again and again.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
+import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { approvePayout } from '../../src/flow/payouts/life.ts';
 import { readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { listAllPayouts, readPayout, readPayoutDetails } from '../../src/store/payouts/reads.ts';

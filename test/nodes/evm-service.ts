@@ -9,9 +9,9 @@ import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
 import type { Context } from '../../src/flow/context.ts';
+import { hotAddress } from '../../src/flow/evm/batches.ts';
+import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { hotAddress } from '../../src/flow/payouts/evm-batches.ts';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
 import { createTransaction } from '../../src/flow/transactions/life.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
@@ -19,6 +19,7 @@ import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { createKeyring } from '../../src/signer/keyring.ts';
 import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
 import { createSigning } from '../../src/signer/signing.ts';
+import { createTurns } from '../../src/signer/turns.ts';
 import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
@@ -28,11 +29,12 @@ import { createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import type { DriverOptions, Signing } from '../../src/worker/payouts/driver-options.ts';
-import { payoutJob } from '../../src/worker/payouts/job.ts';
+import { payoutJobs } from '../../src/worker/payouts/job.ts';
 import { compareBalances } from '../../src/worker/rescan/address-balances.ts';
 import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { callData, startAnvil } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
 import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
@@ -93,6 +95,7 @@ export async function openEvmService({
     journal: async () => journal,
     intentKeys: async () => [(await readIntentPublicKey(folder)) as string],
     limits: {},
+    countedAlone: createTurns(),
     usdtContract: anvil.token,
     now: () => Date.now(),
   });
@@ -122,13 +125,14 @@ export async function openEvmService({
     signed: ({ after, batchId }) => signing.signed(after, batchId ?? null),
   };
   const newJob = (reached?: NonNullable<DriverOptions['reached']>): Job =>
-    payoutJob(ctx, BOTH, {
-      signing: asked,
-      owner: 'test',
-      intents: async () => null,
-      onTrouble: (what) => told.push(what),
-      ...(reached === undefined ? {} : { reached }),
-    });
+    oneAfterTheOther(
+      payoutJobs(
+        ctx,
+        BOTH,
+        { signing: asked, owner: 'test', intents: async () => null, ...(reached === undefined ? {} : { reached }) },
+        (made) => made(tellingTo(told)),
+      ),
+    );
   let job = newJob();
 
   const service = {

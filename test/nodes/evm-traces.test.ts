@@ -7,7 +7,10 @@ import { NodeTrouble, RpcRefusal } from '../../src/outside/utxo/node/trouble.ts'
 const [BLOCK, PAYEE] = [`0x${'a'.repeat(64)}`, `0x${'1'.repeat(40)}`];
 const hashOf = (n: number): string => `0x${String(n).padStart(64, '0')}`;
 const transaction = (n: number) => ({ hash: hashOf(n), from: PAYEE, to: PAYEE, value: 0n, nonce: n, input: '0x' });
-const block: EvmBlock = { hash: BLOCK, previousHash: BLOCK, height: 7, timeMs: 0, transactions: [1, 2, 3].map(transaction) };
+const block: EvmBlock = {
+  ...{ hash: BLOCK, previousHash: BLOCK, height: 7, timeMs: 0, transactions: [1, 2, 3].map(transaction) },
+  ...{ feeRecipient: null, baseFee: 0n, withdrawals: [] },
+};
 const frame = { type: 'CALL', to: PAYEE, value: '0x0', calls: [{ type: 'CALL', to: PAYEE, value: '0x5' }] };
 
 /** A node that answers a method as the test says; `at` moves the clock. */

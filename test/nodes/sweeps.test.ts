@@ -1,7 +1,8 @@
 // Payments in ether and USDT move from the addresses of their transactions to the ones that payouts leave from, on a real EVM: once, whatever
 // happens on the way, and what the ledger holds is what the chain holds.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { requestTokenPayout } from '../../src/flow/payouts/evm-request.ts';
+import { requestTokenPayout } from '../../src/flow/evm/request.ts';
+import { recordOutgoing } from '../../src/store/payouts/outgoing-facts.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { DRIVER_STEPS } from '../../src/worker/payouts/driver-options.ts';
 import { callData } from '../support/evm/anvil.ts';
@@ -274,4 +275,25 @@ test('dust stays where it is, nothing moves while payouts are stopped, and a pay
   await moved();
   expect(await service.units(payee)).toBe(50_000_000n);
   expect((await readPayout(service.db, id))?.status).toBe('completed');
+});
+
+test('what a sweep brings from the address of a forgotten transaction is capital', { timeout: TIMEOUT }, async () => {
+  await paid('ETH');
+  await moved();
+  const { rows } = await service.db.query<{ txid: string; height: number; hash: string; script: string }>({
+    text: `select a.txid, a.height, a.block_hash as hash, encode(b.target, 'hex') as script from outgoing_batches b
+             join outgoing_attempts a on a.id = b.mined_attempt where b.purpose = 'sweep' and b.currency = 'ETH' order by b.id desc limit 1`,
+  });
+  const [{ txid, height, hash, script }] = rows as [(typeof rows)[0]];
+  // the signer has told a restored database of the sweep; to whoever reads its block the sender is a stranger
+  const facts = { txid, coinbase: false, inputs: [{ txid: '12'.repeat(32), vout: 0 }], spends: [] };
+  const outputs = [{ vout: 0, script, amountMinor: TENTH }];
+  await recordOutgoing(service.db, 'ETH', { height, hash }, [{ ...facts, outputs }], new Set());
+  await service.work(LATER_MS);
+  const entries = await service.db.query({
+    text: `select kind from ledger.entry where key like '%' || $1 || '%'`,
+    values: [txid],
+  });
+  expect(entries.rows).toEqual([{ kind: 'capital' }]);
+  expect((await service.findings()).filter((finding) => /^(INV-7|EVM-1.* of ETH )/.test(finding))).toEqual([]);
 });

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type BankPort, BankTrouble } from '../../src/core/ach/bank-port.ts';
 import { folderBank } from '../../src/outside/bank/folder-bank.ts';
+import { collected } from '../support/collected.ts';
 
 let folder: string;
 let bank: BankPort;
@@ -29,6 +30,10 @@ const bytes = Buffer.from('101 …');
 const file = { name: '2026-11-23-A', bytes, sha256: createHash('sha256').update(bytes).digest() };
 const outgoing = (): string[] => readdirSync(join(folder, 'outgoing'));
 const WAITING = { state: 'waiting', forMs: expect.any(Number) };
+async function news(of = bank) {
+  const { cutOffMs, reports } = await of.news();
+  return { cutOffMs, reports: await collected(reports) };
+}
 /** The bank's tools take what is complete. */
 const take = (): void => rmSync(join(folder, 'outgoing', '2026-11-23-A.ach'));
 
@@ -93,7 +98,7 @@ describe('a file', () => {
 });
 
 test('what the bank puts into incoming is read until it is acknowledged', async () => {
-  expect(await bank.news()).toEqual({ cutOffMs: null, reports: [] });
+  expect(await news()).toEqual({ cutOffMs: null, reports: [] });
   const incoming = join(folder, 'incoming');
   writeFileSync(join(incoming, 'returns-1.ach'), 'content');
   writeFileSync(join(incoming, '.being-written'), 'half');
@@ -101,6 +106,7 @@ test('what the bank puts into incoming is read until it is acknowledged', async 
   writeFileSync(join(incoming, '2026-11-23-B.ach.refused'), '');
   writeFileSync(join(incoming, '2026-11-23-C.refused'), 'DUPLICATE FILE');
   writeFileSync(join(incoming, 'large'), Buffer.alloc(17 * 1024 * 1024));
+  writeFileSync(join(incoming, 'large-returns'), Buffer.alloc(17 * 1024 * 1024, '101 '));
   const reports = [
     { id: '2026-11-23-A.refused', kind: 'refused', file: '2026-11-23-A', reason: 'company unknown' },
     {
@@ -110,12 +116,13 @@ test('what the bank puts into incoming is read until it is acknowledged', async 
     },
     { id: '2026-11-23-C.refused', kind: 'had', file: '2026-11-23-C' },
     { id: 'large', kind: 'unreadable', reason: 'it is larger than 16777216 bytes' },
+    { id: 'large-returns', kind: 'unreadable', reason: 'it is larger than 16777216 bytes', mayReturn: true },
     { id: 'returns-1.ach', kind: 'nacha', content: 'content' },
   ];
-  expect(await bank.news()).toEqual({ cutOffMs: null, reports });
-  expect(await bank.news()).toEqual({ cutOffMs: null, reports });
+  expect(await news()).toEqual({ cutOffMs: null, reports });
+  expect(await news()).toEqual({ cutOffMs: null, reports });
   await bank.acknowledge('returns-1.ach');
-  expect((await bank.news()).reports).toEqual(reports.slice(0, -1));
+  expect((await news()).reports).toEqual(reports.slice(0, -1));
   expect(readFileSync(join(incoming, 'done', 'returns-1.ach'), 'utf8')).toBe('content');
 });
 
@@ -123,8 +130,8 @@ test('a refusal is read when nothing was written to it for a while: half of its 
   const slow = folderBank(folder);
   await slow.news();
   writeFileSync(join(folder, 'incoming', '2026-11-23-A.refused'), 'REJECTED AS DUPL');
-  expect((await slow.news()).reports).toEqual([]);
-  expect((await bank.news()).reports).toHaveLength(1);
+  expect((await news(slow)).reports).toEqual([]);
+  expect((await news()).reports).toHaveLength(1);
 });
 
 test('one file that cannot be read keeps nobody from reading the others, and may tell of any return', async () => {
@@ -132,7 +139,7 @@ test('one file that cannot be read keeps nobody from reading the others, and may
   const incoming = join(folder, 'incoming');
   writeFileSync(Buffer.concat([Buffer.from(`${incoming}/R`), Buffer.from([0xdc]), Buffer.from('CKGABE')]), '101');
   writeFileSync(join(incoming, 'returns-1.ach'), 'content');
-  expect((await bank.news()).reports).toEqual([
+  expect((await news()).reports).toEqual([
     { id: 'R\u00dcCKGABE', kind: 'unreadable', reason: 'its name is no UTF-8', mayReturn: true },
     { id: 'returns-1.ach', kind: 'nacha', content: 'content' },
   ]);
@@ -141,7 +148,7 @@ test('one file that cannot be read keeps nobody from reading the others, and may
 test('a link in incoming is not followed, and told: nobody knows what it would have said', async () => {
   await bank.news();
   symlinkSync('/etc/hostname', join(folder, 'incoming', 'returns.ach'));
-  expect((await bank.news()).reports).toEqual([
+  expect((await news()).reports).toEqual([
     { id: 'returns.ach', kind: 'unreadable', reason: 'it is a link, and only files are read', mayReturn: true },
   ]);
 });
@@ -155,4 +162,23 @@ test('a folder that was put back, or is not mounted, has forgotten what was hand
   writeFileSync(join(folder, 'handed', '.known-loss'), '');
   utimesSync(join(folder, 'handed', '.known-loss'), new Date('2026-11-23T01:00:00Z'), new Date('2026-11-23T01:00:00Z'));
   expect(await bank.forgets([file.name, '2026-11-24-A'])).toEqual(['2026-11-24-A']);
+});
+
+const FILES = 150;
+const SIZE = 4 * 1024 * 1024;
+test('many large files of the bank are read one after the other, not held together', { timeout: 60_000 }, async () => {
+  await bank.news();
+  const incoming = join(folder, 'incoming');
+  writeFileSync(join(incoming, '000'), Buffer.alloc(SIZE, '101 '));
+  for (let n = 1; n < FILES; n++) linkSync(join(incoming, '000'), join(incoming, String(n).padStart(3, '0')));
+  const before = process.memoryUsage().rss;
+  const { reports } = await bank.news();
+  let seen = 0;
+  let most = 0;
+  for await (const { kind } of reports) {
+    seen += Number(kind === 'nacha');
+    most = Math.max(most, process.memoryUsage().rss - before);
+  }
+  expect(seen).toBe(FILES);
+  expect(most).toBeLessThan((FILES / 2) * SIZE);
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { keptFiles } from '../../src/outside/bank/kept-files.ts';
 import { unsealed } from '../../src/outside/sealing.ts';
+import { collected } from '../support/collected.ts';
 
 let parent: string;
 let folder: string;
@@ -42,13 +43,13 @@ test('only what looks like a bank file has a name', async () => {
 
 test('reports come back as they were, whatever their ids are', async () => {
   const files = keptFiles(folder, unsealed);
-  expect(await files.reports()).toEqual([]);
+  expect(await collected(await files.reports())).toEqual([]);
   const reports = [
     { id: '../../etc/passwd', kind: 'over', file: '2026-11-23-A' },
     { id: 'report 2', kind: 'nacha', content: 'x' },
   ] as const;
   for (const report of [...reports, ...reports]) await files.keepReport(report);
   const byId = (a: { id: string }, b: { id: string }) => a.id.localeCompare(b.id);
-  expect([...(await files.reports())].sort(byId)).toEqual([...reports].sort(byId));
+  expect((await collected(await files.reports())).sort(byId)).toEqual([...reports].sort(byId));
   expect(readdirSync(parent)).toEqual(['bank']);
 });

@@ -12,6 +12,7 @@ import { sandboxBank } from '../../src/outside/bank/sandbox-bank.ts';
 import { type Bank, openBank, SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
 import { openExchanges } from '../../src/sandbox/rates.ts';
 import { closeServer, listen, sandboxHandler } from '../../src/sandbox/server.ts';
+import { collected } from '../support/collected.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 import { tableService } from './support/table-service.ts';
 
@@ -118,7 +119,7 @@ describe('the bank', () => {
     expect(bank.answer(ENTRY.trace, 'R03')).toBe(true);
     expect(bank.answer(ENTRY.trace, 'R03')).toBe(false);
     bank.settle();
-    const { reports } = await client.news();
+    const reports = await collected((await client.news()).reports);
     expect(reports.map(({ kind }) => kind)).toEqual(['nacha', 'nacha', 'over']);
     const read = reports.flatMap((report) => (report.kind === 'nacha' ? readNachaFile(report.content).entries : []));
     expect(read.map(({ change, returned, cents }) => [change?.code, returned?.code, cents])).toEqual([

@@ -228,6 +228,21 @@ describe('whoever has taken over an API process', () => {
     expect(await steal(WHOLE - 1_000n, 1)).toBe(WHOLE);
   });
 
+  it('who asks for more than the limits gets nothing, and keeps nobody waiting while the Lightning node hangs', async () => {
+    let answer: (hasFailed: boolean) => void = () => undefined;
+    const hanging = new Promise<boolean>((resolve) => {
+      answer = resolve;
+    });
+    const signing = await at.start(limits, () => hanging);
+    const large = await at.payout({ batchId: await at.batch(), amount: 2n * WHOLE });
+    const refused = signing.sign(requestFor([large], [at.input(3n * WHOLE)])).catch((error: unknown) => error);
+    const other = await at.payout({ batchId: await at.batch() });
+    const { txid } = await signing.sign(requestFor([other], [at.input(WHOLE)]));
+    expect(txid).toMatch(/^[0-9a-f]{64}$/);
+    answer(true);
+    expect(await refused).toMatchObject(rule('limit'));
+  });
+
   it('cannot make another network trust it, nor sign for a key that is no longer trusted', async () => {
     const { changeTrust } = await import('../../src/signer/intent-trust.ts');
     const { keyId } = at.intents.sign(new Uint8Array());

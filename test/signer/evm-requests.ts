@@ -10,6 +10,7 @@ import type { SignerLimits } from '../../src/signer/limits.ts';
 import { evmAddressAt } from '../../src/signer/own-scripts.ts';
 import { openSignatureJournal, type SignatureJournal } from '../../src/signer/signature-journal.ts';
 import { createSigning, type Signing } from '../../src/signer/signing.ts';
+import { createTurns } from '../../src/signer/turns.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { newId, openTestSigner } from './setup.ts';
@@ -62,6 +63,7 @@ export async function openEvmSigner() {
       journal: async () => journal as SignatureJournal,
       intentKeys: async () => (await trustedIntentKeys(signer.signerFolder)) ?? [],
       limits,
+      countedAlone: createTurns(),
       usdtContract,
       now: () => signer.clock.nowMs,
     });

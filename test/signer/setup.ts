@@ -1,6 +1,5 @@
 // A signer as its process wires it, on a real database: its seed, its journal and trusted keys in a folder, its own read-only role; an API's
 // intent key; and functions that write what the API and the worker write before they ask for a signature.
-
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +19,8 @@ import { createKeyring } from '../../src/signer/keyring.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { scriptsOf } from '../../src/signer/own-scripts.ts';
 import { openSignatureJournal, SIGNATURES, type SignatureJournal } from '../../src/signer/signature-journal.ts';
-import { createSigning, type Signing } from '../../src/signer/signing.ts';
+import { createSigning, type Signing, type SigningOptions } from '../../src/signer/signing.ts';
+import { createTurns } from '../../src/signer/turns.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -38,6 +38,7 @@ export type Wanted = {
   /** The transaction whose outputs go back; null for a payout. */
   readonly reimburses: string | null;
 };
+type OverLightning = Pick<SigningOptions, 'countedAlone' | 'leftOverLightning'>;
 export type TestSigner = Awaited<ReturnType<typeof openTestSigner>>;
 type Input = TransactionToSign['inputs'][number];
 
@@ -50,7 +51,9 @@ export const payeeScript = (currency: UtxoCode = 'BTC'): string => {
   return utxoRow(currency).utxo.blockFeatures.segwit ? `0014${hash}` : `76a914${hash}88ac`;
 };
 
-export async function openTestSigner(options: { readonly network?: Network; readonly limits?: SignerLimits } = {}) {
+export async function openTestSigner(
+  options: { readonly network?: Network; readonly limits?: SignerLimits; readonly overLightning?: OverLightning } = {},
+) {
   const network = options.network ?? 'regtest';
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'bursar-signing-')));
   const database = await freshDatabase();
@@ -73,7 +76,7 @@ export async function openTestSigner(options: { readonly network?: Network; read
   const journals: SignatureJournal[] = [];
 
   /** Another process on the same folder, after the one before has ended. */
-  async function start(limits: SignerLimits = options.limits ?? {}): Promise<Signing> {
+  async function start(limits: SignerLimits = options.limits ?? {}, giveBackFailed = async () => false): Promise<Signing> {
     await journals.pop()?.close();
     const opened = await openSignatureJournal(signerFolder, network);
     journals.push(opened);
@@ -83,6 +86,9 @@ export async function openTestSigner(options: { readonly network?: Network; read
       journal: async () => opened,
       intentKeys: async () => (await trustedIntentKeys(signerFolder)) ?? [],
       limits,
+      countedAlone: createTurns(),
+      ...options.overLightning,
+      giveBackFailed,
       usdtContract: null,
       now: () => clock.nowMs,
     });
@@ -146,13 +152,13 @@ export async function openTestSigner(options: { readonly network?: Network; read
     signerFolder,
     url: database.url,
     db: database.db,
-    /** Logged in as the superuser. */
     owner,
     readOnly,
     keyring,
     intents,
     clock,
     start,
+    leaving: () => journals[0]?.index.leaving() ?? [],
     /** Throws the journal away. */
     async forget() {
       await journals.pop()?.close();

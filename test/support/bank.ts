@@ -9,6 +9,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
 import { isTrusted } from '../../src/signer/intent-trust.ts';
 import { achJob } from '../../src/worker/payouts/ach-driver.ts';
+import { tellingTo } from './payout-jobs.ts';
 import { INTENT_KEY } from './ports.ts';
 
 const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
@@ -101,7 +102,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     origin: SANDBOX_BANK,
     intents: async () => (state.isSignerAway ? null : (intent, key, signature) => isTrusted([keyId], intent, key, signature)),
     owner: 'test',
-    onTrouble: (what) => void troubles.push(what),
+    ...tellingTo(troubles),
   });
   const entryOf = (trace: string) => {
     const all = executed.flatMap(({ bytes }) => readNachaFile(new TextDecoder().decode(bytes)).entries);

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { SignedTransaction } from '../../src/core/signer-wire.ts';
 import { formBatch, priced, signingRequest } from '../../src/flow/payouts/batches.ts';
-import { requestPayout } from '../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
 import { storeSigned } from '../../src/flow/payouts/progress.ts';
 import { type Batch, leaseBatch, readBatch } from '../../src/store/payouts/batch-rows.ts';
 import { OUTSIDE } from './funded.ts';
@@ -25,7 +25,7 @@ export function batchesOf(service: ServiceOnDatabase) {
   }
 
   const request = async (amount = '0.002', merchantId = service.merchantId): Promise<string> =>
-    (await requestPayout(ctx, { merchantId, method: 'bitcoin', amount, destination: OUTSIDE })).id;
+    (await requestPayout(ctx, { merchantId, amount, destination: OUTSIDE })).id;
 
   async function leased(id: string): Promise<Batch> {
     await service.admin.query(`update outgoing_batches set due_at = '-infinity', lease_until = null where id = $1`, [id]);

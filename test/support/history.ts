@@ -8,12 +8,12 @@ import { randomBelow } from './random.ts';
 
 /**
  * @param each told after every move, to read a history that failed
- * @param portions how the judge is asked, where not for everything at once
+ * @param options `portionLeft`: how the judge is asked, where not for everything at once; `currency`: of the order
  */
 export function live(
   seed: number,
   each: (judged: JudgedTransaction, move: () => void) => void = () => undefined,
-  portions: { readonly portionLeft?: number } = {},
+  options: { readonly portionLeft?: number; readonly currency?: 'BTC' | 'ETH' } = {},
 ): JudgedTransaction {
   const roll = randomBelow(seed);
   const pick = <T>(list: readonly T[]): T => list[roll(list.length)] as T;
@@ -22,11 +22,11 @@ export function live(
     toleranceBps: pick([0, 100, 500]),
     latePolicy: pick(['accept', 'accept', 'review']),
     feeBps: pick([0, 0, 100]),
-    ...portions,
+    ...options,
   });
-  const other = 'LTC' as const;
-  const alive = (currency: 'BTC' | 'LTC' = 'BTC'): Tx[] =>
-    judged.chain(currency).txs.filter((tx) => isAlive(tx) && tx.outputs.length > 0);
+  const { currency = 'BTC' } = options;
+  const other = otherThan(currency);
+  const alive = (): Tx[] => judged.chain(currency).txs.filter((tx) => isAlive(tx) && tx.outputs.length > 0);
   const waiting = (): Tx[] => alive().filter((tx) => tx.place === 'mempool');
   const amount = (): bigint => (judged.amountDue * BigInt(pick([1, 3, 5, 5, 9, 10, 10, 11, 20]))) / 10n + pick([0n, 0n, 1n, -1n]);
 
@@ -79,9 +79,11 @@ export function live(
     move();
     each(judged, move);
   }
-  rest(judged);
+  rest(judged, currency);
   return judged;
 }
+
+const otherThan = (currency: 'BTC' | 'ETH'): 'BTC' | 'LTC' => (currency === 'BTC' ? 'LTC' : 'BTC');
 
 /** A decision of the merchant, which may be refused. */
 function orRefused(decide: () => void): void {
@@ -93,26 +95,27 @@ function orRefused(decide: () => void): void {
 }
 
 /** Nodes up, prices known, everything that can be mined is, and days pass: no status is a dead end, the books are the chain. */
-function rest(judged: JudgedTransaction): void {
+function rest(judged: JudgedTransaction, currency: 'BTC' | 'ETH'): void {
+  const other = otherThan(currency);
   judged.node('up');
-  judged.node('up', 'LTC');
+  judged.node('up', other);
   judged.rate(100_000n);
-  judged.rate(80n, 'LTC');
+  judged.rate(80n, other);
   for (let n = 0; n < 4; n++) {
     judged.mine(40);
-    judged.mine(40, 'LTC');
+    judged.mine(40, other);
     judged.wait(2 * DAY);
   }
   const { status, payments } = judged;
   expect(['started', 'pending', 'confirmed', 'timedout'], 'NoDeadStatus').not.toContain(status);
   for (const payment of payments) {
     const onChain = judged
-      .chain(payment.currency === 'BTC' ? 'BTC' : 'LTC')
+      .chain(payment.currency === currency ? currency : other)
       .txs.some((tx) => tx.txid === payment.txid && tx.place === 'mined');
     expect(payment.partKey !== null, `LedgerIsChain: ${payment.txid} of ${status}`).toBe(onChain);
   }
-  if (judged.suspense() + judged.suspense('LTC') > 0n) {
+  if (judged.suspense() + judged.suspense(other) > 0n) {
     judged.acceptExcess();
-    expect(judged.suspense() + judged.suspense('LTC'), 'NoStrandedMoney').toBe(0n);
+    expect(judged.suspense() + judged.suspense(other), 'NoStrandedMoney').toBe(0n);
   }
 }

@@ -35,7 +35,7 @@ export function checkMove(move: Move, around: Around): void {
   placesOfUnits(payments, around);
   creditAtR(move, around);
   const enough = around.amountDue - toleranceOf(transaction);
-  const right = payments.filter((payment) => payment.currency === transaction.currency);
+  const right = payments.filter((payment) => payment.currency === transaction.currency && hasPayer(payment));
 
   if (PAID.has(transaction.status)) expect(['none', 'accepted'], 'WordStands').toContain(transaction.merchantDecision);
   const shown = transaction.confirmedAtMs;
@@ -136,7 +136,7 @@ function creditAtR({ before, after, steps }: Move, { chains }: Around): void {
     const was = before.payments.find((one) => one.id === payment.id);
     const gained = payment.inAvailable - (was?.inAvailable ?? 0n);
     if (gained <= 0n) continue;
-    const right = payment.currency === transaction.currency;
+    const right = payment.currency === transaction.currency && hasPayer(payment);
     const restored = was !== undefined && was.owed > 0n;
     const rate = right ? transaction.rate : payment.arrivalRate;
     const value = rate === null ? null : usdForCryptoDown(gained, payment.currency, rate);
@@ -149,13 +149,16 @@ function creditAtR({ before, after, steps }: Move, { chains }: Around): void {
         depth >= required.depth || (required.lock !== null && payment.lock !== null),
         `CreditAtR: ${payment.currency} ${depth} of ${required.depth}`,
       ).toBe(true);
-    if (payment.coinbase) expect(depth >= 100, 'CreditAtR: coinbase').toBe(true);
+    if (payment.coinbase && hasPayer(payment)) expect(depth >= 100, 'CreditAtR: coinbase').toBe(true);
   }
 }
 
+/** What a block of Ethereum's chain pays by itself is nobody's payment; a miner of Bitcoin's family may pay with his. */
+const hasPayer = ({ coinbase, currency }: Pick<Payment, 'coinbase' | 'currency'>): boolean => !coinbase || currency !== 'ETH';
+
 /** What the policy credits was worth the dollars, less the tolerance (rule 11); whatever went back is not among it. */
 function worthThePrice({ after: { transaction, payments } }: Move): void {
-  const right = payments.filter((payment) => payment.currency === transaction.currency);
+  const right = payments.filter((payment) => payment.currency === transaction.currency && hasPayer(payment));
   const cents = total(right.map((payment) => payment.inAvailable * (payment.valueRate ?? 0n))) / 10n ** 14n;
   expect(cents + 1n >= transaction.usdMinor - toleranceOf(transaction) / 10n, 'WorthThePrice').toBe(true);
 }
@@ -165,7 +168,7 @@ function takesTheWhole({ before, after }: Move, id: string): void {
   const refund = after.refunds.find((one) => one.id === id);
   if (refund?.part !== 'whole' || !['review', 'declined'].includes(before.transaction.status)) return;
   for (const payment of after.payments) {
-    const isHere = payment.currency === refund.currency && payment.state === 'mined' && payment.present;
+    const isHere = hasPayer(payment) && payment.currency === refund.currency && payment.state === 'mined' && payment.present;
     if (isHere && payment.sentBack < payment.amount) expect(refund.shares.has(payment.id), 'TakesTheWhole').toBe(true);
   }
 }
@@ -175,7 +178,7 @@ function nothingOfItsOwn({ before, after }: Move): void {
   const { currency } = after.transaction;
   const ended = before.refunds.find((one) => one.state === 'completed');
   if (ended === undefined || ended.currency === currency) return;
-  const own = after.payments.filter((payment) => payment.currency === currency && payment.present);
+  const own = after.payments.filter((payment) => payment.currency === currency && payment.present && hasPayer(payment));
   expect(total(own.map((payment) => payment.amount - payment.sentBack)), 'NothingOfItsOwn').toBe(0n);
 }
 
@@ -186,7 +189,13 @@ function payerNotAtFault({ after }: Move, { chains, spoilt, steps }: Around, eno
   if (transaction.status !== 'declined' && transaction.status !== 'review') return;
   if (steps.some((step) => step.kind === 'status' && step.rule === 24)) return;
   const chain = chains.get(transaction.currency) as Chain;
-  const sent = chain.txs.filter((tx) => isAlive(tx) && tx.height !== null && tx.madeAtMs <= transaction.windowEndsAtMs + 60_000);
+  const sent = chain.txs.filter(
+    (tx) =>
+      isAlive(tx) &&
+      hasPayer({ ...tx, currency: transaction.currency }) &&
+      tx.height !== null &&
+      tx.madeAtMs <= transaction.windowEndsAtMs + 60_000,
+  );
   const missedByOutage = payments.some(
     (payment) => sent.some((tx) => tx.txid === payment.txid) && payment.seenAtMs > transaction.windowEndsAtMs + 2 * 3_600_000,
   );
@@ -197,7 +206,7 @@ function payerNotAtFault({ after }: Move, { chains, spoilt, steps }: Around, eno
 function oldPriceEnds({ before, after, steps }: Move, enough: bigint): void {
   if (!steps.some((step) => step.kind === 'status' && step.rule === 4)) return;
   const { transaction, payments } = after;
-  const right = payments.filter((payment) => payment.currency === transaction.currency);
+  const right = payments.filter((payment) => payment.currency === transaction.currency && hasPayer(payment));
   const booked = right.filter((payment) => !before.payments.some((was) => was.id === payment.id && was.partKey !== null));
   const late = booked.filter((payment) => payment.partKey !== null && payment.amount > payment.onTimeMinor);
   if (!late.some((payment) => payment.inAvailable > payment.onTimeMinor)) return;

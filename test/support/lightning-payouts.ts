@@ -12,15 +12,17 @@ import { type ReimbursementRequest, readRefund, reimburseTransaction } from '../
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { isIntentSigned } from '../../src/signer/intent-trust.ts';
+import { createPaying, type Paying, type PayingOptions } from '../../src/signer/lightning/paying.ts';
+import { openPaymentJournal, type PaymentJournal } from '../../src/signer/lightning/payment-journal.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
-import { createPaying, type Paying } from '../../src/signer/paying.ts';
-import { openPaymentJournal } from '../../src/signer/payment-journal.ts';
+import { createTurns } from '../../src/signer/turns.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { comparePayments } from '../../src/worker/lightning/sent-comparison.ts';
 import { lightningPayoutJob } from '../../src/worker/payouts/lightning-driver.ts';
 import type { LightningPaying, LightningStep } from '../../src/worker/payouts/lightning-steps.ts';
 import { type LightningEngine, type SimulatedEngine, simulatedEngine } from './lightning-engines.ts';
 import { openLightningService } from './lightning-service.ts';
+import { tellingTo } from './payout-jobs.ts';
 import { INTENT_KEY } from './ports.ts';
 import type { TestDatabase } from './postgres.ts';
 import { eventually } from './service.ts';
@@ -42,19 +44,25 @@ async function saying<T>(ask: Promise<T>): Promise<T> {
   }
 }
 
-type Options = { readonly limits?: SignerLimits };
+export type LightningPayoutsOptions = {
+  readonly limits?: SignerLimits;
+  /** What leaves on chains, and is counted with it. */
+  readonly onChains?: Pick<PayingOptions, 'countedAlone' | 'leftOnChains'>;
+  /** The journal as it behaves in this test. */
+  readonly journalled?: (journal: PaymentJournal) => PaymentJournal;
+};
 
 export async function openLightningPayouts(
   port: LightningPort,
   payer: LightningPayer,
   clock: { now(): number },
-  { limits = {} }: Options = {},
+  { limits = {}, onChains, journalled = (journal) => journal }: LightningPayoutsOptions = {},
 ) {
   const service = await openLightningService(port, clock);
   const { ctx, admin, merchantId } = service;
   const folder = mkdtempSync(join(tmpdir(), 'bursar-paying-'));
   const readOnly = connect({ url: service.url, role: 'bursar_signer', maxConnections: 2, applicationName: 'test signer' });
-  const journal = await openPaymentJournal(folder, 'regtest');
+  const journal = journalled(await openPaymentJournal(folder, 'regtest'));
   const troubles: string[] = [];
   const signerOn = (db: typeof readOnly): Paying =>
     createPaying({
@@ -64,7 +72,9 @@ export async function openLightningPayouts(
       journal: async () => journal,
       intentKeys: async () => [keyId],
       limits,
+      countedAlone: createTurns(),
       leftOnChains: async () => [],
+      ...onChains,
       now: () => clock.now(),
     });
   const payingBy = (signer: Paying): LightningPaying => ({
@@ -82,7 +92,7 @@ export async function openLightningPayouts(
       paying: { ...paying, ...over },
       intents: async () => (intent, key, signature) => key === keyId && isIntentSigned(intent, key, signature),
       owner: 'test',
-      onTrouble: (what) => troubles.push(what),
+      ...tellingTo(troubles),
       reached: async (step) => {
         if (step === diesAt) throw new WorkerDied(step);
       },
@@ -92,6 +102,8 @@ export async function openLightningPayouts(
     ...service,
     troubles,
     paying,
+    /** What counts for the signer's limits. */
+    leaving: () => journal.leaving(),
     /** One look of the worker. @param over what the signer does otherwise; `diesAt`: the worker's process ends there */
     async look(over: Partial<LightningPaying> = {}, diesAt: LightningStep | null = null): Promise<void> {
       try {
@@ -153,7 +165,7 @@ export async function paidIn(at: LightningPayouts, engine: LightningEngine, usdM
 /** The same on a simulated node of its own, with 500,000 satoshis that came in. */
 export async function openSimulatedPayouts(
   clock: { now(): number },
-  options: Options = {},
+  options: LightningPayoutsOptions = {},
 ): Promise<{ readonly engine: SimulatedEngine; readonly at: LightningPayouts; close(): Promise<void> }> {
   const engine = await simulatedEngine(() => clock.now());
   const port = createLnd(async () => engine.target(), { chain: 'regtest' });

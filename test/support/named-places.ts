@@ -29,3 +29,19 @@ export function lostInComments(src: string, text: string): readonly string[] {
   );
   return named.filter((path) => !existsSync(join(src, path)) && !existsSync(join(src, `${path}.ts`)));
 }
+
+/** In a table of folders: the folders of `src` that have no row, rows of folders that are not there, and what a row names that its folder has not. */
+export function lostInFolders(src: string, folders: readonly string[], document: string): readonly string[] {
+  const rows = [...document.matchAll(/^\| `([a-z/-]+)` \| (.*) \|$/gm)].map(([, folder, about]) => ({
+    folder: folder as string,
+    names: [...(about as string).matchAll(/`([a-z][a-z0-9/-]*)`/g)].map((match) => match[1] as string),
+  }));
+  const exists = (path: string): boolean => existsSync(join(src, path)) || existsSync(join(src, `${path}.ts`));
+  return [
+    ...folders.filter((folder) => !rows.some((row) => row.folder === folder)).map((folder) => `${folder} has no row`),
+    ...rows.filter(({ folder }) => !folders.includes(folder)).map(({ folder }) => `${folder} is not there`),
+    ...rows.flatMap(({ folder, names }) =>
+      names.filter((name) => !exists(`${folder}/${name}`) && !exists(name)).map((name) => `${folder}: ${name}`),
+    ),
+  ];
+}

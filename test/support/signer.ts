@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { grantAddresses } from '../../src/main/wiring/address-grants.ts';
-import { openJournal } from '../../src/signer/journal.ts';
+import { openJournal } from '../../src/signer/addresses/given-addresses.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 
 export type RunningSigner = {

@@ -28,8 +28,10 @@ export type BankReport =
 export type BankNews = {
   /** The bank asked for what waits at this time, besides the ends of its business days; null = it did not. */
   readonly cutOffMs: number | null;
-  readonly reports: readonly BankReport[];
+  readonly reports: BankReports;
 };
+/** One after the other: they may be large, and many. */
+export type BankReports = Iterable<BankReport> | AsyncIterable<BankReport>;
 
 /** Every call may throw BankTrouble: then it is unknown what happened. None inside a database transaction. */
 export type BankPort = {
@@ -64,7 +66,7 @@ export type KeptFiles = {
   /** Writes a report, as {@link KeptFiles.keep}; one of this id that is there stays. */
   keepReport(report: BankReport): Promise<void>;
   /** All reports, oldest first. */
-  reports(): Promise<readonly BankReport[]>;
+  reports(): Promise<BankReports>;
 };
 
 /** The bank cannot be reached, or its answer was lost. */

@@ -31,6 +31,8 @@ export class NachaMalformed extends Error {
   override readonly name = 'NachaMalformed';
 }
 
+/** How every NACHA file begins; nothing else that a bank may lay into its folder can tell of a return. */
+export const NACHA_BEGINS = '101';
 const LINE = 94;
 const BLOCK = 10;
 const MOST_LINES = 100_000;
@@ -52,7 +54,7 @@ export function readNachaFile(content: string): ReadFile {
   if (lines.length % BLOCK !== 0) throw new NachaMalformed(`${lines.length} lines are no multiple of ${BLOCK}`);
   const end = lines.findLastIndex((line) => /[^9]/.test(line));
   const [header = '', ...body] = lines.slice(0, end);
-  if (!header.startsWith('101') || header.slice(34, 40) !== '094101') throw new NachaMalformed('line 1 is no file header');
+  if (!header.startsWith(NACHA_BEGINS) || header.slice(34, 40) !== '094101') throw new NachaMalformed('line 1 is no file header');
   const batches = readBatches(body);
   checkFileControl(lines[end] ?? '', batches, lines.length);
   return {

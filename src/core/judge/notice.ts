@@ -2,7 +2,7 @@
 import { formatAmount } from '../money.ts';
 import type { TransactionEvent } from '../transaction-states.ts';
 import type { Case, Payment, ReviewCause } from './case.ts';
-import { inQuotedCurrency, isBooked, isLive, isWithdrawn, presentInQuotedCurrency } from './payments.ts';
+import { inQuotedCurrency, isBooked, isLive, isOfBlock, isWithdrawn, presentInQuotedCurrency } from './payments.ts';
 import { portion } from './portion.ts';
 import { replacementsIn } from './replacements.ts';
 import { announce, applyEvent } from './steps.ts';
@@ -99,7 +99,8 @@ function enterOr(it: Case, onTime: boolean): void {
 }
 
 function noticeOther(it: Case, payment: Payment, known: boolean): void {
-  if (review(it, 'other_currency', 'other')) return;
+  // anybody can name our address as that of his validator: the order is what it was
+  if (!isOfBlock(payment) && review(it, 'other_currency', 'other')) return;
   if (!known) announceOther(it, payment);
 }
 

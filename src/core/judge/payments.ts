@@ -1,6 +1,7 @@
 // Questions about one payment of a case: whether it is there, how deep it is, how long it has been gone, whether it counts. Nothing is
 // decided here.
 import { confirmationsToReach } from '../confirmations.ts';
+import { isEvm } from '../currency.ts';
 import { atLeastZero, basisPointsDown, basisPointsExact, least, minus, plus, sum } from '../money.ts';
 import { cryptoForUsdDown, isWorth, type Valued } from '../rate.ts';
 import type { Case, CaseTransaction, ChainView, Payment } from './case.ts';
@@ -24,9 +25,19 @@ export function chainOf(it: Case, payment: Payment): ChainView {
   if (view === undefined) throw new Error(`no view of the chain of ${payment.currency}`);
   return view;
 }
-/** Whether a payment is in the currency that the transaction asks for; any other is rule 18's. */
+/**
+ * Whether a payment is in the currency that the transaction asks for, and somebody has paid it: any other lies in suspense, whatever the
+ * status (rule 18, and what goes with the rules).
+ */
 export function inQuotedCurrency(it: Case, payment: Payment): boolean {
-  return payment.currency === it.transaction.currency;
+  return payment.currency === it.transaction.currency && !isOfBlock(payment);
+}
+/**
+ * What a block of Ethereum's chain pays by itself, its fees or a validator's withdrawal: no customer has sent it. (A miner of Bitcoin's family
+ * chooses whom his block pays, and may pay a bill with it.)
+ */
+export function isOfBlock({ coinbase, currency }: Payment): boolean {
+  return coinbase && isEvm(currency);
 }
 /** The clock of a payment's chain: the time up to which it was read, and never ahead of now (our own clock may have been set back since). */
 function timeOf(it: Case, payment: Payment): number {
@@ -70,7 +81,7 @@ export function isWithdrawn(it: Case, payment: Payment): boolean {
 export function isUnconfirmed({ height, lastHeight, lock }: Payment): boolean {
   return height === null && lastHeight === null && lock === null;
 }
-/** Unconfirmed for so long that no reimbursement waits for it, whether or not it was out of the mempool meanwhile. */
+/** Unconfirmed for too long for a reimbursement to wait for it, whether or not it was out of the mempool meanwhile. */
 export function isOverdue(it: Case, payment: Payment): boolean {
   return isUnconfirmed(payment) && timeOf(it, payment) >= overdueAt(payment);
 }
@@ -188,7 +199,7 @@ export function countingPayments(it: Case): readonly Payment[] {
 }
 
 /**
- * Marks for every payment whether it counts; a payment in another currency than the transaction's never does, nor a coinbase output before
+ * Marks for every payment whether it counts; a payment in another currency than the transaction's never does, nor what a block of Ethereum's chain pays, nor a coinbase output before
  * it is mature.
  */
 export function noteCounting(it: Case, counting: readonly Payment[]): void {

@@ -5,7 +5,7 @@ import { atLeastZero, formatAmount, least, minus, negated, plus, sum } from '../
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Payment, Refund, RefundShare } from './case.ts';
-import { inQuotedCurrency, isBooked, isLive, isOverdue, isUnconfirmed } from './payments.ts';
+import { inQuotedCurrency, isBooked, isLive, isOfBlock, isOverdue, isUnconfirmed } from './payments.ts';
 import { creditRepayingReceivable, postRefund, refundAccounts } from './postings.ts';
 import { isFinal, undisputed } from './required-depth.ts';
 import { applyEvent } from './steps.ts';
@@ -54,10 +54,15 @@ export function reimburse(it: Case, wanted: RefundWanted): Refund {
   return refund;
 }
 
+/** What a block itself has paid goes back to no customer: none has sent it. */
+function isReturnable(payment: Payment, currency: PaymentMethod): boolean {
+  return payment.currency === currency && !isOfBlock(payment);
+}
+
 function bookedShares(it: Case, { currency, part }: RefundWanted): Map<bigint, RefundShare> {
   const shares = new Map<bigint, RefundShare>();
   for (const payment of it.payments) {
-    if (payment.currency !== currency || !isBooked(payment)) continue;
+    if (!isReturnable(payment, currency) || !isBooked(payment)) continue;
     const share = { available: part === 'whole' ? payment.inAvailable : 0n, suspense: payment.inSuspense };
     if (share.available > 0n || share.suspense > 0n) shares.set(payment.id, share);
   }
@@ -72,7 +77,7 @@ function waitingShares(it: Case, { currency, part }: RefundWanted, hasBooked: bo
   const isUndecided = it.transaction.status === 'review' || it.transaction.status === 'declined';
   if (hasBooked && (part === 'excess' || !isUndecided)) return new Map();
   const waiting = it.payments.filter(
-    (payment) => payment.currency === currency && payment.present && isLive(payment) && !isBooked(payment),
+    (payment) => isReturnable(payment, currency) && payment.present && isLive(payment) && !isBooked(payment),
   );
   const confirming = waiting.filter((payment) => !isUnconfirmed(payment));
   if (isUndecided && confirming.some((payment) => payment.owed > 0n))

@@ -31,13 +31,17 @@ export function depthForTransaction(it: Case): RequiredDepth {
 }
 /**
  * The rate for a payment's own USD value: the quote; for a late payment that of its arrival where that is higher; for another currency
- * always that of its arrival. Null = not known: nobody had a price when it arrived, and the first one afterwards will count.
+ * always that of its arrival. Null = not known: nobody had a price when it arrived, and the first one afterwards will count. Some nodes date
+ * an arrival in whole seconds, so a price that came after it may be read as its own: the one that it was valued at counts where that is
+ * higher.
  */
 function ownRate(it: Case, payment: Payment): Rate | null {
-  if (!inQuotedCurrency(it, payment)) return payment.arrivalRate;
+  const { arrivalRate, valueRate } = payment;
+  const arrived = arrivalRate === null || valueRate === null ? arrivalRate : greatest(arrivalRate, valueRate);
+  if (!inQuotedCurrency(it, payment)) return arrived;
   const { rate } = it.transaction;
   if (lateMinor(payment) === 0n) return rate;
-  return payment.arrivalRate === null ? null : greatest(rate, payment.arrivalRate);
+  return arrived === null ? null : greatest(rate, arrived);
 }
 /** What these payments of one currency (or a part of each) are worth together, in cents; null when the value of one of them is not known. */
 function worthOf(it: Case, payments: readonly Payment[], part: (payment: Payment) => bigint): bigint | null {

@@ -66,6 +66,8 @@ export type TrackedPayment = { readonly payment: PaymentFacts | null; readonly i
 /** Every call may throw NodeTrouble: the node as a whole cannot be used, and has said nothing. */
 export type LightningPayer = {
   node(): Promise<PayingNode>;
+  /** Its public key alone, as it said it within the last second. */
+  identity(): Promise<string>;
   /** An invoice as the node itself reads it, or why it cannot. */
   decode(paymentRequest: string): Promise<Pick<Invoice, 'paymentHash' | 'amountMsat'> | { readonly refused: string }>;
   /** Asks the node to pay; answers with its first words, and does not wait until the payment has ended. */

@@ -2,7 +2,7 @@
 // each that hangs takes an HTLC slot and its amount out of what others can send.
 import { minus, plus } from '../money.ts';
 
-/** So many payouts of a merchant over Lightning at once, and so many of his reimbursements. */
+/** How many payouts of a merchant are on their way over Lightning at once, and how many of its reimbursements. */
 export const MOST_UNDER_WAY = 10;
 
 /**

@@ -30,8 +30,9 @@ export type SelectionWanted = {
   readonly mostInputs: number;
 };
 
-/** So many outputs more than needed are gathered, as long as so many are left for the next batches. */
+/** How many more outputs than needed are gathered, … */
 const GATHERED = 10;
+/** … as long as this many are left for the next batches. */
 const LEFT = 50;
 
 /**

@@ -38,7 +38,7 @@ export function gasLimit(estimate: number): number {
   return estimate <= GAS.plain ? GAS.plain : Math.min(GAS.most, Math.ceil(estimate * 1.25));
 }
 
-/** What gas of so many wei is worth in minor units of a currency, rounded up. */
+/** What gas that costs this many wei is worth in minor units of a currency, rounded up. */
 export function gasWorth(currency: EvmCode, wei: bigint, rates: ReadonlyMap<string, { readonly usd: Rate }>): bigint | null {
   if (!isToken(currency)) return wei;
   const [ether, own] = [rates.get(ETHER)?.usd, rates.get(currency)?.usd];

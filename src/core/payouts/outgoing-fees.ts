@@ -47,7 +47,7 @@ export function inputsFor(amount: bigint, largestFirst: readonly bigint[]): numb
   return largestFirst.length + 1;
 }
 
-/** The fee of so many virtual bytes, rounded up. */
+/** The fee of this many virtual bytes, rounded up. */
 export function feeOf(vbytes: number, ratePerKvb: bigint): bigint {
   return mulDivUp(BigInt(vbytes), ratePerKvb, 1000n);
 }
@@ -68,7 +68,7 @@ export function boundedRate(currency: UtxoCode, estimate: bigint): bigint {
 /** A payout alone in its transaction: four inputs, its own output, and the change. */
 const RESERVED_VBYTES = 400;
 const RESERVED_INPUTS = 4;
-/** The fee may rise to so many times today's estimate, and at least to so many times the lowest rate, before a payout has to wait. */
+/** To how many times today's estimate, and at least how many times the lowest rate, the fee may rise before a payout has to wait. */
 const RESERVED_TIMES = 3n;
 const RESERVED_TIMES_LOWEST = 10n;
 

@@ -12,7 +12,7 @@ export const HELD_REASONS = ['breaker', 'receivable', 'approval', 'not_final', '
 export type HeldReason = (typeof HELD_REASONS)[number];
 
 /**
- * A worker has what it works on (a batch, a bank file, a payment over Lightning) for so long; after that another one takes it over. One that is
+ * How long a worker has what it works on (a batch, a bank file, a payment over Lightning); after that another one takes it over. One that is
  * only slow loses nothing: what it stores under an older epoch is refused, and whoever comes next gets the same bytes from the signer. Longer
  * than a request to the signer takes, and than the adapters wait for a bank; a Lightning node refuses what arrives after it.
  */
@@ -133,7 +133,7 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   row(['processing', 'held'], 'paid', ['completed', 'ended'], 'complete', 'paid over Lightning'),
   row(['processing', 'batched'], 'unpayable', ['failed', 'ended'], 'give_back', 'the Lightning node could not pay it'),
   row(['processing', 'held'], 'unpayable', ['failed', 'ended'], 'give_back', 'the Lightning node could not pay it'),
-  // so many of its merchant's hang that nobody else's would leave: it can be cancelled again
+  // as many of its merchant's hang as may: it can be cancelled again
   row(['processing', 'queued'], 'crowded', ['pending', 'held'], null, 'enough of its merchant are on their way'),
   row(['processing', 'queued'], 'invoice_expired', ['failed', 'ended'], 'release', 'its invoice expired before it was paid'),
   row(['processing', 'held'], 'invoice_expired', ['failed', 'ended'], 'release', 'its invoice expired before it was paid'),

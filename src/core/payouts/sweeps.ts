@@ -16,7 +16,7 @@ function sweepGas(currency: EvmCode, fees: GasFees): bigint {
   return BigInt(isToken(currency) ? GAS.token + GAS.plain : GAS.plain) * maxFee;
 }
 
-/** The least that is worth moving, in minor units; null where there is no price. @param multiple so many times the gas */
+/** The least that is worth moving, in minor units; null where there is no price. @param multiple how many times the gas */
 export function leastSwept(
   currency: EvmCode,
   { fees, multiple, rates }: { readonly fees: GasFees; readonly multiple: number; readonly rates: Rates },

@@ -7,17 +7,11 @@ import { achReference } from '../../core/ach/own-file.ts';
 import { plus, sum } from '../../core/money.ts';
 import { achHandOverEntry } from '../../core/payouts/ach-postings.ts';
 import { openText } from '../../core/sealed-text.ts';
+import { readAchFacts } from '../../store/ach/facts.ts';
+import { insertAchFile, lockAchFiles, lockQueuedAch, type QueuedAchPayout, readAchNames } from '../../store/ach/files.ts';
+import { nextTraces } from '../../store/ach/traces.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { readAchFacts } from '../../store/payouts/ach-facts.ts';
-import {
-  insertAchFile,
-  lockAchFiles,
-  lockQueuedAch,
-  nextTraces,
-  type QueuedAchPayout,
-  readAchNames,
-} from '../../store/payouts/ach-files.ts';
 import { writePayoutChanges } from '../../store/payouts/changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
@@ -35,7 +29,7 @@ export type MakingFile = AchChecks & {
   readonly kept: readonly string[];
   readonly onTrouble: (what: string) => void;
 };
-export type MadeFile = 'made' | 'nothing' | 'stopped' | 'too_many_files';
+export type MadeFile = 'made' | 'nothing' | 'stopped' | 'too_many_files' | 'no_traces';
 
 /**
  * Puts payouts that wait into a file; from here on only what the bank says ends them. Nothing is made while our folder has a copy that this
@@ -69,8 +63,7 @@ export async function makeAchFile(ctx: Context, making: MakingFile): Promise<Mad
     const { date } = easternTime(ctx.ports.clock.now());
     const modifier = [...MODIFIERS].find((one) => !names.has(`${date}-${one}`));
     if (modifier === undefined) return 'too_many_files';
-    await writeFile(ctx, sql, { payouts, modifier, origin: making.origin });
-    return 'made';
+    return (await writeFile(ctx, sql, { payouts, modifier, origin: making.origin })) ? 'made' : 'no_traces';
   });
 }
 
@@ -94,14 +87,15 @@ function asManyAsFit(queued: readonly QueuedAchPayout[]): readonly QueuedAchPayo
 
 type Writing = { readonly payouts: readonly QueuedAchPayout[]; readonly modifier: string; readonly origin: AchOrigin };
 
-async function writeFile(ctx: Context, sql: Sql, { payouts, modifier, origin }: Writing): Promise<void> {
+/** False where our bank has no trace numbers left. */
+async function writeFile(ctx: Context, sql: Sql, { payouts, modifier, origin }: Writing): Promise<boolean> {
   const atMs = ctx.ports.clock.now();
+  const bank = origin.bankRouting.slice(0, 8);
+  const numbers = await nextTraces(sql, { bank, count: payouts.length, nowMs: atMs });
+  if (numbers === null) return false;
   const { date, time } = easternTime(atMs);
   const settlesOn = settlementDate(date);
-  const numbers = await nextTraces(sql, payouts.length);
-  const entries = payouts.map((payout, at) =>
-    entryOf(payout, `${origin.bankRouting.slice(0, 8)}${String(numbers[at]).padStart(7, '0')}`),
-  );
+  const entries = payouts.map((payout, at) => entryOf(payout, `${bank}${String(numbers[at]).padStart(7, '0')}`));
   const text = writeNachaFile({
     origin,
     date,
@@ -139,6 +133,7 @@ async function writeFile(ctx: Context, sql: Sql, { payouts, modifier, origin }: 
     payouts.map((payout) => ({ payout, from: ['processing', 'queued'] as const, event: 'filed' as const })),
     atMs,
   );
+  return true;
 }
 
 function entryOf(payout: QueuedAchPayout, trace: string): NachaEntry {

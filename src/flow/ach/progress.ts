@@ -6,8 +6,6 @@ import type { Entry } from '../../core/judge/case.ts';
 import { plus } from '../../core/money.ts';
 import { achCompleteEntry, achRefusedEntries, achReturnEntry, bankOutflowUndoneEntry } from '../../core/payouts/ach-postings.ts';
 import { cryptoForUsdDown } from '../../core/rate.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import {
   type AchEntry,
   achPayoutIds,
@@ -17,8 +15,10 @@ import {
   readAchLost,
   setAchNotice,
   setAchReturned,
-} from '../../store/payouts/ach-entries.ts';
-import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/payouts/ach-files.ts';
+} from '../../store/ach/entries.ts';
+import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/ach/files.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/changes.ts';
 import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
@@ -122,11 +122,14 @@ export async function completeFile(ctx: Context, name: string): Promise<void> {
   });
 }
 
-export type Returned = {
-  /** The trace number that we had given the entry. */
+/** How a bank names one of our entries. */
+type Named = {
+  /** The trace number that we had given it. */
   readonly trace: string;
-  /** What names the payout in the entry (core/ach/own-file); empty where nothing does. */
+  /** What names the payout in it (core/ach/own-file); empty where nothing does. */
   readonly reference: string;
+};
+export type Returned = Named & {
   /** R01 and so on. */
   readonly code: string;
   readonly cents: bigint;
@@ -159,12 +162,12 @@ export async function bookReturn(
         await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
       return 'unknown';
     }
-    const entry = await readAchEntry(sql, trace);
+    const entry = await readAchEntry(sql, trace, achReference(found.payoutId));
     if (entry?.returned !== null) return 'again';
     const atMs = ctx.ports.clock.now();
     const isOpen = payout.status === 'processing' || payout.status === 'completed';
     if (isOpen && !(await giveBack(ctx, sql, payout, returned))) return 'unpriced';
-    await setAchReturned(sql, trace, code, atMs);
+    await setAchReturned(sql, entry, code, atMs);
     // a return proves that the bank had the file
     const settlesOn = settlementDate(easternTime(atMs).date);
     await setAchAcked(sql, entry.file, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
@@ -180,7 +183,7 @@ async function entryMeant(
   sql: Sql,
   { trace, reference, cents }: Returned,
 ): Promise<AchEntry | { readonly byHand: PayoutRow } | null> {
-  const entry = await readAchEntry(sql, trace);
+  const entry = await readAchEntry(sql, trace, reference);
   if (reference === '' || (entry !== null && achReference(entry.payoutId) === reference)) return entry;
   const id = (await payoutsByReference(sql, [reference])).get(reference);
   if (id === undefined || !(await isResolved(sql, id))) return entry;
@@ -213,13 +216,14 @@ async function giveBack(ctx: Context, sql: Sql, payout: Sourced, { code, error }
 }
 
 /** The bank asks for other details next time: no money moves. False for an entry that is none of ours. */
-export async function bookNotice(ctx: Context, notice: { readonly trace: string; readonly code: string }): Promise<boolean> {
-  if ((await readAchEntry(ctx.db, notice.trace)) === null) return false;
-  await setAchNotice(ctx.db, notice.trace, notice.code);
+export async function bookNotice(ctx: Context, notice: Named & { readonly code: string }): Promise<boolean> {
+  const entry = await readAchEntry(ctx.db, notice.trace, notice.reference);
+  if (entry === null) return false;
+  await setAchNotice(ctx.db, entry, notice.code);
   return true;
 }
 
 /** The file of a trace number; null for one that is none of ours. */
-export async function fileOf(ctx: Context, trace: string): Promise<string | null> {
-  return (await readAchEntry(ctx.db, trace))?.file ?? null;
+export async function fileOf(ctx: Context, { trace, reference }: Named): Promise<string | null> {
+  return (await readAchEntry(ctx.db, trace, reference))?.file ?? null;
 }

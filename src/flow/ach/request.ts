@@ -18,7 +18,7 @@ import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { whyHeld } from '../payouts/holds.ts';
-import { refuseUnlisted, takePayout } from '../payouts/life.ts';
+import { refuseUnlisted, takePayout } from '../payouts/request.ts';
 
 const { minimumMinor: MINIMUM, minimum: MINIMUM_TEXT, decimals: DECIMALS } = PAYOUT_UNITS.ach;
 
@@ -30,7 +30,7 @@ export type AchRequest = {
   readonly destination: string;
   /** The balance that pays; null: the first that suffices. */
   readonly sourceCurrency: CurrencyCode | null;
-  /** Requested by the merchant's settings: a balance worth so many cents, and so many that stay. Absent for a call of the merchant. */
+  /** Requested by the merchant's settings: how many cents the balance is worth, and how many stay. Absent for a call of the merchant. */
   readonly automatic?: { readonly threshold: bigint; readonly leave: bigint };
 };
 

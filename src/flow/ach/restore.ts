@@ -10,10 +10,11 @@ import { achHandOverEntry, bankOutflowEntry } from '../../core/payouts/ach-posti
 import { adoptedEntry } from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
+import { decidedAsPaid, payoutsByReference, readAchEntries, setAchLost } from '../../store/ach/entries.ts';
+import { insertAchFile, lockAchFile, lockAchFiles, readAchHashes } from '../../store/ach/files.ts';
+import { raiseTraces } from '../../store/ach/traces.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { decidedAsPaid, payoutsByReference, readAchEntries, setAchLost } from '../../store/payouts/ach-entries.ts';
-import { insertAchFile, lockAchFile, lockAchFiles, raiseTraces, readAchHashes } from '../../store/payouts/ach-files.ts';
 import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
 import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';

@@ -5,7 +5,7 @@ import { listKeys } from '../../store/chain/xpubs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
-/** Whether an account key of the currency, in use or not any more, gives this output script at this index (BIP32). */
+/** Whether an account key of the currency, in use now or earlier, gives this output script at this index (BIP32). */
 export async function isDerivedHere(
   ctx: Context,
   sql: Sql,

@@ -1,17 +1,30 @@
 // An event as it is listed and delivered (behaviour §8). It is made of what was stored with the event, so it is the same at every attempt.
 import { eventId } from '../../core/events.ts';
 import { formatAmount, formatMinor } from '../../core/money.ts';
-import { openText } from '../../core/sealed-text.ts';
+import { openedOrNull, openText } from '../../core/sealed-text.ts';
 import type { PayoutThen, StoredEvent, TransactionThen } from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
+import { shownPayout } from '../payouts/reads.ts';
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
 export type EventBody = ReturnType<typeof eventBody>;
 
-/** `previous.status` is null for what was created, and the present status where an announcement changed none. */
-export function eventBody(ctx: Pick<Context, 'ports'>, event: StoredEvent) {
+/**
+ * As webhooks tell it, the same at every attempt. `previous.status` is null for what was created, and the present status where an announcement
+ * changed none. Throws where the destination of a payout cannot be opened with our key.
+ */
+export function eventBody({ ports }: Pick<Context, 'ports'>, event: StoredEvent) {
+  return bodyWith(event, (stored) => openText(ports.sealing, stored, event.objectId));
+}
+
+/** As lists and streams show it: the same, but without a destination that cannot be opened (null), so that no other event waits for it. */
+export function shownEvent({ ports }: Pick<Context, 'ports'>, event: StoredEvent) {
+  return bodyWith(event, (stored) => openedOrNull(ports.sealing, stored, event.objectId));
+}
+
+function bodyWith(event: StoredEvent, open: (stored: string) => string | null) {
   const { object, type, sequence, payment } = event;
   const changed = type === `${object.kind}.${object.status}`;
   return {
@@ -20,7 +33,10 @@ export function eventBody(ctx: Pick<Context, 'ports'>, event: StoredEvent) {
     created_at: isoTime(event.atMs),
     sequence,
     data: {
-      object: object.kind === 'transaction' ? transaction(event.objectId, object) : payout(ctx, event.objectId, object),
+      object:
+        object.kind === 'transaction'
+          ? transaction(event.objectId, object)
+          : payout(event.objectId, object, open(object.destination)),
       previous: { status: changed ? event.previous : object.status },
       ...(payment === null ? {} : { payment }),
     },
@@ -44,24 +60,6 @@ function transaction(id: string, then: TransactionThen) {
 }
 
 /** The fields of check_payout. */
-function payout({ ports }: Pick<Context, 'ports'>, id: string, then: PayoutThen) {
-  return {
-    id,
-    method: then.method,
-    amount: then.amountText,
-    status: then.status,
-    created_at: isoTime(then.createdAtMs),
-    fee: then.fee === null ? null : formatAmount(then.fee, then.currency),
-    fee_currency: then.currency,
-    destination: openText(ports.sealing, then.destination, id),
-    ...carriedBy(then),
-    error: then.error,
-    held_reason: then.heldReason,
-    completed_at: isoTimeOrNull(then.completedAtMs),
-  };
-}
-
-function carriedBy({ method, txid, trace, paymentHash }: PayoutThen) {
-  if (method === 'lightning') return { payment_hash: paymentHash };
-  return method === 'ach' ? { trace } : { txid };
+function payout(id: string, then: PayoutThen, destination: string | null) {
+  return shownPayout({ ...then, id, destination });
 }

@@ -5,7 +5,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { eventsBetween, lastEventOf } from '../../store/deliveries/event-tail.ts';
 import { findEvent, type StoredEvent } from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
-import { eventBody } from './event-body.ts';
+import { shownEvent } from './event-body.ts';
 
 export type WrittenEvent = StoredEvent;
 export type TailListener = {
@@ -52,7 +52,7 @@ export function isWanted({ types, object }: StreamFilter, event: StoredEvent): b
 
 /** An event as a stream tells it. */
 export function toldEvent(ctx: Pick<Context, 'ports'>, event: StoredEvent): ToldEvent {
-  return { id: event.id, cursor: eventId(event), type: event.type, json: JSON.stringify(eventBody(ctx, event)) };
+  return { id: event.id, cursor: eventId(event), type: event.type, json: JSON.stringify(shownEvent(ctx, event)) };
 }
 
 /**

@@ -4,7 +4,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { deliverAgain } from '../../store/deliveries/deliveries.ts';
 import { findEvent, listEventRows } from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
-import { type EventBody, eventBody } from './event-body.ts';
+import { type EventBody, shownEvent } from './event-body.ts';
 
 export type EventPage = {
   readonly merchantId: bigint;
@@ -32,7 +32,7 @@ export async function listEvents(
   const types = (kind === null ? EVENT_TYPES : typesOfKind(kind)).filter((one) => type === null || one === type);
   const objectId = kind === null ? object : null;
   const found = await listEventRows(ctx.db, { merchantId, limit, startingAfter, objectId, types, createdGteMs, createdLtMs });
-  return { data: found.slice(0, limit).map((event) => eventBody(ctx, event)), hasMore: found.length > limit };
+  return { data: found.slice(0, limit).map((event) => shownEvent(ctx, event)), hasMore: found.length > limit };
 }
 
 /**

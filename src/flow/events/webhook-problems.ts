@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 
 const SECRETS_LOOKED_AT = 100;
 const FAILING_NAMED = 5;
-/** An event has waited so long: three attempts have failed, and it is no moment's trouble. */
+/** An event that has waited this long has had three failed attempts, so its endpoint is not just busy for a moment. */
 const FAILING_AFTER_MS = 30 * 60_000;
 
 /** Sentences without a full stop, none while all is well. What a merchant's URL or its server says is left out: anybody reads this. */

@@ -15,7 +15,7 @@ import {
 } from '../../store/deliveries/webhooks.ts';
 import type { Context } from '../context.ts';
 
-/** More rotations within a day end the oldest ones early: a request has room for so many signatures. */
+/** More rotations within a day end the oldest ones early: a request has room for this many signatures. */
 const MOST_FORMER_SECRETS = 8;
 
 export type ShownSecret = { readonly id: string; readonly url: string; readonly secret: string };

@@ -57,7 +57,7 @@ export async function owedOf(sql: Sql, { merchantId, currency }: Booked): Promis
   return (await lockBalances(sql, merchantId, [currency])).get(currency)?.receivable ?? 0n;
 }
 
-/** `waits`: payouts are stopped, its merchant owes something, it is held again, or as many of his are under way as may be: its row says so. `too_much`: so much is. */
+/** `waits`: payouts are stopped, its merchant owes something, it is held again, or as many of its merchant's are under way as may be: its row says so. `too_much`: as much of its merchant's is. */
 export type Committed = 'committed' | 'waits' | 'too_much' | 'lost';
 
 /** What it may take out of our channels: of a reimbursement the fee is inside the amount. */

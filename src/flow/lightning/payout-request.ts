@@ -21,7 +21,7 @@ import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { whyHeld } from '../payouts/holds.ts';
-import { refuseUnlisted, takePayout } from '../payouts/life.ts';
+import { refuseUnlisted, takePayout } from '../payouts/request.ts';
 import { askForInvoice } from './lnurl.ts';
 
 const { code: CURRENCY, decimals: DECIMALS, minimumMinor: MINIMUM } = PAYOUT_UNITS.lightning;
@@ -36,7 +36,7 @@ export type LightningRequest = {
   readonly destination: string;
   /** The invoice to pay (BOLT11): the destination itself, or what it named. */
   readonly paymentRequest: string;
-  /** Requested by the merchant's settings: `all` leaves so many minor units. Absent for a call of the merchant. */
+  /** Requested by the merchant's settings: `all` leaves this many minor units. Absent for a call of the merchant. */
   readonly automatic?: { readonly leave: bigint };
 };
 

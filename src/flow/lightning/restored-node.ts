@@ -5,6 +5,9 @@ import { doubtPayments, readKnownPayments, recordPayingNode } from '../../store/
 import { lockPayouts, movePayout } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
 
+/** What has not changed is written as often as this: that there is a node to pay with. */
+const SIGN_OF_LIFE_MS = 20_000;
+
 export type SeenNode = { readonly identity: string; readonly paymentIndex: bigint };
 
 /**
@@ -19,8 +22,11 @@ export async function askPayingNode<T extends { readonly identity: string; reado
   const known = await readKnownPayments(ctx.db);
   const said = await ask();
   const node = { identity: said.identity, paymentIndex: BigInt(said.paymentIndex) };
-  await recordPayingNode(ctx.db, node, ctx.ports.clock.now());
-  if (node.paymentIndex < (known.get(node.identity) ?? 0n))
+  const before = known.get(node.identity);
+  const nowMs = ctx.ports.clock.now();
+  const isNews = before?.paysAtMs == null || Math.abs(nowMs - before.paysAtMs) >= SIGN_OF_LIFE_MS;
+  if (isNews || node.paymentIndex > before.paymentIndex) await recordPayingNode(ctx.db, node, nowMs);
+  if (node.paymentIndex < (before?.paymentIndex ?? 0n))
     await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);
   return said;
 }

@@ -51,7 +51,7 @@ export type PayoutGuards = {
 };
 
 export const LOOSENING_WAITS_MS = 86_400_000;
-const MAX_TOLERANCE_BPS = 500n;
+export const MAX_TOLERANCE_BPS = 500n;
 const MAX_DESTINATIONS = 100;
 const MAX_DESTINATION_LENGTH = 2048;
 

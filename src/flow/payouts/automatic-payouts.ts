@@ -17,15 +17,26 @@ import {
 import type { Sql } from '../../store/postgres/connect.ts';
 import { requestAchPayout } from '../ach/request.ts';
 import { type Context, within } from '../context.ts';
+import { requestTokenPayout } from '../evm/request.ts';
 import { invoiceOfDestination, requestLightningPayout } from '../lightning/payout-request.ts';
-import { requestTokenPayout } from './evm-request.ts';
-import { requestPayout } from './life.ts';
+import { requestPayout } from './bitcoin-request.ts';
 import { isSigned, opened } from './settings.ts';
 
 const MERCHANTS_AT_ONCE = 100;
+/** How many Lightning destinations are asked at once: each that is silent takes 10 seconds. */
+const ASKED_AT_ONCE = 8;
+/** Who was silent is asked again with the looks of every ten minutes, not with every credit that anybody gets. */
+const SILENT_MS = 590_000;
 const FAILURES_IN_A_ROW = 3;
 /** Refusals that no waiting ends. */
 const LASTING: ReadonlySet<RefusalCode> = new Set(['invalid_destination', 'destination_not_allowed']);
+
+/** Those over Lightning, for which a stranger's server is asked first, are requested apart from all others. */
+export type AutomaticPayouts = {
+  readonly overLightning: boolean;
+  /** Merchants whose destination was silent, and since when; kept from one run to the next. */
+  readonly silent: Map<bigint, number>;
+};
 
 /**
  * Requests what is due for every merchant; safe to run in any number of processes at once.
@@ -34,28 +45,45 @@ const LASTING: ReadonlySet<RefusalCode> = new Set(['invalid_destination', 'desti
  */
 export async function requestAutomaticPayouts(
   ctx: Context,
+  which: AutomaticPayouts,
   onTrouble: (merchantId: bigint, error: unknown) => void,
 ): Promise<number> {
+  const { overLightning } = which;
   let requested = 0;
-  for (let after = 0n; ; ) {
-    const due = await dueMerchants(ctx.db, { nowMs: ctx.ports.clock.now(), after, limit: MERCHANTS_AT_ONCE });
-    for (const merchantId of due) {
-      try {
-        if (await requestDue(ctx, merchantId)) requested += 1;
-      } catch (error) {
-        onTrouble(merchantId, error);
-      }
-      after = merchantId;
+  async function request(merchantId: bigint): Promise<void> {
+    try {
+      if (await requestDue(ctx, merchantId, which)) requested += 1;
+    } catch (error) {
+      onTrouble(merchantId, error);
     }
+  }
+  for (let after = 0n; ; ) {
+    const due = await dueMerchants(ctx.db, { nowMs: ctx.ports.clock.now(), after, limit: MERCHANTS_AT_ONCE, overLightning });
+    const waiting = due.values();
+    await Promise.all(
+      Array.from({ length: overLightning ? ASKED_AT_ONCE : 1 }, async () => {
+        for (const merchantId of waiting) await request(merchantId);
+      }),
+    );
+    after = due.at(-1) ?? after;
     if (due.length < MERCHANTS_AT_ONCE) return requested;
   }
+}
+
+function isSilent(ctx: Context, { silent }: AutomaticPayouts, merchantId: bigint): boolean {
+  const sinceMs = silent.get(merchantId);
+  const forMs = sinceMs === undefined ? SILENT_MS : ctx.ports.clock.now() - sinceMs;
+  // a clock that was set back is no reason to ask nobody
+  if (forMs >= 0 && forMs < SILENT_MS) return true;
+  silent.delete(merchantId);
+  return false;
 }
 
 /** What a Lightning address or an LNURL has answered, before the database transaction of the request: its invoice, or a refusal. */
 type Asked = { readonly destination: string; readonly paymentRequest: string } | { readonly refusal: Refusal };
 
 /** Null where nobody is asked: by another method, or because nothing is due. */
-async function askedBefore(ctx: Context, merchantId: bigint): Promise<Asked | null> {
+async function askedBefore(ctx: Context, merchantId: bigint, { silent }: AutomaticPayouts): Promise<Asked | null> {
   const stored = await readPayoutSettings(ctx.db, merchantId);
   if (stored === null || stored.method !== 'lightning' || !isUsable(stored, ctx.ports.clock.now())) return null;
   if (!stored.isNewest || !isSigned(ctx, merchantId, stored)) return null;
@@ -68,14 +96,16 @@ async function askedBefore(ctx: Context, merchantId: bigint): Promise<Asked | nu
     const paymentRequest = await invoiceOfDestination(ctx, { merchantId, amount: 'all', destination, automatic });
     return paymentRequest === null ? null : { destination, paymentRequest };
   } catch (error) {
-    if (error instanceof Refusal) return { refusal: error };
-    throw error;
+    if (!(error instanceof Refusal)) throw error;
+    if (error.code === 'lightning_unavailable') silent.set(merchantId, ctx.ports.clock.now());
+    return { refusal: error };
   }
 }
 
 /** Whether a payout was requested. */
-async function requestDue(ctx: Context, merchantId: bigint): Promise<boolean> {
-  const asked = await askedBefore(ctx, merchantId);
+async function requestDue(ctx: Context, merchantId: bigint, which: AutomaticPayouts): Promise<boolean> {
+  if (isSilent(ctx, which, merchantId)) return false;
+  const asked = await askedBefore(ctx, merchantId, which);
   return ctx.db.transaction(async (sql) => {
     await lockPayoutSettings(sql, merchantId);
     const row = await readPayoutSettings(sql, merchantId);
@@ -130,7 +160,7 @@ async function requestFor(ctx: Context, merchantId: bigint, row: Usable, asked: 
   const available = (await lockBalances(ctx.db, merchantId, [currency])).get(currency)?.available ?? 0n;
   if (available < threshold) return false;
   const request = { merchantId, amount: 'all', destination, automatic: { leave } };
-  await (method === 'usdt' ? requestTokenPayout(ctx, request) : requestPayout(ctx, { ...request, method }));
+  await (method === 'usdt' ? requestTokenPayout(ctx, request) : requestPayout(ctx, request));
   return true;
 }
 

@@ -48,8 +48,15 @@ export type Formed = (
  * merchant that owes something, and a receivable that comes later no longer stops them.
  * @param estimate minor units per 1,000 virtual bytes
  * @param most payees at most: fewer after a refusal, to find the payout that is refused
+ * @param which of the queued ones; absent: all
  */
-export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigint, most = MOST_PAYEES): Promise<Formed> {
+export async function formBatch(
+  ctx: Context,
+  currency: UtxoCode,
+  estimate: bigint,
+  most = MOST_PAYEES,
+  which: Parameters<typeof lockQueued>[3] = {},
+): Promise<Formed> {
   const key = await spendingKey(ctx.db, currency);
   if (key === null) return { outcome: 'no_key' };
   const nowMs = ctx.ports.clock.now();
@@ -57,7 +64,7 @@ export async function formBatch(ctx: Context, currency: UtxoCode, estimate: bigi
   return ctx.db.transaction(async (sql): Promise<Formed> => {
     if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
     await lockOutputs(sql, currency);
-    const all = await lockQueued(sql, currency, MOST_QUEUED);
+    const all = await lockQueued(sql, currency, MOST_QUEUED, which);
     if (all.length === 0) return { outcome: 'nothing' };
     const ratePerKvb = boundedRate(currency, estimate);
     const choosing = { currency, outputs: await ownOutputs(ctx, sql, key), ratePerKvb, most };
@@ -231,7 +238,7 @@ async function moreThanThereIs(ctx: Context, sql: Sql, of: Waiting): Promise<rea
   });
 }
 
-/** Outputs are gathered while fees are so many times the lowest at most. */
+/** Outputs are gathered while fees are at most this many times the lowest. */
 const CHEAP_TIMES = 5n;
 
 type Payee = Pick<QueuedPayout, 'amount' | 'script' | 'reimburses'>;

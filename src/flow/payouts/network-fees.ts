@@ -5,7 +5,7 @@ import { reservedFee, usualFee } from '../../core/payouts/outgoing-fees.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
-import { inputsOf } from './life.ts';
+import { inputsOf } from './bitcoin-request.ts';
 
 /** The fee of a usual payment, in minor units of the currency; null where there is no price of gas. @param feeRate as the nodes said last */
 export async function usualNetworkFee(ctx: Context, sql: Sql, currency: CurrencyCode, feeRate: bigint): Promise<bigint | null> {

@@ -8,7 +8,7 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
 import { insertOwnAddress, lockUnbooked, markBooked, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Context } from '../context.ts';
-import { HOT_INDEX } from './evm-batches.ts';
+import { HOT_INDEX } from '../evm/batches.ts';
 
 /**
  * Gives out the next addresses; the watchers look for them from the moment this returns.

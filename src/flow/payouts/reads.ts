@@ -1,10 +1,12 @@
-// Reading payouts: one, and lists. Nothing is changed here.
+// Reading payouts: one, and lists, and how they are shown. Nothing is changed here.
+import { formatAmount } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { openText } from '../../core/sealed-text.ts';
-import { listPayoutRows, type PayoutFilter, type PayoutView, readPayout } from '../../store/payouts/reads.ts';
+import { openedOrNull } from '../../core/sealed-text.ts';
+import { listPayoutRows, type PayoutFilter, readPayout, type PayoutView as StoredView } from '../../store/payouts/reads.ts';
 import type { Context } from '../context.ts';
 
-export type { PayoutView } from '../../store/payouts/reads.ts';
+/** `destination` as it was sent; null: a bank account that our key does not open. */
+export type PayoutView = Omit<StoredView, 'destination'> & { readonly destination: string | null };
 
 /**
  * What /check_payout shows.
@@ -30,7 +32,35 @@ export async function listPayouts(
   return { data: rows.slice(0, filter.limit).map((row) => opened(ctx, row)), hasMore: rows.length > filter.limit };
 }
 
-/** With the destination as it was sent. */
-function opened(ctx: Context, view: PayoutView): PayoutView {
-  return { ...view, destination: openText(ctx.ports.sealing, view.destination, view.id) };
+/**
+ * A payout as `/check_payout`, the lists and events show it: `amount` as it was sent, `fee` in the payout's currency, null while it is unknown.
+ * @param payout with its destination as it was sent
+ */
+export function shownPayout(payout: Omit<PayoutView, 'merchantId'>) {
+  const { fee, currency, completedAtMs } = payout;
+  return {
+    id: payout.id,
+    method: payout.method,
+    amount: payout.amountText,
+    status: payout.status,
+    created_at: isoTime(payout.createdAtMs),
+    fee: fee === null ? null : formatAmount(fee, currency),
+    fee_currency: currency,
+    destination: payout.destination,
+    ...carriedBy(payout),
+    error: payout.error,
+    held_reason: payout.heldReason,
+    completed_at: completedAtMs === null ? null : isoTime(completedAtMs),
+  };
+}
+
+const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+function carriedBy({ method, txid, trace, paymentHash }: Pick<PayoutView, 'method' | 'txid' | 'trace' | 'paymentHash'>) {
+  if (method === 'lightning') return { payment_hash: paymentHash };
+  return method === 'ach' ? { trace } : { txid };
+}
+
+function opened(ctx: Context, view: StoredView): PayoutView {
+  return { ...view, destination: openedOrNull(ctx.ports.sealing, view.destination, view.id) };
 }

@@ -2,13 +2,11 @@
 // that it pays get it as their transaction, and what it pays to others is booked as lost.
 import type { UtxoCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
-import { formatAmount, least, minus, plus, sum } from '../../core/money.ts';
-import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
-import { Refusal } from '../../core/refusal.ts';
+import { least, minus, plus, sum } from '../../core/money.ts';
+import type { OutputFacts } from '../../core/ports.ts';
 import { isInChain } from '../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { isStored } from '../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../store/payouts/batches.ts';
 import { writePayoutChanges } from '../../store/payouts/changes.ts';
@@ -26,32 +24,16 @@ import {
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { addAttempt } from './progress.ts';
+import { acceptedLoss, type Recovered, type RecoveryOf, recovering } from './recovery.ts';
 import { reopen } from './restored-signatures.ts';
 import { adopt, bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
 
-export type Recovery = {
-  readonly currency: UtxoCode;
-  readonly block: { readonly height: number; readonly hash: string };
-  /** All its inputs and outputs. */
-  readonly facts: TransactionFacts;
-  readonly raw: Uint8Array;
-  readonly by: string;
-  /** Whether what it pays to others than payouts of this database may be booked as lost. */
-  readonly acceptsLoss: boolean;
-};
-export type Recovered = {
-  readonly payoutIds: readonly string[];
-  /** Minor units that went to others. */
-  readonly lost: bigint;
-  readonly fee: bigint;
-};
+export type Recovery = RecoveryOf<UtxoCode> & { readonly raw: Uint8Array };
 
 /** @throws Refusal not_resolvable, with what is missing */
 export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Recovered> {
   const { currency, facts, block } = recovery;
-  return ctx.db.transaction(async (sql) => {
-    const refused = (what: string) => new Refusal('not_resolvable', { message: `Transaction ${facts.txid} ${what}.` });
-    if (await isStored(sql, currency, facts.txid)) throw refused('is known: it was signed here');
+  return recovering(ctx, recovery, async (sql, refused) => {
     await lockOutputs(sql, currency);
     if (!(await isInChain(sql, currency, block))) throw refused('is in no block that was read; wait for one');
     const key = await spendingKey(sql, currency);
@@ -68,9 +50,7 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
     if (signed === 'several') throw refused('spends outputs of several batches');
     const plan = await divide(ctx, sql, { recovery, key, outputs, signed, hasUnknown: unknown.length > 0 });
     const lost = minus(plan.lost, outputs.length === 0 ? 0n : sum(plan.adopted.map(({ booked }) => booked)));
-    const foreign = `${formatAmount(lost, currency)} ${currency}`;
-    if (lost > 0n && !recovery.acceptsLoss)
-      throw refused(`pays ${foreign} to nobody that this database knows (--accept-loss books that as lost)`);
+    const lostText = acceptedLoss(lost, recovery, refused);
     let as = 'without outputs of ours';
     if (outputs.length === 0) {
       await bookWithoutOutputs(ctx, sql, { ...spending, ...plan, accountId: key.id });
@@ -83,7 +63,7 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
       as = `as batch ${batch.id}`;
     }
     const ids = [...plan.payouts, ...plan.adopted].map(({ id }) => id);
-    const text = `booked ${as}: ${ids.length} payouts${lost > 0n ? `, ${foreign} lost` : ''}`;
+    const text = `booked ${as}: ${ids.length} payouts${lostText}`;
     const atMs = ctx.ports.clock.now();
     if (!(await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');

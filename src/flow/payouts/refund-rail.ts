@@ -9,7 +9,7 @@ import { readScriptOwner } from '../../store/payouts/hold-facts.ts';
 import type { RefundInvoice } from '../../store/payouts/reimbursements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { unpayable } from './evm-request.ts';
+import { unpayable } from '../evm/request.ts';
 import { reservedNetworkFee, usualNetworkFee } from './network-fees.ts';
 
 /** How a reimbursement is paid; what is refused here has been refused, but for what only its transaction shows. */

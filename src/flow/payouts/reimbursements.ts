@@ -18,9 +18,9 @@ import type { Context } from '../context.ts';
 import { invoiceOfRefund, refundByInvoice } from '../lightning/refund-request.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
 import { decide } from '../transactions/decide.ts';
-import { refuseUnlisted } from './life.ts';
 import { usualNetworkFee } from './network-fees.ts';
 import { type RefundTerms, refundByAddress } from './refund-rail.ts';
+import { refuseUnlisted } from './request.ts';
 
 export type ReimbursementRequest = {
   /** Whose decision it is; null = the operator's. */

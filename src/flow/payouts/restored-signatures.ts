@@ -15,8 +15,8 @@ import { lockPayouts, type PayoutRow, paidFrom } from '../../store/payouts/payou
 import { recordMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { addEvmAttempt } from '../evm/progress.ts';
 import { writeSweepBack } from '../sweeps/restored.ts';
-import { addEvmAttempt } from './evm-progress.ts';
 import { CANCELLED } from './life.ts';
 import { addAttempt } from './progress.ts';
 

@@ -16,10 +16,10 @@ import {
   writePayoutSettings,
 } from '../../store/payouts/settings.ts';
 import type { Context } from '../context.ts';
+import { unpayable } from '../evm/request.ts';
 import { canPayLightning } from '../lightning/payout-request.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
-import { unpayable } from './evm-request.ts';
-import { refuseOurAddress, refuseUnlisted } from './life.ts';
+import { refuseOurAddress, refuseUnlisted } from './request.ts';
 
 export type PayoutSettings = {
   readonly enabled: boolean;

@@ -3,7 +3,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { plus } from '../../core/money.ts';
 import { intentOf, type PayoutIntent, type SignedPayout, signedForms } from '../../core/payouts/intent.ts';
-import { openText } from '../../core/sealed-text.ts';
+import { openedOrNull } from '../../core/sealed-text.ts';
 import type { HoldFacts } from '../../store/payouts/signed-rows.ts';
 import type { Context } from '../context.ts';
 
@@ -13,11 +13,7 @@ export const UNTRUSTED =
 
 /** Null for what was sealed with another key, for another payout, or was changed. */
 export function plainDestination(ctx: Context, { id, destination }: SignedPayout): string | null {
-  try {
-    return openText(ctx.ports.sealing, destination, id);
-  } catch {
-    return null;
-  }
+  return openedOrNull(ctx.ports.sealing, destination, id);
 }
 
 /** What must have been signed for a payout; null when its destination cannot be read. */

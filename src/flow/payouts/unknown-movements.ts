@@ -1,7 +1,7 @@
 // Money that has left without this database knowing why. It is recorded and reported, and nothing new leaves until an operator has decided.
 import type { CurrencyCode } from '../../core/currency.ts';
+import { unfiledAchPayouts } from '../../store/ach/entries.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { unfiledAchPayouts } from '../../store/payouts/ach-entries.ts';
 import { type PayoutChange, writePayoutChanges } from '../../store/payouts/changes.ts';
 import { lockPayouts } from '../../store/payouts/payouts.ts';
 import { closeUnexplained, recordMovements, type UnknownMovement } from '../../store/payouts/unknown-movements.ts';

@@ -8,7 +8,7 @@ import { type Attempt, type Batch, readBatch, setBatchState } from '../../store/
 import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
-import { stopUnclear } from '../payouts/evm-progress.ts';
+import { stopUnclear } from '../evm/progress.ts';
 import { decidedHeight, type Progress, sendAgain, stopOnForeignSpend } from '../payouts/progress.ts';
 
 /** As evmProgress, for a batch without payouts. */

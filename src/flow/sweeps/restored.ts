@@ -8,7 +8,7 @@ import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch } from '../../st
 import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
-import { addEvmAttempt } from '../payouts/evm-progress.ts';
+import { addEvmAttempt } from '../evm/progress.ts';
 
 type LostSweep = { readonly currency: EvmCode; readonly signed: SignedTransaction; readonly key: StoredKey };
 

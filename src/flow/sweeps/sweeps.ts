@@ -21,11 +21,11 @@ import {
   unsweptUnits,
 } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
-import { type Funds, HOT_INDEX, type HotAddress } from '../payouts/evm-batches.ts';
+import { type Funds, HOT_INDEX, type HotAddress } from '../evm/batches.ts';
 
-/** So many sweeps of a currency wait for a block at most, … */
+/** How many sweeps of a currency wait for a block at most, … */
 const MOST_SWEEPS = 16;
-/** … and so many transactions of our address, when one with gas for a sweep is added: what nodes keep of one sender is left for payouts. */
+/** … and how many transactions of our address, when one with gas for a sweep is added: what nodes keep of one sender is left for payouts. */
 const MOST_AHEAD = 8;
 
 type Moved = Pick<Batch<EvmCode>, 'gas'> & {

@@ -11,10 +11,12 @@ import type { Context } from '../context.ts';
 
 export const MIN_USD_MINOR = 50n;
 export const MAX_USD_MINOR = 10_000_000n;
+export const LIGHTNING_MIN_USD_MINOR = 1n;
+export const LIGHTNING_MAX_USD_MINOR = 500_000n;
 /** Cents. */
 type Bounds = { readonly min: bigint; readonly max: bigint };
 const ON_CHAIN: Bounds = { min: MIN_USD_MINOR, max: MAX_USD_MINOR };
-const OVER_LIGHTNING: Bounds = { min: 1n, max: 500_000n };
+const OVER_LIGHTNING: Bounds = { min: LIGHTNING_MIN_USD_MINOR, max: LIGHTNING_MAX_USD_MINOR };
 const OLDEST_RATE_MS = 5 * 60_000;
 const CLOCK_SLACK_MS = 60_000;
 

@@ -28,7 +28,8 @@ export const FAILED_SIGN_INS = 5;
 
 export const MERCHANT_HANDLERS: MerchantHandlers = {
   async auth({ ctx, context, request }, body) {
-    const from = { ipAddress: addressKey(request.ip), allowed: scaled(FAILED_SIGN_INS, context.rateLimitScale) };
+    const failures = context.rateLimits?.failed_sign_ins?.perMinute ?? FAILED_SIGN_INS;
+    const from = { ipAddress: addressKey(request.ip), allowed: scaled(failures, context.rateLimitScale) };
     return pairReply(await guardedSignIn(ctx, body, from));
   },
 

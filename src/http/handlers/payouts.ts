@@ -5,14 +5,15 @@ import { PAYOUT_UNITS, type PayoutMethod } from '../../core/payouts/units.ts';
 import { checkMinimum, checkPayoutForm, refuseUnbuilt } from '../../core/payouts/validation.ts';
 import { requestAchPayout } from '../../flow/ach/request.ts';
 import type { Context } from '../../flow/context.ts';
+import { refuseUnpayable, requestTokenPayout } from '../../flow/evm/request.ts';
 import { canPayLightning, invoiceOfDestination, requestLightningPayout } from '../../flow/lightning/payout-request.ts';
-import type { PayoutRow } from '../../flow/payouts/evm-request.ts';
-import { refuseUnpayable, requestTokenPayout } from '../../flow/payouts/evm-request.ts';
-import { cancelPayout, requestPayout } from '../../flow/payouts/life.ts';
-import { checkPayoutStatus, listPayouts } from '../../flow/payouts/reads.ts';
+import { requestPayout } from '../../flow/payouts/bitcoin-request.ts';
+import { cancelPayout } from '../../flow/payouts/life.ts';
+import { checkPayoutStatus, listPayouts, shownPayout } from '../../flow/payouts/reads.ts';
+import type { PayoutRow } from '../../flow/payouts/request.ts';
 import { getPayoutSettings, setPayoutSettings } from '../../flow/payouts/settings.ts';
 import type { Asks, MerchantHandlers } from '../operation.ts';
-import { payoutSettingsOf, requestedReply, viewReply } from './payout-replies.ts';
+import { payoutSettingsOf, requestedReply } from './payout-replies.ts';
 
 const madeReply = (made: PayoutRow) => ({ success: true as const, payout: requestedReply(made) });
 
@@ -32,12 +33,12 @@ export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = 
     const request = { merchantId, amount, destination };
     if (method === 'ach') return madeReply(await requestAchPayout(ctx, { ...request, sourceCurrency }));
     if (method === 'usdt') return madeReply(await requestTokenPayout(ctx, request));
-    return madeReply(await requestPayout(ctx, { ...request, method }));
+    return madeReply(await requestPayout(ctx, request));
   },
 
   async checkPayout({ ctx, caller }, body) {
     const found = await checkPayoutStatus(ctx, { merchantId: caller.merchantId, payoutId: body.payout_id });
-    return { success: true, payout: viewReply(found) };
+    return { success: true, payout: shownPayout(found) };
   },
 
   async listPayouts({ ctx, context, caller }, body) {
@@ -54,13 +55,13 @@ export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = 
       createdLtMs: body.created_lt,
     };
     const { data, hasMore } = await context.lists(merchantId, () => listPayouts(ctx, filter));
-    return { success: true, data: data.map(viewReply), has_more: hasMore };
+    return { success: true, data: data.map(shownPayout), has_more: hasMore };
   },
 
   async cancelPayout({ ctx, caller }, body) {
     const of = { merchantId: caller.merchantId, payoutId: body.payout_id };
     await cancelPayout(ctx, of);
-    return { success: true, payout: viewReply(await checkPayoutStatus(ctx, of)) };
+    return { success: true, payout: shownPayout(await checkPayoutStatus(ctx, of)) };
   },
 
   async getPayoutSettings({ ctx, caller }) {

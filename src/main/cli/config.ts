@@ -1,6 +1,7 @@
 // `bursar config check`: the settings in force, where they come from, and what would stop a start.
 import { createServer } from 'node:net';
 import type { Command } from 'commander';
+import type { RateLimits } from '../../contract/endpoint.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { formatRate } from '../../core/rate.ts';
@@ -78,10 +79,22 @@ function shownSettings(settings: Settings): Record<string, string | null> {
     keys.map((key, index) => {
       const row = TABLE[index];
       const value = settings[key];
-      const shown = value === null ? null : key === 'signerLimits' ? shownLimits(settings[key] ?? {}) : shownValue(value);
+      const shown = value === null ? null : shownAs(key, settings, value);
       return [row?.name ?? key, row?.secret === true && value !== null ? '(set)' : shown];
     }),
   );
+}
+
+function shownAs(key: keyof Settings, settings: Settings, value: NonNullable<Settings[keyof Settings]>): string {
+  if (key === 'signerLimits') return shownLimits(settings[key] ?? {});
+  return key === 'rateLimits' ? shownRateLimits(settings[key] ?? {}) : shownValue(value);
+}
+
+/** In the form in which they are set. */
+function shownRateLimits(limits: RateLimits): string {
+  return Object.entries(limits)
+    .map(([name, { perMinute, burst }]) => `${name}=${perMinute}${burst === undefined ? '' : `/${burst}`}`)
+    .join(',');
 }
 
 /** In the form in which they are set. */

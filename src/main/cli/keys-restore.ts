@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { accountsOf, entropyOf } from '../../signer/accounts.ts';
-import { countDatabasesUpTo } from '../../signer/databases.ts';
+import { countDatabasesUpTo } from '../../signer/addresses/database-count.ts';
 import type { KeyringOptions } from '../../signer/keyring.ts';
 import { alreadyThere, hasSeed, type Passphrase, storeSeed } from '../../signer/seed-file.ts';
 import { listKeys } from '../../store/chain/xpubs.ts';

@@ -3,8 +3,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { CurrencyCode, Network } from '../../core/currency.ts';
 import { ACCOUNT_CODES, accountPath, accountsOf, mnemonicOf } from '../../signer/accounts.ts';
+import { firstIndexOfNewDatabase } from '../../signer/addresses/database-count.ts';
 import { compareKeys } from '../../signer/confirm-keys.ts';
-import { firstIndexOfNewDatabase } from '../../signer/databases.ts';
 import { createSeed, hasSeed } from '../../signer/seed-file.ts';
 import { describeSkipped, readSkipped } from '../../store/chain/signer-status.ts';
 import { listKeys } from '../../store/chain/xpubs.ts';

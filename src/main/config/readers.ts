@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { isRouting } from '../../core/ach/bank-account.ts';
 import type { AchOrigin } from '../../core/ach/nacha-file.ts';
-import { CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, ETHER } from '../../core/currency.ts';
 import { parseAmount } from '../../core/money.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
@@ -58,6 +58,13 @@ export function urls(...schemes: readonly string[]): Reader<readonly string[]> {
   };
 }
 
+/** The setting for what announces Ethereum's blocks: name, reader, help. */
+export const ETHEREUM_HEADS = [
+  `BURSAR_${ETHER}_WS_URL`,
+  urls('ws', 'wss'),
+  `where a node of ${ETHER} announces new blocks (newHeads): ws://user:password@host:8546; several, separated by commas; a block is then looked for at once, and by polling all the same; unset: by polling only`,
+] as const;
+
 /** libpq leaves the host out where `?host=` names a socket's folder, but a URL with a user must have one. */
 export const postgresUrl: Reader<string> = (value) =>
   url('postgresql', 'postgres')(value.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=\/)/, '$1localhost'));
@@ -97,7 +104,7 @@ export const evmAddress: Reader<string> = (value) => {
   return value;
 };
 
-/** A secret of at least so many characters and at most 128. */
+/** A secret of at least this many characters and at most 128. */
 export const secretOf =
   (shortest: number): Reader<string> =>
   (value) => {

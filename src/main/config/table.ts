@@ -1,9 +1,11 @@
 // Every environment variable of the service, one row each. config.ts reads the environment by it, .env.example is made of it.
 import { CURRENCY_CODES, type CurrencyCode, type Network, nodesOf, UTXO_CODES } from '../../core/currency.ts';
+import { rateLimits } from './rate-limits.ts';
 import {
   bankOrigin,
   decimal,
   dollars,
+  ETHEREUM_HEADS,
   evmAddress,
   FIXED_RATES_EXAMPLE,
   fixedRates,
@@ -156,6 +158,7 @@ export const VARIABLES = {
     'sandbox, regtest, testnet or mainnet; the sandbox needs nothing else',
   ),
   ...nodeUrls(),
+  ethWsUrl: optional(...ETHEREUM_HEADS, SECRET),
   usdtContract: optional(
     'BURSAR_USDT_CONTRACT',
     evmAddress,
@@ -246,6 +249,11 @@ export const VARIABLES = {
     '20',
     integer(0, 1_000_000),
     'payments in ETH and USDT that are final and worth this many times the gas are moved to the address that payouts leave from; 0: none is',
+  ),
+  rateLimits: optional(
+    'BURSAR_RATE_LIMITS',
+    rateLimits,
+    'other rate limits than those of docs/behaviour.md, in calls a minute and after a slash the burst: create_transaction=240/120,anonymous=30 (failed_sign_ins: in 15 minutes); the same for all API processes',
   ),
   rateLimitScale: required('BURSAR_RATE_LIMIT_SCALE', '1', decimal(0.001, 1_000_000), 'multiplies every rate limit'),
 

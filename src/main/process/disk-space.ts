@@ -13,7 +13,7 @@ const LEAST_BYTES = 64 * 2 ** 20;
 const PROBE_BYTES = 64 * 2 ** 10;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** How long to wait before the next try, after so many that failed for want of space. */
+/** How long to wait before the next try, after this many that failed for want of space. */
 export const pauseMs = (tries: number): number => Math.min(LONGEST_PAUSE_MS, 1_000 * 2 ** Math.min(tries, 10));
 
 /** @param say gets a line when space has become scarce, and one when it no longer is */

@@ -89,7 +89,7 @@ function foreignNodes(answer: Answer, waiting: Waiting, waitedMs: number): strin
   });
   if (foreign.length > 0) return `a node is on another network: ${foreign.join('; ')}`;
   const late = waitedMs < LOOKED_WITHIN_MS[network] ? unseen(answer, waiting) : [];
-  return late.length === 0 ? '' : `the first look at the nodes of ${late.join(', ')} is waited for`;
+  return late.length === 0 ? '' : `waiting for the first look at the nodes of ${late.join(', ')}`;
 }
 
 /** The currencies whose nodes were not looked at since the start. */

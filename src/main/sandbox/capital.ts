@@ -6,7 +6,7 @@ import { CURRENCIES, ETHER, EVM_CODES, isToken, UTXO_CODES, type UtxoCode } from
 import { channelCapitalEntry } from '../../core/lightning/postings.ts';
 import { bankCapitalEntry } from '../../core/payouts/ach-postings.ts';
 import type { Context } from '../../flow/context.ts';
-import { hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { hotAddress } from '../../flow/evm/batches.ts';
 import { ensureHotAddress, newOwnAddresses } from '../../flow/payouts/own-outputs.ts';
 import type { Sandbox } from '../../sandbox/service-side.ts';
 import { readCursor } from '../../store/chain/blocks.ts';

@@ -2,10 +2,10 @@
 // workers and watches the database; which process does the work does not matter.
 import type { PaymentMethod } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
+import { isAchLooked } from '../../store/ach/files.ts';
+import { isAllHandedOver } from '../../store/ach/hand-overs.ts';
 import { areTried, DELIVERIES_JOB } from '../../store/deliveries/deliveries.ts';
 import { areSettled } from '../../store/lightning/settlements.ts';
-import { isAchLooked } from '../../store/payouts/ach-files.ts';
-import { isAllHandedOver } from '../../store/payouts/ach-hand-overs.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { type AskedReading, areRead, isJudged, isSettled, wakeJobs } from '../../store/transactions/due.ts';
@@ -67,7 +67,7 @@ export async function untilRead(
   timeoutMs: number,
   since: Since = { sinceMs: ctx.ports.clock.now(), isAnnounced: false },
 ): Promise<boolean> {
-  // a pass of this very millisecond may have begun before what is waited for
+  // a pass of this very millisecond may have begun before what we wait for
   const sinceMs = since.sinceMs + 1;
   const jobs = currencies.map((currency) => `chain ${currency}`);
   const reading = { timeoutMs, jobs, hurryAfterMs: since.isAnnounced ? HURRIED_AFTER_MS : 0 };
@@ -86,7 +86,7 @@ export async function untilRead(
  * @returns whether it has
  */
 export function untilBankRead(ctx: Waiting, timeoutMs: number): Promise<boolean> {
-  // a look of this very millisecond may have begun before what is waited for
+  // a look of this very millisecond may have begun before what we wait for
   const sinceMs = ctx.ports.clock.now() + 1;
   return until(ctx, () => isAchLooked(ctx.db, sinceMs), { timeoutMs, jobs: [ACH_JOB] });
 }

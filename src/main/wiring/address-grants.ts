@@ -1,7 +1,8 @@
 // Makes the signer's process give out address indexes for as long as it runs: woken by each request, one signer at a time per database,
 // with a new comparison whenever the database may have been replaced meanwhile.
-import { createGranting, type GrantingOptions } from '../../signer/granting.ts';
-import type { Journal } from '../../signer/journal.ts';
+
+import type { Journal } from '../../signer/addresses/given-addresses.ts';
+import { createGranting, type GrantingOptions } from '../../signer/addresses/granting.ts';
 import { SIGNER_LOCK, WANTED } from '../../store/chain/range-requests.ts';
 import type { Database } from '../../store/postgres/connect.ts';
 import { outageOf } from '../process/outage-log.ts';

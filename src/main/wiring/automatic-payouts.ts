@@ -5,7 +5,7 @@ import { requestAutomaticPayouts } from '../../flow/payouts/automatic-payouts.ts
 import { AUTOMATIC_CHANNEL } from '../../store/payouts/settings.ts';
 
 /**
- * Requests automatic payouts whenever a worker says so; one run at a time.
+ * Requests automatic payouts whenever a worker says so; one run of each kind at a time.
  * @param onTrouble called with what could not be requested
  * @returns ends it: resolves when the present run is over
  */
@@ -13,26 +13,38 @@ export async function runAutomaticPayouts(
   ctx: Context,
   onTrouble: (what: object, message: string) => void,
 ): Promise<() => Promise<void>> {
-  let running: Promise<unknown> = Promise.resolve();
-  let isWanted = false;
-  async function run(): Promise<void> {
-    isWanted = false;
-    try {
-      await requestAutomaticPayouts(ctx, (merchantId, err) =>
-        onTrouble({ err, merchantId: String(merchantId) }, 'an automatic payout'),
-      );
-    } catch (err) {
-      onTrouble({ err }, 'automatic payouts');
+  /** Runs those of one kind, one run after the other. */
+  function runsOf(overLightning: boolean) {
+    const which = { overLightning, silent: new Map<bigint, number>() };
+    let running: Promise<unknown> = Promise.resolve();
+    let isWanted = false;
+    async function run(): Promise<void> {
+      isWanted = false;
+      try {
+        await requestAutomaticPayouts(ctx, which, (merchantId, err) =>
+          onTrouble({ err, merchantId: String(merchantId) }, 'an automatic payout'),
+        );
+      } catch (err) {
+        onTrouble({ err }, 'automatic payouts');
+      }
     }
+    return {
+      wake(): void {
+        if (isWanted) return;
+        isWanted = true;
+        running = running.then(run);
+      },
+      ended: () => running,
+    };
   }
-  function wake(): void {
-    if (isWanted) return;
-    isWanted = true;
-    running = running.then(run);
-  }
+  // a destination over Lightning is asked first, and may be silent: nobody else waits for it
+  const kinds = [runsOf(false), runsOf(true)];
+  const wake = (): void => {
+    for (const kind of kinds) kind.wake();
+  };
   const stop = await ctx.db.listen([AUTOMATIC_CHANNEL], wake, wake);
   return async () => {
     await stop();
-    await running;
+    await Promise.all(kinds.map((kind) => kind.ended()));
   };
 }

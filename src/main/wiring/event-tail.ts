@@ -1,5 +1,5 @@
 // Follows the events that are written, for all streams of this process: one session hears of them, one reading at a time fetches them, and
-// at rest nothing is asked. Numbers are committed in another order than they are drawn: a missing number is waited for until it is there, or
+// at rest nothing is asked. Numbers are committed in another order than they are drawn: the reader waits for a missing number until it is there, or
 // nobody is left who may have drawn it.
 import { randomBytes } from 'node:crypto';
 import { Refusal } from '../../core/refusal.ts';
@@ -9,6 +9,7 @@ import {
   eventNumbersAfter,
   eventWriters,
   lastEventNumber,
+  lastNumberUpTo,
   readEvents,
   registerStreams,
   STREAMS,
@@ -24,7 +25,7 @@ const LONGEST_PAUSE_MS = 200;
 const AFTER_TROUBLE_MS = 500;
 /** What was being written when a stream is opened must have ended by then. */
 const SETTLED_WITHIN_MS = 10_000;
-/** Rows of a process that was killed make events notify nobody, for so long. */
+/** How long the rows of a process that was killed make events notify nobody. */
 const KEPT_SECONDS = 600;
 const PROLONG_EVERY_MS = 60_000;
 
@@ -40,6 +41,8 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
   const waiters = new Set<Waiter>();
   let listener: TailListener = { told: () => undefined, restarted: () => undefined };
   let settled: bigint | null = null;
+  /** The last event up to there: another one stands in its place when the database was put back and has written more since. */
+  let lastSettled: EventNumber | null = null;
   /** Numbers up to here were drawn. */
   let drawn = 0n;
   /** Who may still commit a number up to `upTo`. */
@@ -89,6 +92,7 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
       isWoken = false;
       try {
         if (isSuspect) await lookAgain();
+        if (followed.size === 0) return;
         const isMissing = settled === null ? await waitForFirst() : await readFrom(settled);
         if (isMissing) {
           tellOfWait();
@@ -115,7 +119,8 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
     try {
       await register();
       const last = await lastEventNumber(db);
-      if (settled !== null && last < settled) {
+      const known = settled === null ? null : await lastNumberUpTo(db, settled);
+      if (settled !== null && (last < settled || known?.mark !== lastSettled?.mark)) {
         settled = null;
         missing = null;
         listener.restarted();
@@ -140,7 +145,9 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
   /** Nobody followed anything before: begins where everything is settled. Returns whether that must be waited for. */
   async function waitForFirst(): Promise<boolean> {
     if (await isOpen(drawn)) return true;
-    await tell(missing?.upTo ?? drawn, []);
+    const upTo = missing?.upTo ?? drawn;
+    lastSettled = await lastNumberUpTo(db, upTo);
+    await tell(upTo, []);
     return settled !== null && settled < drawn;
   }
 
@@ -170,7 +177,10 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
   async function tell(upTo: bigint, numbers: readonly EventNumber[]): Promise<void> {
     const wanted = numbers.filter(({ merchantId }) => followed.has(merchantId)).map(({ id }) => id);
     const events = wanted.length === 0 ? [] : await readEvents(db, wanted);
+    // the last one has left meanwhile: whoever comes begins anew
+    if (followed.size === 0) return;
     settled = upTo;
+    lastSettled = numbers.at(-1) ?? lastSettled;
     if (missing !== null && missing.upTo <= upTo) missing = null;
     listener.told(upTo, events);
     for (const waiter of waiters) if (waiter.upTo <= upTo) waiter.resolve();
@@ -209,6 +219,7 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
   /** Nobody is followed any more: nothing is heard, and nothing prolonged. */
   function rest(): void {
     settled = null;
+    lastSettled = null;
     missing = null;
     if (prolonging !== null) clearInterval(prolonging);
     prolonging = null;
@@ -220,8 +231,9 @@ export function openEventTail(db: Database, onTrouble: (error: unknown) => void)
   async function begin(merchantId: bigint): Promise<void> {
     if (stopListening === null) {
       stopListening = db.listen([WAKING_CHANNEL], (_channel, woken) => woken.split(',').includes(STREAMS) && wake(), suspect);
-      // and a look: the rows may have been missing meanwhile, as when the database's clock was set forward
-      prolonging = setInterval(() => void register().then(wake, suspect), PROLONG_EVERY_MS).unref();
+      // and a look: the rows may have been missing meanwhile, as when the database's clock was set forward, and what answers may be another
+      // database than the one that notifies
+      prolonging = setInterval(suspect, PROLONG_EVERY_MS).unref();
     }
     await stopListening;
     const mine = registered.get(merchantId) ?? inTurn(() => registerStreams(db, self, [merchantId], KEPT_SECONDS));

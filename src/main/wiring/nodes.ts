@@ -25,6 +25,7 @@ export async function wire(config: Config, { sandboxWithinMs, ...options }: Node
     clock,
     urls: nodeUrls(config, sandbox),
     usdtContract: contractOf(config),
+    headUrls: headUrls(config),
   });
   const ports = { ...books.ctx.ports, chains: nodes.chains, rateFeeds: pricing(config, clock, sandbox) };
   return {
@@ -54,6 +55,11 @@ async function endpointOf(config: Config, withinMs?: number): Promise<SandboxEnd
 function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<CurrencyCode, readonly string[]> {
   if (sandbox !== null) return new Map(CURRENCY_CODES.map((currency) => [currency, [sandboxNodeUrl(sandbox, currency)]]));
   return configuredNodes(config);
+}
+
+/** Where Ethereum's nodes announce blocks; the sandbox's own chain is polled. */
+function headUrls({ network, ethWsUrl }: Config): readonly string[] {
+  return network === 'sandbox' ? [] : (ethWsUrl ?? []);
 }
 
 /** As nodes write addresses. */

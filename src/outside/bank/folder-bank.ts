@@ -2,14 +2,16 @@
 // says what was put into outgoing/: whoever puts the same file there again, after whatever crash, puts nothing there. The bank has a file when
 // it no longer lies in outgoing/.
 import { createHash, randomBytes } from 'node:crypto';
+import type { Dirent } from 'node:fs';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BankFile, type BankPort, type BankReport, BankTrouble, type BankWaiting } from '../../core/ach/bank-port.ts';
+import { NACHA_BEGINS } from '../../core/ach/nacha-reader.ts';
 
 const PART = '.part';
 const REFUSED = '.refused';
 const KNOWN_LOSS = '.known-loss';
-/** A refusal counts when nothing was written to it for so long: half of its words may say something else than all. */
+/** A refusal counts when nothing was written to it for this long: half of its words may say something else than all. */
 const AT_REST_MS = 60_000;
 const DUPLICATE = /\bduplicat/i;
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -98,12 +100,8 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
         const found = (await readdir(incoming, { withFileTypes: true, encoding: 'buffer' })).filter(
           (one) => (one.isFile() || one.isSymbolicLink()) && one.name[0] !== DOT,
         );
-        const reports: BankReport[] = [];
-        for (const one of found.sort((a, b) => Buffer.compare(a.name, b.name))) {
-          const report = one.isFile() ? await readable(incoming, one.name, atRestMs) : linkOf(one.name);
-          if (report !== null) reports.push(report);
-        }
-        return { cutOffMs: null, reports };
+        const sorted = found.sort((a, b) => Buffer.compare(a.name, b.name));
+        return { cutOffMs: null, reports: readOneByOne(incoming, sorted, atRestMs) };
       }),
     acknowledge: (reportId) => onDisk(() => rename(join(incoming, reportId), join(done, reportId))),
   };
@@ -118,6 +116,13 @@ const nothing = (error: unknown): undefined => {
 };
 
 const DOT = '.'.charCodeAt(0);
+
+async function* readOneByOne(incoming: string, found: readonly Dirent<Buffer>[], atRestMs: number): AsyncGenerator<BankReport> {
+  for (const one of found) {
+    const report = one.isFile() ? await readable(incoming, one.name, atRestMs) : linkOf(one.name);
+    if (report !== null) yield report;
+  }
+}
 
 /** It is not followed: it would be acknowledged by moving the link, and what it leads to may change. */
 const linkOf = (name: Buffer): BankReport => ({
@@ -151,7 +156,10 @@ async function reportOf(incoming: string, name: string, atRestMs: number): Promi
   const restsForMs = Date.now() - ctimeMs;
   // one from the future was written by a clock that was fast
   if (name.endsWith(REFUSED) && Math.abs(restsForMs) < atRestMs) return null;
-  if (size > MOST_BYTES) return { id: name, kind: 'unreadable', reason: `it is larger than ${MOST_BYTES} bytes` };
+  if (size > MOST_BYTES) {
+    const reason = `it is larger than ${MOST_BYTES} bytes`;
+    return { id: name, kind: 'unreadable', reason, ...((await isNacha(path)) ? { mayReturn: true } : {}) };
+  }
   const content = await readFile(path, 'latin1');
   if (!name.endsWith(REFUSED)) return { id: name, kind: 'nacha', content };
   const file = name.slice(0, -REFUSED.length).replace(/\.ach$/, '');
@@ -164,6 +172,17 @@ async function reportOf(incoming: string, name: string, atRestMs: number): Promi
   if (reason === '')
     return { id: name, kind: 'unreadable', reason: 'it has no words: nobody can say whether the file is a duplicate' };
   return { id: name, kind: 'refused', file, reason };
+}
+
+/** Whether a file that is not read begins as one that may tell of returns. */
+async function isNacha(path: string): Promise<boolean> {
+  const handle = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(NACHA_BEGINS.length), 0, NACHA_BEGINS.length, 0);
+    return buffer.toString('latin1', 0, bytesRead) === NACHA_BEGINS;
+  } finally {
+    await handle.close();
+  }
 }
 
 async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {

@@ -37,18 +37,19 @@ export function keptFiles(folder: string, sealing: Sealing): KeptFiles {
     },
     async reports() {
       const names = (await namesIn(join(folder, REPORTS))).filter((name) => REPORT.test(name));
-      const found = await Promise.all(
-        names.map(async (name) => {
-          const path = join(folder, REPORTS, name);
-          return {
-            atMs: (await stat(path)).mtimeMs,
-            report: JSON.parse(Buffer.from(sealing.open(await readFile(path), ABOUT_REPORT)).toString()) as BankReport,
-          };
-        }),
-      );
-      return found.sort((a, b) => a.atMs - b.atMs).map(({ report }) => report);
+      const found: { readonly path: string; readonly atMs: number }[] = [];
+      for (const name of names) {
+        const path = join(folder, REPORTS, name);
+        found.push({ path, atMs: (await stat(path)).mtimeMs });
+      }
+      const sorted = found.sort((a, b) => a.atMs - b.atMs).map(({ path }) => path);
+      return readOneByOne(sorted, (bytes) => sealing.open(bytes, ABOUT_REPORT));
     },
   };
+}
+
+async function* readOneByOne(paths: readonly string[], opened: (bytes: Uint8Array) => Uint8Array): AsyncGenerator<BankReport> {
+  for (const path of paths) yield JSON.parse(Buffer.from(opened(await readFile(path))).toString()) as BankReport;
 }
 
 /** A bank chooses the ids, perhaps the same each day: the hash of the whole is the name in our folder. */

@@ -20,11 +20,25 @@ export type EvmHeader = {
   readonly height: number;
   readonly timeMs: number;
 };
-export type EvmBlock = EvmHeader & { readonly transactions: readonly EvmTransaction[] };
+export type EvmBlock = EvmHeader & {
+  readonly transactions: readonly EvmTransaction[];
+  /** Who gets what the transactions offer for their place (`miner`); null where the node does not say. */
+  readonly feeRecipient: string | null;
+  /** Wei for each unit of gas that nobody gets; 0 before there was such a fee (EIP-1559). */
+  readonly baseFee: bigint;
+  /** What validators take out of their stake (EIP-4895), in their order, in wei. */
+  readonly withdrawals: readonly InternalTransfer[];
+};
 
 export type EvmLog = { readonly address: string; readonly topics: readonly string[]; readonly data: string };
-/** `gasPaid` in wei; null where the node does not say. */
-export type EvmReceipt = { readonly succeeded: boolean; readonly logs: readonly EvmLog[]; readonly gasPaid: bigint | null };
+export type EvmReceipt = {
+  readonly succeeded: boolean;
+  readonly logs: readonly EvmLog[];
+  /** Units; null where the node does not say. */
+  readonly gasUsed: bigint | null;
+  /** Wei; null where the node does not say. */
+  readonly gasPaid: bigint | null;
+};
 
 /** Asks a node, and reads what it answers. @throws NodeTrouble, RpcRefusal */
 export type Asked = <T>(
@@ -97,17 +111,35 @@ export function readHeader(value: unknown): EvmHeader {
   };
 }
 
-/** A block with its whole transactions. */
+/** A block with its whole transactions, and what it pays without one. */
 export function readBlock(value: unknown): EvmBlock {
   const header = readHeader(value);
-  const listed = asList(asFields(value, 'the block').transactions, 'transactions');
+  const { transactions: all, miner, baseFeePerGas, withdrawals } = asFields(value, 'the block');
+  const listed = asList(all, 'transactions');
   const transactions = listed.map((one, at) => {
     const { blockHash, transactionIndex } = asFields(one, 'a transaction');
     if (asHash(blockHash, 'blockHash') !== header.hash) throw new Malformed('a transaction names another block');
     if (asNumber(transactionIndex, 'transactionIndex') !== at) throw new Malformed('its transactions are out of order');
     return readTransaction(one);
   });
-  return { ...header, transactions };
+  return {
+    ...header,
+    transactions,
+    feeRecipient: isAbsent(miner) ? null : asAddress(miner, 'miner'),
+    baseFee: isAbsent(baseFeePerGas) ? 0n : asQuantity(baseFeePerGas, 'baseFeePerGas'),
+    withdrawals: isAbsent(withdrawals) ? [] : asList(withdrawals, 'withdrawals').map(readWithdrawal),
+  };
+}
+
+const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
+const WEI_PER_GWEI = 1_000_000_000n;
+
+function readWithdrawal(value: unknown): InternalTransfer {
+  const { address, amount } = asFields(value, 'a withdrawal');
+  return {
+    to: asAddress(address, 'the address of a withdrawal'),
+    value: asQuantity(amount, 'the amount of a withdrawal') * WEI_PER_GWEI,
+  };
 }
 
 /**
@@ -146,8 +178,9 @@ function readReceipt(value: unknown, block: EvmBlock, at: number): EvmReceipt {
   const all = asList(logs, 'logs').map((log) => readLog(log, block.hash));
   if (!succeeded && all.length > 0) throw new Malformed('a failed transaction has logs');
   const isTold = gasUsed !== undefined && effectiveGasPrice !== undefined;
-  const gasPaid = isTold ? asQuantity(gasUsed, 'gasUsed') * asQuantity(effectiveGasPrice, 'effectiveGasPrice') : null;
-  return { succeeded, logs: all, gasPaid };
+  const used = isTold ? asQuantity(gasUsed, 'gasUsed') : null;
+  const gasPaid = used === null ? null : used * asQuantity(effectiveGasPrice, 'effectiveGasPrice');
+  return { succeeded, logs: all, gasUsed: used, gasPaid };
 }
 
 function readLog(value: unknown, hash: string): EvmLog {

@@ -8,6 +8,7 @@ import { stuckAfterMs } from '../utxo/node/condition.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asNumber, type EvmBlock, type EvmTransaction } from './answers.ts';
+import type { Heads } from './heads.ts';
 import { blocksWithTransfers } from './logs.ts';
 import { createEvmSending } from './paying.ts';
 import { etherIn, tokensIn, waitingIn } from './payments.ts';
@@ -20,6 +21,8 @@ export type EvmNodeOptions = {
   readonly clock: Clock;
   /** The token's contract, lower case; null for ether. */
   readonly contract: string | null;
+  /** What announces new blocks, besides polling (default: nothing). */
+  readonly heads?: readonly Heads[];
 };
 
 const NOTHING = { hasScript: () => false, hasOutpoint: () => false };
@@ -34,7 +37,7 @@ const LEAST_STUCK_MS = 10 * 60_000;
 type EvmNode = ReadingNode & EvmPort;
 
 /** Opens nothing until the first call. Every call throws NodeTrouble when the node cannot be used. */
-export function createEvmNode({ currency, source, network, clock, contract }: EvmNodeOptions): EvmNode {
+export function createEvmNode({ currency, source, network, clock, contract, heads = [] }: EvmNodeOptions): EvmNode {
   const { evm, decimals } = evmRow(currency);
   const { rpc } = source;
   const chainId = evm.chainId[chainNetwork(network)];
@@ -49,7 +52,6 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     block: EvmBlock,
     watch: Pick<WatchList, 'hasScript' | 'hasOutpoint'>,
   ): Promise<readonly TransactionFacts[]> {
-    if (block.transactions.length === 0) return [];
     if (contract !== null) return tokensIn(block, watch, contract, await source.receipts(block));
     return etherIn(block, watch, await source.transfers(block), () => source.receipts(block));
   }
@@ -105,6 +107,9 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     return touched.map((facts) => (failing.has(facts.txid) ? { ...facts, outputs: [] } : facts));
   }
 
+  /** Announcements that do not come, once for all currencies of the chain. */
+  const unheard = (): string[] => (contract === null ? heads.flatMap((one) => one.trouble() ?? []) : []);
+
   async function listed(): Promise<readonly string[]> {
     waiting = new Map((await source.pending()).map((one) => [one.hash, one]));
     return [...waiting.keys()];
@@ -132,7 +137,7 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     });
     if (id !== chainId) return trouble('wrong_network', `its chain id is ${id}, that of ${network} is ${chainId}`);
     if (tip === null) throw new NodeTrouble('bad_answer', `${rpc.name}: it has no latest block`);
-    const { height, hash, timeMs } = tip;
+    const { height, hash, previousHash, timeMs } = tip;
     if (!own && syncing !== false && !(syncing instanceof RpcRefusal)) return trouble('syncing', `at block ${height}`, height);
     const ageMs = clock.now() - timeMs;
     if (!own && ageMs > Math.max(LEAST_STUCK_MS, stuckAfterMs(evm.blockSeconds)))
@@ -140,11 +145,12 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     const problem = await tokenProblem();
     if (problem !== null) return trouble('wrong_network', problem, height);
     tipHeight = height;
-    const lacks = source.lacks().map((what) => `${rpc.name}: ${what}`);
+    const lacks = [...source.lacks().map((what) => `${rpc.name}: ${what}`), ...unheard()];
     return {
       state: 'ready',
       height,
       hash,
+      previousHash,
       tipTimeMs: timeMs,
       peers: typeof peers === 'string' ? asNumber(peers, 'net_peerCount') : 0,
       ...(lacks.length === 0 ? {} : { others: lacks }),
@@ -169,6 +175,7 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     async hashAt(height) {
       return (await source.header(quantity(height)))?.hash ?? null;
     },
+    isTip: async ({ hash }) => (await source.header('latest'))?.hash === hash,
     readBlock: facts,
     mempool: listed,
     async readMempoolTransactions(txids, watch) {
@@ -184,7 +191,15 @@ export function createEvmNode({ currency, source, network, clock, contract }: Ev
     doubleSpendProofs: null,
     blocksPaying: (scripts, fromHeight, toHeight) =>
       contract === null ? Promise.resolve(null) : blocksWithTransfers(source, { contract, scripts, fromHeight, toHeight }),
-    subscribe: async () => null,
+    async subscribe({ onHint }) {
+      const ends = heads.map((one) => one.listen(onHint));
+      // never live: waiting payments are not announced, and whether blocks are is nothing to rely on
+      if (ends.length === 0) return null;
+      const close = async (): Promise<void> => {
+        for (const end of ends) end();
+      };
+      return { isLive: () => false, close };
+    },
     async finalized() {
       const said = await source.finalized();
       if (said === null || said.height <= tipHeight - FINAL_AT_LEAST_BEHIND) return said;

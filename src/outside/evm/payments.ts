@@ -70,6 +70,40 @@ function factsOf(
   };
 }
 
+/** The place of the fees among what a block pays without a transaction; a withdrawal's is its own behind it. */
+const FEES_PLACE = 0;
+
+/**
+ * What a block itself pays to our addresses, as a transaction of its own named after the block, which nobody has sent: the fees of its
+ * transactions to whoever proposed it, and validators' withdrawals (EIP-4895).
+ */
+async function paidByBlock(
+  block: EvmBlock,
+  isOurs: (address: string) => boolean,
+  receipts: () => Promise<readonly EvmReceipt[]>,
+): Promise<TransactionFacts | null> {
+  const outputs: OutputFacts[] = [];
+  const { feeRecipient, withdrawals, transactions } = block;
+  if (feeRecipient !== null && isOurs(feeRecipient) && transactions.length > 0) {
+    const amountMinor = feesOf(block, await receipts());
+    if (amountMinor > 0n) outputs.push({ vout: FEES_PLACE, script: evmScript(feeRecipient), amountMinor });
+  }
+  for (const [nth, { to, value }] of withdrawals.entries())
+    if (value > 0n && isOurs(to)) outputs.push({ vout: FEES_PLACE + 1 + nth, script: evmScript(to), amountMinor: value });
+  return outputs.length === 0 ? null : { txid: block.hash, coinbase: true, inputs: [], outputs, spends: [] };
+}
+
+/** What the transactions of a block have paid for gas above the base fee, which is burnt; wei. */
+function feesOf({ baseFee }: EvmBlock, receipts: readonly EvmReceipt[]): bigint {
+  let fees = 0n;
+  for (const { gasUsed, gasPaid } of receipts) {
+    if (gasUsed === null || gasPaid === null) throw new Malformed('a receipt does not say what its gas has cost');
+    fees += gasPaid - gasUsed * baseFee;
+  }
+  if (fees < 0n) throw new Malformed('its transactions have paid less than its base fee');
+  return fees;
+}
+
 /**
  * The ether that a block brings. @param receipts asked for only when something is to our addresses
  * @param transfers what contracts send inside each transaction; null where the node does not show it
@@ -91,9 +125,11 @@ export async function etherIn(
     const isSpent = look.isSpent(transaction);
     if (outputs.length > 0 || isSpent) touched.push({ at, outputs, isSpent });
   }
-  if (touched.length === 0) return [];
+  const paid = await paidByBlock(block, look.isOurs, receipts);
+  const ofBlock = paid === null ? [] : [paid];
+  if (touched.length === 0) return ofBlock;
   const all = await receipts();
-  return touched.map(({ at, outputs, isSpent }) => {
+  const ofTransactions = touched.map(({ at, outputs, isSpent }) => {
     const succeeded = all[at]?.succeeded === true;
     const transaction = block.transactions[at] as EvmTransaction;
     return factsOf(transaction, {
@@ -102,6 +138,7 @@ export async function etherIn(
       ...(isSpent ? { outcome: outcomeOf(transaction, all[at], null) } : {}),
     });
   });
+  return [...ofTransactions, ...ofBlock];
 }
 
 /** How a transaction ended that is one of ours. @param contract of the token whose transfer it may be; null for ether */

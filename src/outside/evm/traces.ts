@@ -28,7 +28,7 @@ export type TraceReader = {
 const MOST_BYTES = 32 * 1024 * 1024;
 /** Of one transaction by itself: a thousand payees fit, and a block full of those that do not is still read. */
 const MOST_OF_ONE_BYTES = 1024 * 1024;
-/** A block is read without what the node refuses after so long, and so many tries, in which it showed no other block either. */
+/** After this long, and this many tries, in which the node showed no other block either, a block is read without what it refuses. */
 const PATIENCE_MS = 120_000;
 const LEAST_TRIES = 4;
 /** So many transactions of a block may leave it silent before the rest is not asked for. */
@@ -73,7 +73,7 @@ export function createTraceReader(
     return found;
   }
 
-  /** Whether it has failed for so long that the next block is read without. */
+  /** Whether it has failed long enough for the next block to be read without. */
   function isGivenUp(): boolean {
     failing ??= { sinceMs: steadyMs(), tries: 0 };
     failing.tries++;

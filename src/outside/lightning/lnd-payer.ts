@@ -7,11 +7,13 @@ import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-re
 import { validUntil } from './macaroon-caveats.ts';
 
 const CALL_MS = 5_000;
-/** How long the first words of a payment may take, and how long its end is waited for after them. */
+/** How long the first words of a payment may take, and how long we wait for its end after them. */
 const SEND_MS = 6_000;
 const END_MS = 2_000;
 /** How long LND looks for routes; a payment that is on its way goes on. */
 const ROUTE_SECONDS = 30;
+/** How long what the node has just said of its key holds: it was asked for it a moment before it is asked to pay. */
+const IDENTITY_MS = 1_000;
 const PAGE = 200;
 const MSAT = 1_000n;
 
@@ -66,6 +68,13 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
   const rest = createLndRest(target);
   const get = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs: CALL_MS });
 
+  let identified: { readonly identity: string; readonly atMs: number } | null = null;
+  function identityOf(info: Answer): string {
+    const identity = text(info, 'identity_pubkey');
+    identified = { identity, atMs: performance.now() };
+    return identity;
+  }
+
   async function send({ paymentRequest, amount, feeLimit, notAfterMs }: PaymentOrder): Promise<SendAnswer> {
     const body = {
       payment_request: paymentRequest,
@@ -90,7 +99,7 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
       if (payment === null) return notTaken(error);
     } finally {
       clearTimeout(timer);
-      ending.abort();
+      endUnlessLast(payment, ending);
     }
     return payment === null
       ? { state: 'unanswered', reason: 'LND ended its answer without a word' }
@@ -107,10 +116,14 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
       if (info.synced_to_chain !== true) throw new NodeTrouble('syncing', 'LND has not read its chain to the end');
       const channels = objects(active, 'channels');
       return {
-        identity: text(info, 'identity_pubkey'),
+        identity: identityOf(info),
         paymentIndex: String(objects(newest, 'payments').reduce((most, one) => maxOf(most, whole(one, 'payment_index')), 0n)),
         spendable: String(channels.reduce((total, channel) => total + spendableOf(channel), 0n)),
       };
+    },
+    async identity() {
+      const isKept = identified !== null && performance.now() - identified.atMs < IDENTITY_MS;
+      return isKept && identified !== null ? identified.identity : identityOf(await get('/v1/getinfo'));
     },
     async decode(paymentRequest) {
       try {
@@ -137,7 +150,7 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
         if (!isNone(error)) throw asTrouble(error);
       } finally {
         clearTimeout(timer);
-        ending.abort();
+        endUnlessLast(payment, ending);
       }
       const lock = Buffer.from(paymentHash, 'hex').toString('base64');
       const channels = objects(await get('/v1/channels'), 'channels');
@@ -150,6 +163,11 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
     },
     close: () => rest.close(),
   };
+}
+
+/** After the last word about a payment LND ends its answer by itself, and the connection can be used again. */
+function endUnlessLast(payment: PaymentFacts | null, ending: AbortController): void {
+  if (payment === null || payment.status === 'in_flight') ending.abort();
 }
 
 const maxOf = (a: bigint, b: bigint): bigint => (a > b ? a : b);

@@ -1,6 +1,6 @@
 // LND's REST interface, as bytes on the wire: TLS with a pinned certificate, the macaroon, deadlines, answers that stream. What an answer
 // means is lnd.ts's business.
-import type { IncomingMessage, RequestOptions } from 'node:http';
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { NodeTrouble, plainText, type TroubleState } from '../utxo/node/trouble.ts';
 
@@ -36,6 +36,8 @@ export class LndRefusal extends Error {
 /** Of one answer, and of one line of a stream: an invoice comes with all parts in which it was paid, and what their payer wrote into each. */
 const MOST_BYTES = 32 * 1024 * 1024;
 const CONNECTIONS = 32;
+/** How long an answer may still take to end once all that is wanted of it was read: only then can its connection serve the next call. */
+const END_MS = 1_000;
 
 /** The cause of trouble with an answer that is not read to its end. */
 export class AnswerTooLong extends Error {}
@@ -58,10 +60,10 @@ function troubleOf(url: string, error: unknown): NodeTrouble {
 
 /** @param target asked for each connection: in the sandbox the address is known only when it runs */
 export function createLndRest(target: () => Promise<LndTarget>) {
-  const agents = {
-    http: new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS }),
-    https: new https.Agent({ keepAlive: true, maxSockets: CONNECTIONS }),
-  };
+  const kept = { keepAlive: true, maxSockets: CONNECTIONS };
+  const agents = { http: new http.Agent(kept), https: new https.Agent(kept) };
+  // a stream that stays open takes no connection from the calls; a handshake costs more than a short one
+  const streaming = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) };
 
   /** `narrowed` makes of our macaroon the one that this call is sent with. */
   type Asked = { readonly body?: unknown; readonly narrowed?: (macaroon: string) => string };
@@ -76,8 +78,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     const isPlain = place.protocol === 'http:';
     const options: RequestOptions = {
       method: verb,
-      signal,
-      agent: isStream ? false : isPlain ? agents.http : agents.https,
+      agent: (isStream ? streaming : agents)[isPlain ? 'http' : 'https'],
       headers: {
         'Grpc-Metadata-macaroon': narrowed === undefined ? macaroon : narrowed(macaroon),
         ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
@@ -95,6 +96,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
         const request = isPlain ? http.request(place, options) : https.request(place, { ...options, ...pinned });
         request.on('error', reject);
         request.once('response', (response) => resolve({ url, response }));
+        endBy(signal, request);
         request.end(text ?? undefined);
       });
     } catch (error) {
@@ -132,7 +134,8 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     },
 
     /**
-     * Reads an answer line by line, until it ends or breaks, or the signal ends it.
+     * Reads an answer line by line, until it ends or breaks, or the signal ends it. When the reader leaves, the answer has a second more to end,
+     * unless the signal ends it: then its connection serves the next call.
      * @param posted what is sent; absent: nothing, by GET
      * @throws NodeTrouble, LndRefusal
      */
@@ -143,7 +146,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
         let begun: string[] = [];
         let size = 0;
         response.setEncoding('utf8');
-        for await (const chunk of response) {
+        for await (const chunk of response.iterator({ destroyOnReturn: false })) {
           const [first = '', ...others] = (chunk as string).split('\n');
           begun.push(first);
           size += first.length;
@@ -159,17 +162,40 @@ export function createLndRest(target: () => Promise<LndTarget>) {
         if (last.trim() !== '') yield streamed(url, path, response.statusCode ?? 0, last);
       } catch (error) {
         if (error instanceof LndRefusal) throw error;
+        response.destroy();
         throw troubleOf(url, error);
       } finally {
-        response.destroy();
+        leave(response);
       }
     },
 
     close(): void {
-      agents.http.destroy();
-      agents.https.destroy();
+      for (const { http: plain, https: secure } of [agents, streaming]) {
+        plain.destroy();
+        secure.destroy();
+      }
     },
   };
+}
+
+/**
+ * Ends a request, and its answer, when the signal says so. Node's own `signal` ends the socket with an error, and nobody hears that once the end of
+ * the answer has come: the process would end.
+ */
+function endBy(signal: AbortSignal, request: ClientRequest): void {
+  const end = (): void => void request.destroy();
+  if (signal.aborted) return end();
+  signal.addEventListener('abort', end, { once: true });
+  request.once('close', () => signal.removeEventListener('abort', end));
+}
+
+/** Reads what is left of an answer, without looking at it, as long as that takes no time. */
+function leave(response: IncomingMessage): void {
+  if (response.readableEnded || response.destroyed) return;
+  const timer = setTimeout(() => response.destroy(), END_MS);
+  response.on('error', () => undefined);
+  response.once('close', () => clearTimeout(timer));
+  response.resume();
 }
 
 export type Answer = Readonly<Record<string, unknown>>;

@@ -73,7 +73,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     if (asked.signal?.aborted === true) giveUp();
     asked.signal?.addEventListener('abort', giveUp, { once: true });
     try {
-      // an abort does not end a look at a name, so it is not waited for
+      // an abort does not end the resolution of a name, so nothing waits for it
       const answer = await Promise.race([ask(url, asked, limit.signal), aborted(limit.signal)]);
       return { kind: 'answered', ...answer, tookMs: tookMs() };
     } catch (error) {

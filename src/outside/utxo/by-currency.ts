@@ -1,6 +1,7 @@
 // Which adapter reads which chain: decided by the family in the currency's row.
 import { type CurrencyCode, evmRow, isUtxo, type Network } from '../../core/currency.ts';
 import type { Clock } from '../../core/ports.ts';
+import { createHeads } from '../evm/heads.ts';
 import { createEvmNode } from '../evm/node.ts';
 import { createEvmSource, type EvmSource } from '../evm/source.ts';
 import { createEvmGroup, createNodeGroup } from './node/group.ts';
@@ -13,6 +14,8 @@ export type ChainNodesOptions = {
   readonly urls: ReadonlyMap<CurrencyCode, readonly string[]>;
   /** The contract of USDT, lower case; null where none is known. */
   readonly usdtContract: string | null;
+  /** WebSockets at which Ethereum's nodes announce new blocks (default: none). */
+  readonly headUrls?: readonly string[];
 };
 
 type ChainNodes = {
@@ -26,6 +29,7 @@ export function createChainNodes(options: ChainNodesOptions): ChainNodes {
   const chains = new Map<CurrencyCode, ChainNode>();
   /** By URL: the currencies of a chain share what a node answers. */
   const sources = new Map<string, EvmSource>();
+  const heads = (options.headUrls ?? []).map((url) => createHeads(url));
   for (const [currency, urls] of options.urls) {
     if (urls.length === 0) continue;
     if (isUtxo(currency)) {
@@ -40,7 +44,7 @@ export function createChainNodes(options: ChainNodesOptions): ChainNodes {
     const nodes = urls.map((url) => {
       const source = sources.get(url) ?? createEvmSource({ url });
       sources.set(url, source);
-      return createEvmNode({ currency, source, network: options.network, clock, contract });
+      return createEvmNode({ currency, source, network: options.network, clock, contract, heads });
     });
     const [only] = nodes;
     chains.set(currency, only !== undefined && nodes.length === 1 ? only : createEvmGroup(nodes, { clock }));
@@ -48,7 +52,7 @@ export function createChainNodes(options: ChainNodesOptions): ChainNodes {
   return {
     chains,
     async close() {
-      await Promise.all([...chains.values()].map((node) => node.close()));
+      await Promise.all([...chains.values(), ...heads].map((one) => one.close()));
     },
   };
 }

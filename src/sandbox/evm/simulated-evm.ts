@@ -31,9 +31,9 @@ export type Received = { readonly txid: string; readonly minor: bigint; readonly
 export type SimulatedEvm = {
   /** For reading only. */
   readonly state: EvmState;
-  /** Puts a payment of these shares into the pool; null when no sender has so much. */
+  /** Puts a payment of these shares into the pool; null when no sender has enough. */
   pay(currency: EvmCurrency, shares: readonly Share[], kind: PayKind): EvmTransaction | null;
-  /** Replaces a waiting transaction by one of the same sender and nonce with a higher fee; null when its sender does not have so much. */
+  /** Replaces a waiting transaction by one of the same sender and nonce with a higher fee; null when its sender does not have enough. */
   replace(original: EvmTransaction, currency: EvmCurrency, shares: readonly Share[]): EvmTransaction | null;
   /** Mines this many blocks, the first of all that waits; returns the last one. */
   mine(blocks: number): EvmBlock;

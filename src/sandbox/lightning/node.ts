@@ -155,7 +155,7 @@ export function openLightningNode(folder: string, now: () => number) {
       if (found?.status === 'OPEN') write({ kind: 'cancel', hash });
       return found?.status ?? null;
     },
-    /** Somebody pays an invoice, in so many parts. */
+    /** Somebody pays an invoice, in this many parts. */
     pay(hash: string, amountMsat: bigint, parts: number): PayAnswer {
       const found = this.find(hash);
       const refused = (reason: string): PayAnswer => ({ paid: false, reason });

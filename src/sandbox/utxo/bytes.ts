@@ -52,7 +52,7 @@ export const wire = (hash: string): Buffer => Buffer.from(hash, 'hex').reverse()
 /** Walks through bytes; throws a RangeError when they end too early. */
 export type Cursor = { readonly bytes: Buffer; at: number };
 
-/** The next bytes; RangeError where there are not so many. */
+/** The next bytes; RangeError where there are fewer. */
 export function take(cursor: Cursor, length: number): Buffer {
   const end = cursor.at + length;
   if (end > cursor.bytes.length) throw new RangeError('the bytes end too early');

@@ -4,7 +4,7 @@
 import { formatMinor, greatest, minus, mulDivUp, plus, sum } from '../../core/money.ts';
 import { type ChainState, conflictsOf, feeOf, isMature } from './chain-state.ts';
 import { withDescendants } from './faucet.ts';
-import { RPC_ALREADY_IN_CHAIN, RPC_REJECTED, RPC_VERIFY, RpcError } from './rpc-error.ts';
+import { RPC_ALREADY_IN_CHAIN, RPC_REJECTED, RPC_VERIFY, RpcError } from './rpc/error.ts';
 import { kindOf } from './scripts.ts';
 import { isSigned } from './sighash.ts';
 import { type Output, outpointKey, outputBytes, RBF_SEQUENCE, type Transaction } from './transaction.ts';

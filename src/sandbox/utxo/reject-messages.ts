@@ -1,6 +1,6 @@
 // How a currency's node words its refusals, where that differs from today's Bitcoin Core.
 import type { Dialect } from './dialects.ts';
-import { RPC_ALREADY_IN_CHAIN, RPC_REJECTED, RPC_VERIFY, RpcError } from './rpc-error.ts';
+import { RPC_ALREADY_IN_CHAIN, RPC_REJECTED, RPC_VERIFY, RpcError } from './rpc/error.ts';
 
 /** Bitcoin Core's numbers of rejections (consensus/validation.h until 0.19). */
 const INVALID = 16;

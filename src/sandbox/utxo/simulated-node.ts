@@ -1,5 +1,5 @@
 // One simulated currency: its chain, the journal that stores it, and its moves. Everything that a move changes is on disk before the move
-// answers. rpc-server.ts serves its JSON-RPC.
+// answers. rpc/server.ts serves its JSON-RPC.
 import { join } from 'node:path';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { Trouble } from '../trouble.ts';
@@ -42,7 +42,7 @@ export type SimulatedNode = {
   readonly now: () => number;
   /** Pays these outputs from the faucet into the mempool; null when the faucet does not have enough. */
   pay(outputs: readonly Output[]): Transaction | null;
-  /** Pays these outputs from the faucet and mines so many blocks, in one move. */
+  /** Pays these outputs from the faucet and mines this many blocks, in one move. */
   fund(outputs: readonly Output[], blocks: number): void;
   /** Replaces a mempool transaction of the faucet, whatever the node's relay policy says; null when that is impossible. */
   replace(original: Transaction, outputs: readonly Output[]): Transaction | null;

@@ -25,9 +25,10 @@ export type Listing = {
  */
 export async function readUnmined(sql: Sql, currency: CurrencyCode, sinceMs: number, mempool: Listing): Promise<UnminedFacts> {
   const since = new Date(sinceMs);
-  const conflicting = await unminedConflicting(sql, currency, mempool.changed);
+  const { conflicting, txids } = await (mempool.changed === null
+    ? differing(sql, currency, since, mempool.txids)
+    : conflictingAmong(sql, currency, mempool.changed));
   const departed = conflicting.filter((txid) => !mempool.txids.has(txid));
-  const txids = mempool.changed ?? (await differing(sql, currency, since, mempool.txids));
   const found = new Map<bigint, RawFacts>();
   for (const [name, wanted, keys] of [
     ['read_unmined_payments', `t.txid = k.key and t.state in ('mempool', 'gone', 'conflicted')`, txids],
@@ -48,39 +49,48 @@ export async function readUnmined(sql: Sql, currency: CurrencyCode, sinceMs: num
   return { payments: [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).map(paymentFacts), conflicting };
 }
 
-/** The conflicting transactions that are not in a block: all of them, or those among some txids. */
-async function unminedConflicting(sql: Sql, currency: CurrencyCode, among: readonly string[] | null): Promise<readonly string[]> {
-  if (among === null) {
-    const { rows } = await sql.query<{ txid: string }>({
-      name: 'read_unmined_conflicting',
-      text: 'select txid from conflicting_transactions where currency = $1 and height is null',
-      values: [currency],
-    });
-    return rows.map(({ txid }) => txid);
-  }
-  const found: string[] = [];
-  await inParts(among, CHOSEN_AT_ONCE, async (part) => {
+type Differing = {
+  /** Conflicting transactions that are in no block. */
+  readonly conflicting: readonly string[];
+  /** Txids of payments to compare with the mempool. */
+  readonly txids: readonly string[];
+};
+
+/** What has changed in the mempool, and the conflicting transactions in no block among it. */
+async function conflictingAmong(sql: Sql, currency: CurrencyCode, changed: readonly string[]): Promise<Differing> {
+  const conflicting: string[] = [];
+  await inParts(changed, CHOSEN_AT_ONCE, async (part) => {
     const { rows } = await sql.query<{ txid: string }>({
       name: 'read_some_unmined_conflicting',
       text: `select r.txid from unnest($2::text[]) as k(txid)
               cross join lateral (select txid from conflicting_transactions where currency = $1 and txid = k.txid and height is null offset 0) r`,
       values: [currency, part],
     });
-    for (const { txid } of rows) found.push(txid);
+    for (const { txid } of rows) conflicting.push(txid);
   });
-  return found;
+  return { conflicting, txids: changed };
 }
 
-/** The txids of payments in no block for which the mempool says something else; conflicted ones that came back are among them. */
-async function differing(sql: Sql, currency: CurrencyCode, since: Date, listed: ReadonlySet<string>): Promise<readonly string[]> {
-  const { rows } = await sql.query<{ txid: string; state: PaymentFacts['state'] }>({
+/**
+ * All conflicting transactions in no block, and the txids of payments in no block for which the mempool says something else; conflicted ones
+ * that came back are among them. One statement: it is asked of every chain while nothing happens.
+ */
+async function differing(sql: Sql, currency: CurrencyCode, since: Date, listed: ReadonlySet<string>): Promise<Differing> {
+  const { rows } = await sql.query<{ txid: string; state: PaymentFacts['state'] | null }>({
     name: 'read_unmined_txids',
     text: `select distinct txid, state from payments
              where currency = $1 and state in ('mempool', 'gone') and (state = 'mempool' or gone_since >= $2)
            union
            select p.txid, p.state from conflicting_transactions r join payments p on p.currency = $1 and p.conflict_txid = r.txid and p.state = 'conflicted'
-             where r.currency = $1 and r.height is null`,
+             where r.currency = $1 and r.height is null
+           union
+           select txid, null from conflicting_transactions where currency = $1 and height is null`,
     values: [currency, since],
   });
-  return [...new Set(rows.filter(({ txid, state }) => listed.has(txid) !== (state === 'mempool')).map(({ txid }) => txid))];
+  const payments = rows.filter(({ state }) => state !== null);
+  const differ = payments.filter(({ txid, state }) => listed.has(txid) !== (state === 'mempool'));
+  return {
+    conflicting: rows.filter(({ state }) => state === null).map(({ txid }) => txid),
+    txids: [...new Set(differ.map(({ txid }) => txid))],
+  };
 }

@@ -80,7 +80,7 @@ export type Attempt = {
 };
 
 /**
- * Writes what became of attempts, all in one statement: what is over waits no more, the rest has its next time. A result counts only where
+ * Writes what became of attempts, all in one statement: what is over no longer waits, the rest gets its next time. A result counts only where
  * nobody has asked for the event again since it was sent, and a failure only where no other was written since: these may be written twice.
  */
 export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Promise<void> {
@@ -115,6 +115,25 @@ export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Pro
       attempts.map((one) => one.asked),
     ],
   });
+}
+
+export type Outcome = { readonly atMs: number; readonly tookMs: number; readonly status: number | null };
+
+/** Of each endpoint its last attempts that sent something, the oldest first. */
+export async function lastOutcomes(
+  sql: Sql,
+  webhooks: readonly bigint[],
+  limit: number,
+): Promise<ReadonlyMap<bigint, readonly Outcome[]>> {
+  const { rows } = await sql.query<{ webhook: bigint; at: Date; took_ms: number; status: number | null }>({
+    name: 'last_outcomes',
+    text: `select a.webhook, a.at, a.took_ms, a.status from unnest($1::bigint[]) w (number) cross join lateral (
+             select * from delivery_attempts where webhook = w.number order by webhook desc, at desc, id desc limit $2) a
+            where a.error is null or a.error not like 'unreadable:%' order by a.webhook, a.at, a.id`,
+    values: [webhooks, limit],
+  });
+  const all = rows.map(({ webhook, at, took_ms, status }) => ({ webhook, atMs: at.getTime(), tookMs: took_ms, status }));
+  return Map.groupBy(all, ({ webhook }) => webhook);
 }
 
 /** Makes an event due at once for every endpoint of its merchant that wants its type, with all its attempts; returns for how many. */

@@ -79,16 +79,34 @@ export async function longEventWriters(sql: Sql, { longerThanMs, limit }: { long
   return rows.map(({ pid, program, since }): EventWriter => ({ pid, program: program ?? '', sinceMs: since * 1000 }));
 }
 
-export type EventNumber = { readonly id: bigint; readonly merchantId: bigint };
+export type EventNumber = {
+  readonly id: bigint;
+  readonly merchantId: bigint;
+  /** Tells it from another event with the same number: of a database that was put back. */
+  readonly mark: string;
+};
+type RawNumber = { id: bigint; merchant_id: bigint; mark: string };
+const NUMBER = `id, merchant_id, concat_ws(' ', object_id, sequence, extract(epoch from at)) as mark`;
+const numberOf = ({ id, merchant_id, mark }: RawNumber): EventNumber => ({ id, merchantId: merchant_id, mark });
 
 /** The numbers of committed events above this one, in order, of all merchants. */
 export async function eventNumbersAfter(sql: Sql, after: bigint, limit: number): Promise<readonly EventNumber[]> {
-  const { rows } = await sql.query<{ id: bigint; merchant_id: bigint }>({
+  const { rows } = await sql.query<RawNumber>({
     name: 'event_numbers_after',
-    text: 'select id, merchant_id from events where id > $1 order by id limit $2',
+    text: `select ${NUMBER} from events where id > $1 order by id limit $2`,
     values: [after, limit],
   });
-  return rows.map(({ id, merchant_id }) => ({ id, merchantId: merchant_id }));
+  return rows.map(numberOf);
+}
+
+/** The last committed event up to this number, of all merchants; null when there is none. */
+export async function lastNumberUpTo(sql: Sql, to: bigint): Promise<EventNumber | null> {
+  const { rows } = await sql.query<RawNumber>({
+    name: 'last_number_up_to',
+    text: `select ${NUMBER} from events where id <= $1 order by id desc limit 1`,
+    values: [to],
+  });
+  return rows[0] === undefined ? null : numberOf(rows[0]);
 }
 
 /** These events, in order. */

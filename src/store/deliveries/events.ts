@@ -5,6 +5,7 @@ import type { EventKey } from '../../core/events.ts';
 import type { HeldReason, PayoutStatus } from '../../core/payouts/states.ts';
 import type { PayoutMethod } from '../../core/payouts/units.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
+import type { PayoutView } from '../payouts/reads.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 import { LISTED_WITHIN_MS } from '../transactions/lists.ts';
 
@@ -25,24 +26,8 @@ export type TransactionThen = {
   readonly label: string | null;
 };
 
-/** A payout as it was when the event was written. */
-export type PayoutThen = {
-  readonly kind: 'payout';
-  readonly status: PayoutStatus;
-  readonly method: PayoutMethod;
-  readonly amountText: string;
-  readonly currency: LedgerCurrency;
-  readonly fee: bigint | null;
-  /** As it is stored: it may be sealed. */
-  readonly destination: string;
-  readonly txid: string | null;
-  readonly paymentHash: string | null;
-  readonly trace: string | null;
-  readonly error: string | null;
-  readonly heldReason: HeldReason | null;
-  readonly createdAtMs: number;
-  readonly completedAtMs: number | null;
-};
+/** A payout as it was when the event was written; its destination as it is stored: it may be sealed. */
+export type PayoutThen = Omit<PayoutView, 'id' | 'merchantId'> & { readonly kind: 'payout' };
 
 export type StoredEvent = EventKey & {
   readonly id: bigint;

@@ -1,24 +1,17 @@
 // Endpoints as the operator sees them: what waits, what their last attempt was, which of them fail; and what failed made due again.
 import type { Sql } from '../postgres/connect.ts';
 import { DELIVERIES_JOB } from './deliveries.ts';
+import { ENDPOINT_COLUMNS, type Endpoint, endpointOf, type RawEndpoint } from './webhooks.ts';
 
 /** What waits for an endpoint is counted up to this. */
 export const MOST_COUNTED = 10_000;
-/** So many endpoints with something waiting are looked at. */
+/** How many endpoints with something waiting are looked at. */
 const LOOKED_AT = 1_000;
 
 /** An attempt that was made. */
 export type MadeAttempt = { readonly atMs: number; readonly status: number | null; readonly error: string | null };
-export type EndpointState = {
-  readonly number: bigint;
-  readonly id: string;
+export type EndpointState = Endpoint & {
   readonly affiliateId: string;
-  readonly url: string;
-  /** Null = every type. */
-  readonly events: readonly string[] | null;
-  /** False once it has answered 410. */
-  readonly enabled: boolean;
-  readonly createdAtMs: number;
   /** At most {@link MOST_COUNTED}. */
   readonly waiting: number;
   /** When the oldest event that waits was written; null: nothing waits. */
@@ -28,14 +21,8 @@ export type EndpointState = {
   readonly last: MadeAttempt | null;
 };
 
-type Raw = {
-  number: bigint;
-  id: string;
+type Raw = RawEndpoint & {
   affiliate_id: string;
-  url: string;
-  events: string[] | null;
-  enabled: boolean;
-  created_at: Date;
   waiting: number;
   oldest: Date | null;
   due_ms: number | null;
@@ -44,8 +31,7 @@ type Raw = {
   error: string | null;
 };
 
-const COLUMNS = `w.number, w.id, m.affiliate_id, w.url, w.events, w.enabled, w.created_at, c.waiting, o.oldest, d.due_ms,
-  a.at as attempted, a.status, a.error`;
+const COLUMNS = `${ENDPOINT_COLUMNS}, m.affiliate_id, c.waiting, o.oldest, d.due_ms, a.at as attempted, a.status, a.error`;
 /** SQL of what an endpoint `w` is joined with; each part is a walk along an index. */
 const JOINED = `join merchants m on m.id = w.merchant_id
   cross join lateral (select count(*)::int as waiting from (select from deliveries where webhook = w.number limit ${MOST_COUNTED}) x) c
@@ -58,13 +44,8 @@ const HAS_FAILED = 'a.at is not null and (a.status is null or a.status not betwe
 
 function stateOf(raw: Raw): EndpointState {
   return {
-    number: raw.number,
-    id: raw.id,
+    ...endpointOf(raw),
     affiliateId: raw.affiliate_id,
-    url: raw.url,
-    events: raw.events,
-    enabled: raw.enabled,
-    createdAtMs: raw.created_at.getTime(),
     waiting: raw.waiting,
     oldestAtMs: raw.oldest?.getTime() ?? null,
     dueAtMs: raw.due_ms,

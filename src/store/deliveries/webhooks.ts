@@ -2,45 +2,45 @@
 import type { Sql } from '../postgres/connect.ts';
 import { DELIVERIES_JOB } from './deliveries.ts';
 
-export type FormerSecret = { readonly secret: string; readonly until: number };
-export type Webhook = {
+/** What merchant and operator see of an endpoint. */
+export type Endpoint = {
   readonly number: bigint;
   readonly id: string;
-  readonly merchantId: bigint;
   readonly url: string;
   /** Null = every type. */
   readonly events: readonly string[] | null;
-  readonly secret: string;
-  readonly formerSecrets: readonly FormerSecret[];
+  /** False once it has answered 410. */
   readonly enabled: boolean;
   readonly createdAtMs: number;
 };
-
-type Raw = {
+export type RawEndpoint = {
   number: bigint;
   id: string;
-  merchant_id: bigint;
   url: string;
   events: string[] | null;
-  secret: string;
-  former_secrets: FormerSecret[];
   enabled: boolean;
   created_at: Date;
 };
-const COLUMNS = 'number, id, merchant_id, url, events, secret, former_secrets, enabled, created_at';
+/** SQL of what {@link endpointOf} reads, of a row `w` of webhooks. */
+export const ENDPOINT_COLUMNS = 'w.number, w.id, w.url, w.events, w.enabled, w.created_at';
+
+/** An endpoint from its row. */
+export function endpointOf({ number, id, url, events, enabled, created_at }: RawEndpoint): Endpoint {
+  return { number, id, url, events, enabled, createdAtMs: created_at.getTime() };
+}
+
+export type FormerSecret = { readonly secret: string; readonly until: number };
+export type Webhook = Endpoint & {
+  readonly merchantId: bigint;
+  readonly secret: string;
+  readonly formerSecrets: readonly FormerSecret[];
+};
+
+type Raw = RawEndpoint & { merchant_id: bigint; secret: string; former_secrets: FormerSecret[] };
+const COLUMNS = `${ENDPOINT_COLUMNS}, w.merchant_id, w.secret, w.former_secrets`;
 
 function webhookOf(raw: Raw): Webhook {
-  return {
-    number: raw.number,
-    id: raw.id,
-    merchantId: raw.merchant_id,
-    url: raw.url,
-    events: raw.events,
-    secret: raw.secret,
-    formerSecrets: raw.former_secrets,
-    enabled: raw.enabled,
-    createdAtMs: raw.created_at.getTime(),
-  };
+  return { ...endpointOf(raw), merchantId: raw.merchant_id, secret: raw.secret, formerSecrets: raw.former_secrets };
 }
 
 /** SQL: whoever delivers reads the endpoints again. */
@@ -56,7 +56,7 @@ export async function lockWebhooks(sql: Sql, merchantId: bigint): Promise<readon
 export async function listWebhooks(sql: Sql, merchantId: bigint): Promise<readonly Webhook[]> {
   const { rows } = await sql.query<Raw>({
     name: 'list_webhooks',
-    text: `select ${COLUMNS} from webhooks where merchant_id = $1 order by created_at desc, id desc`,
+    text: `select ${COLUMNS} from webhooks w where merchant_id = $1 order by created_at desc, id desc`,
     values: [merchantId],
   });
   return rows.map(webhookOf);
@@ -66,7 +66,7 @@ export async function listWebhooks(sql: Sql, merchantId: bigint): Promise<readon
 export async function lockWebhook(sql: Sql, merchantId: bigint, id: string): Promise<Webhook | null> {
   const { rows } = await sql.query<Raw>({
     name: 'lock_webhook',
-    text: `select ${COLUMNS} from webhooks where id = $1 and merchant_id = $2 for update`,
+    text: `select ${COLUMNS} from webhooks w where id = $1 and merchant_id = $2 for update`,
     values: [id, merchantId],
   });
   return rows[0] === undefined ? null : webhookOf(rows[0]);
@@ -95,6 +95,18 @@ export async function setSecrets(sql: Sql, number: bigint, secret: string, forme
   });
 }
 
+/** Former secrets that would sign along after this time end then: the clock was set back since. */
+export async function recallSecrets(sql: Sql, latestMs: number): Promise<void> {
+  await sql.query({
+    name: 'recall_webhook_secrets',
+    text: `update webhooks w set former_secrets = (
+             select jsonb_agg(f.one || jsonb_build_object('until', least((f.one ->> 'until')::bigint, $1)) order by f.place)
+               from jsonb_array_elements(w.former_secrets) with ordinality f (one, place))
+            where exists (select from jsonb_array_elements(w.former_secrets) f (one) where (f.one ->> 'until')::bigint > $1)`,
+    values: [latestMs],
+  });
+}
+
 /** What waits for it is deleted by the worker, in small steps. */
 export async function deleteWebhook(sql: Sql, number: bigint): Promise<void> {
   await sql.query({
@@ -108,7 +120,7 @@ export async function deleteWebhook(sql: Sql, number: bigint): Promise<void> {
 export async function readWebhooks(sql: Sql, numbers: readonly bigint[]): Promise<readonly Webhook[]> {
   const { rows } = await sql.query<Raw>({
     name: 'read_webhooks',
-    text: `select ${COLUMNS} from webhooks where number = any ((select $1::bigint[])::bigint[])`,
+    text: `select ${COLUMNS} from webhooks w where number = any ((select $1::bigint[])::bigint[])`,
     values: [numbers],
   });
   return rows.map(webhookOf);

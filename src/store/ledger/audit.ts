@@ -4,7 +4,7 @@ import { CURRENCIES } from '../../core/currency.ts';
 import { MAX_TOLERANCE_USD_MINOR } from '../../core/judge/payments.ts';
 import { transition } from '../../core/transaction-states.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { balanceSql } from '../transactions/case-facts.ts';
+import { balanceSql, inQuotedCurrency } from '../transactions/case-facts.ts';
 
 export type Finding = { readonly what: string };
 /** An invariant: the rows that break it, as `what`; `$1` where it takes a parameter. */
@@ -127,8 +127,8 @@ const QUESTIONS: readonly Question[] = [
     // transactions that are still due for the judge are left out: their payments have just changed
     text: `select t.id || ' shows ' || t.crypto_received || ', its payments say ' || coalesce(p.amount, 0) as what
              from transactions t
-             left join (select p.transaction_id, p.currency, sum(p.amount) as amount from payments p where p.state in ('mempool', 'mined') group by 1, 2) p
-               on p.transaction_id = t.id and p.currency = t.currency
+             left join (select p.transaction_id, sum(p.amount) as amount from payments p join transactions t on t.id = p.transaction_id
+                         where p.state in ('mempool', 'mined') and ${inQuotedCurrency('p', 't')} group by 1) p on p.transaction_id = t.id
             where t.crypto_received <> coalesce(p.amount, 0) and not exists (select 1 from due_marks m where m.transaction_id = t.id)`,
   },
   {
@@ -174,7 +174,7 @@ const QUESTIONS: readonly Question[] = [
     says: 'an unpaid transaction holds nothing of the merchant in its own currency, and a payment that is booked owes nothing and is not lost',
     text: `select t.id || ' is ' || t.status || ' and its payment ' || p.txid || ':' || p.vout || ' is credited' as what
              from decided_payments p join transactions t on t.id = p.transaction_id
-            where p.in_available > 0 and p.currency = t.currency and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
+            where p.in_available > 0 and ${inQuotedCurrency('p', 't')} and t.status in ('started', 'pending', 'timedout', 'timedout_checked', 'cancelled')
            union all
            select 'payment ' || txid || ':' || vout || ' is booked and owes ' || owed || ' and a fee of ' || owed_fee from decided_payments
             where part_key is not null and (owed <> 0 or owed_fee <> 0)
@@ -210,7 +210,7 @@ const QUESTIONS: readonly Question[] = [
            select t.id || ' was accepted by policy for ' || coalesce(p.cents, 0) || ' of ' || t.usd_minor || ' cents' as what
              from transactions t join confirmed c on c.object_id = t.id and c.reason = '${LATE_ACCEPTED}' join units u on u.currency = t.currency
              cross join lateral (select sum(d.credited * d.value_rate) * 100 / u.whole as cents from decided_payments d
-                                  where d.transaction_id = t.id and d.currency = t.currency) p
+                                  where d.transaction_id = t.id and ${inQuotedCurrency('d', 't')}) p
             where t.status in ('succeeded', 'settled')
               and coalesce(p.cents, 0) < t.usd_minor - least(t.usd_minor * t.tolerance_bps / 10000.0, ${MAX_TOLERANCE_USD_MINOR})`,
   },

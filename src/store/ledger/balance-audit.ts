@@ -14,7 +14,7 @@ export const OF_BALANCES: readonly Question[] = [
   },
 ];
 
-/** More than that stops nothing, because anybody can send it: what is no transaction (a withdrawal, a block reward) and what traces would show. */
+/** More than that stops nothing, because anybody can send it in ways that a node without traces does not show. */
 export const TOLD_OF_BALANCES: readonly Question[] = [
   {
     id: 'EVM-2',

@@ -3,7 +3,7 @@
 import { MAX_TOLERANCE_USD_MINOR } from '../../core/judge/payments.ts';
 import { GRACE_MS, OUTAGE_GRACE_MS, WINDOW_MS } from '../../core/judge/times.ts';
 import { transition } from '../../core/transaction-states.ts';
-import { balanceSql } from '../transactions/case-facts.ts';
+import { balanceSql, inQuotedCurrency } from '../transactions/case-facts.ts';
 import { type Question, UNITS } from './audit.ts';
 
 const ms = (length: number): string => `interval '${length} ms'`;
@@ -73,8 +73,8 @@ export const OF_DERIVED: readonly Question[] = [
     text: `select ${PAYMENT} || ' is ' || p.state || ', credited ' || p.credited || ', on time with ' || p.on_time_minor || case when p.counted then ' and counts' else ' and does not count' end as what
              from payments p join transactions t on t.id = p.transaction_id
             where ${JUDGED}
-              and case when p.counted then p.currency <> t.currency or p.state not in ('mempool', 'mined') or (t.status <> 'pending' and p.credited = 0)
-                       else not p.coinbase and p.present and p.currency = t.currency and p.state in ('mempool', 'mined')
+              and case when p.counted then not ${inQuotedCurrency('p', 't')} or p.state not in ('mempool', 'mined') or (t.status <> 'pending' and p.credited = 0)
+                       else not p.coinbase and p.present and ${inQuotedCurrency('p', 't')} and p.state in ('mempool', 'mined')
                             and case when t.status = 'pending' then p.on_time_minor > 0 else p.credited > 0 end end`,
   },
   {
@@ -105,13 +105,13 @@ export const OF_DERIVED: readonly Question[] = [
               where object_id like 'txn\\_%' and status in ('confirmed', 'declined') and previous is not null order by object_id, sequence desc)
            select t.id || ' was paid with ' || coalesce(p.credited, 0) || ' of ' || t.amount_due || ' at a tolerance of ' || t.tolerance_bps || ' basis points' as what
              from transactions t join why w on w.object_id = t.id and w.reason = '${ENOUGH}' join units u on u.currency = t.currency
-             cross join lateral (select sum(d.credited) as credited, bool_or(d.generation > 0) as lost from decided_payments d where d.transaction_id = t.id and d.currency = t.currency) p
+             cross join lateral (select sum(d.credited) as credited, bool_or(d.generation > 0) as lost from decided_payments d where d.transaction_id = t.id and ${inQuotedCurrency('d', 't')}) p
             where t.status in ('succeeded', 'settled') and p.lost is not true and coalesce(p.credited, 0) < ${SUFFICIENT}
            union all
            select t.id || ' was declined with ' || p.on_time || ' of ' || t.amount_due || ' at a tolerance of ' || t.tolerance_bps || ' basis points'
              from transactions t join why w on w.object_id = t.id and w.reason = '${SHORT}' join units u on u.currency = t.currency
              cross join lateral (select sum(d.on_time_minor) as on_time from decided_payments d
-                                  where d.transaction_id = t.id and d.currency = t.currency and d.present and d.state in ('mempool', 'mined')) p
+                                  where d.transaction_id = t.id and ${inQuotedCurrency('d', 't')} and d.present and d.state in ('mempool', 'mined')) p
             where t.status = 'declined' and ${JUDGED} and p.on_time >= ${SUFFICIENT}`,
   },
   {

@@ -55,7 +55,7 @@ export async function lastLink(sql: Sql): Promise<LedgerLink | null> {
   return number === undefined ? null : ((await readLinks(sql, number - 1n, 1))[0] ?? null);
 }
 
-/** The entry at which a link ends that begins after one and covers so many at most; null when there is none up to the last. */
+/** The entry at which a link ends that begins after one and covers at most this many; null when there is none up to the last. */
 export async function linkEnd(sql: Sql, after: bigint, upTo: bigint, most: number): Promise<bigint | null> {
   const { rows } = await sql.query<{ id: bigint | null }>({
     name: 'ledger_link_end',

@@ -7,6 +7,7 @@ import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { EVM_CODES, UTXO_CODES, utxoRow } from '../../core/currency.ts';
 import { agreedHeight } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { inQuotedCurrency } from '../transactions/case-facts.ts';
 import type { Question } from './audit.ts';
 
 /**
@@ -89,7 +90,7 @@ export const RECONCILIATION: readonly Question[] = [
              left join ledger.part l on l.key = p.part_key and not exists (select 1 from ledger.part v where v.reverses = l.key)
             where coalesce(l.amount, 0) <> r.amount
               and not (p.part_key is null and (
-                    (t.status in ('started', 'pending', 'confirmed') and t.currency = p.currency)
+                    (t.status in ('started', 'pending', 'confirmed') and ${inQuotedCurrency('p', 't')})
                     or coalesce(t.due_at <= kt.caught_up_at, false) or exists (select 1 from due_marks m where m.transaction_id = t.id) or coalesce(p.due_height <= k.height, false)
                     -- two nodes do not hold it as deep as this yet
                     or coalesce(${agreedHeight('n')} < r.height + (k.height - c.height), false)

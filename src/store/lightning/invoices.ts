@@ -66,7 +66,8 @@ export async function findReservation(sql: Sql, merchantId: bigint, key: string)
 }
 
 /**
- * Writes a reservation. False, and nothing is written, when the price is no longer the one in force, the node cannot be used or is not looked
+ * Writes a reservation. It reaches the disk with its transaction at the latest: where the database crashes before that, the node has an invoice
+ * that was shown to nobody. False, and nothing is written, when the price is no longer the one in force, the node cannot be used or is not looked
  * at, or a call with the same key has reserved meanwhile.
  */
 export async function reserveInvoice(sql: Sql, one: Reservation): Promise<boolean> {
@@ -76,7 +77,8 @@ export async function reserveInvoice(sql: Sql, one: Reservation): Promise<boolea
       insert into lightning_invoices (payment_hash, preimage, transaction_id, merchant_id, key, body_hash, amount_msat, usd_minor, rate, rate_at,
                                       rate_sources, state, created_at, window_ends_at)
       select $1, $2, $3, $4, $5, $6, $7::numeric * ${MSAT}, $8, r.usd, r.at, r.sources, 'reserved', $10, $11
-        from rates r join node_conditions n on n.currency = '${LIGHTNING.code}' and n.state in (${USABLE_NODE_STATES.map((state) => `'${state}'`).join()})
+        -- not waited for: in most cases the disk would be the longest part of a create
+        from (select set_config('synchronous_commit', 'off', true)) as soon, rates r join node_conditions n on n.currency = '${LIGHTNING.code}' and n.state in (${USABLE_NODE_STATES.map((state) => `'${state}'`).join()})
                                            and ${IS_LOOKED_AT('n')}
        where r.currency = '${LIGHTNING.balance}' and r.usd = $9::numeric
       on conflict do nothing`,

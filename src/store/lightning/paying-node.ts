@@ -2,14 +2,23 @@
 // from an older state, and has forgotten what it paid since.
 import type { Sql } from '../postgres/connect.ts';
 
-/** How many payments each node knew at least, by its identity. */
-export async function readKnownPayments(sql: Sql): Promise<ReadonlyMap<string, bigint>> {
-  const { rows } = await sql.query<{ identity: string; payment_index: bigint }>({
+export type KnownNode = {
+  /** How many payments it knew at least. */
+  readonly paymentIndex: bigint;
+  /** When the payer was last able to ask it; null = it never was. */
+  readonly paysAtMs: number | null;
+};
+
+/** What is known of each node, by its identity. */
+export async function readKnownPayments(sql: Sql): Promise<ReadonlyMap<string, KnownNode>> {
+  const { rows } = await sql.query<{ identity: string; payment_index: bigint; pays_at: Date | null }>({
     name: 'read_known_payments',
-    text: 'select identity, payment_index from lightning_nodes where payment_index is not null',
+    text: 'select identity, payment_index, pays_at from lightning_nodes where payment_index is not null',
     values: [],
   });
-  return new Map(rows.map((row) => [row.identity, row.payment_index]));
+  return new Map(
+    rows.map((row) => [row.identity, { paymentIndex: row.payment_index, paysAtMs: row.pays_at?.getTime() ?? null }]),
+  );
 }
 
 /** Records what the payer says of its node. */

@@ -146,11 +146,12 @@ export async function lockLeased(sql: Sql, { payoutId, leaseEpoch }: Leased): Pr
   return rowCount === 1;
 }
 
-/** The node may be asked from now on. */
+/** The node may be asked from now on: the first request is about to be made, and may arrive until the lease ends. */
 export async function setSent(sql: Sql, payoutId: string, node: string): Promise<void> {
   await sql.query({
     name: 'set_lightning_sent',
-    text: `update lightning_payments set state = 'sent', node = $2 where payout_id = $1`,
+    text: `update lightning_payments set state = 'sent', node = $2, sends = sends + 1, unanswered_until = greatest(unanswered_until, lease_until)
+            where payout_id = $1`,
     values: [payoutId, node],
   });
 }
@@ -213,7 +214,7 @@ export async function neverSent(sql: Sql): Promise<readonly { readonly payoutId:
   return rows;
 }
 
-/** A request is about to be made, which the node refuses after the lease. False when the lease is another one by now. */
+/** Another request is about to be made, which the node refuses after the lease. False when the lease is another one by now. */
 export async function beginSend(sql: Sql, { payoutId, leaseEpoch }: Leased): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'begin_lightning_send',
@@ -243,15 +244,17 @@ export async function setPaymentIndex(sql: Sql, payoutId: string, node: string, 
   });
 }
 
-/** What the node has made of it. */
+/** What the node has made of it. What it had not answered is answered by that, and what it may forget from now on is noticed. */
 export async function setPaid(
   sql: Sql,
   of: { readonly payoutId: string; readonly preimage: string; readonly feeMsat: bigint; readonly paymentIndex: bigint },
 ): Promise<void> {
   await sql.query({
     name: 'set_lightning_paid',
-    text: `update lightning_payments set state = 'paid', preimage = decode($2, 'hex'), fee_msat = $3, payment_index = $4, due_at = null, trouble = null
-            where payout_id = $1`,
+    text: `with payment as (
+             update lightning_payments set state = 'paid', preimage = decode($2, 'hex'), fee_msat = $3, payment_index = $4, due_at = null, trouble = null
+              where payout_id = $1 returning node)
+           update lightning_nodes n set payment_index = greatest(n.payment_index, $4) from payment p where n.identity = p.node`,
     values: [of.payoutId, of.preimage, of.feeMsat, of.paymentIndex],
   });
 }

@@ -14,7 +14,7 @@ export async function openIntents(sql: Sql, after: string, limit: number): Promi
 }
 
 /**
- * Payouts that are on their way, or whose outcome is unknown, for longer than so many milliseconds since they were processing last.
+ * Payouts that are on their way, or whose outcome is unknown, for longer than this many milliseconds since they were last processing.
  * @param longest by method
  */
 export async function latePayouts(

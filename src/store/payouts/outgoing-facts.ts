@@ -80,7 +80,10 @@ async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRe
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, booked)
              select $1, o.txid, o.vout, o.amount, a.script, $2, $3,
-                    exists (select 1 from outgoing_attempts t where t.currency = $1 and t.txid = o.txid)
+                    -- no entry knows what a sweep brings from an address that this database has forgotten: it was restored, and the signer has
+                    -- told it of the sweep
+                    exists (select 1 from outgoing_attempts t join outgoing_batches b on b.id = t.batch_id
+                             where t.currency = $1 and t.txid = o.txid and b.purpose = 'payout')
                from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[]) as o(txid, vout, amount, script)
               cross join lateral (select script from own_addresses where script = o.script and currency = $1 offset 0) a
               where o.amount > 0

@@ -10,9 +10,10 @@ import {
   payoutTransition,
 } from '../../core/payouts/states.ts';
 import type { PayoutMethod } from '../../core/payouts/units.ts';
+import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type PayoutChange, writePayoutChanges } from './changes.ts';
-import { PAYOUT_JOBS } from './outgoing-facts.ts';
+import { PAYOUT_JOB } from './outgoing-facts.ts';
 
 /** A payout as it was requested. Amounts in minor units of `currency`. */
 export type RequestedPayout = {
@@ -156,7 +157,7 @@ export async function insertPayout(
              insert into events (merchant_id, object_id, sequence, type, status, reason, at, data)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at,
                       jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason))) from made)
-           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', '${PAYOUT_JOBS}')
+           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', case method when 'lightning' then '${LIGHTNING_PAYOUT_JOB}' else '${PAYOUT_JOB}' end)
                                when held_reason = 'not_final' then pg_notify('hurry', '${HELD_JOB}') end from made`,
     values: [
       payout.id,

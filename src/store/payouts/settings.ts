@@ -146,17 +146,24 @@ export async function noteRefused(
  */
 export async function dueMerchants(
   sql: Sql,
-  due: { readonly nowMs: number; readonly after: bigint; readonly limit: number },
+  due: {
+    readonly nowMs: number;
+    readonly after: bigint;
+    readonly limit: number;
+    /** Only those, or only the others; absent: all. */
+    readonly overLightning?: boolean;
+  },
 ): Promise<readonly bigint[]> {
   const { rows } = await sql.query<{ merchant_id: bigint }>({
     name: 'automatic_payouts_due',
     text: `select s.merchant_id from payout_settings s join merchants m on m.id = s.merchant_id
             where s.enabled and s.paused_at is null and s.usable_at <= $1 and s.merchant_id > $2 and m.suspended_at is null
+              and ($4::boolean is null or (s.method = 'lightning') = $4)
               and not exists (select from payouts p where p.merchant_id = s.merchant_id and p.automatic and p.step <> 'ended' and p.method = s.method)
               and exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
                            where a.merchant_id = s.merchant_id and a.kind = 'available' and b.amount > 0)
             order by s.merchant_id limit $3`,
-    values: [new Date(due.nowMs), due.after, due.limit],
+    values: [new Date(due.nowMs), due.after, due.limit, due.overLightning ?? null],
   });
   return rows.map((row) => row.merchant_id);
 }

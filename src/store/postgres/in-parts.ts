@@ -1,7 +1,7 @@
 // Long work in pieces: long lists are read and written in slices, because a statement may take half a minute and its rows occupy this process
 // meanwhile; long calculations yield to other work of this process.
 
-/** The largest number of values in one statement that strangers choose: a server can be made to do little with so many. */
+/** The largest number of values in one statement that strangers choose: with this many a server can be made to do little. */
 export const CHOSEN_AT_ONCE = 2_000;
 
 /** Runs a function for slices of a list, one after the other; not at all for an empty list. */

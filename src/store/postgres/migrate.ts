@@ -7,7 +7,7 @@ import pg from 'pg';
 import type { Network } from '../../core/currency.ts';
 
 /** db/ of this checkout. */
-export const MIGRATIONS_FOLDER: string = fileURLToPath(new URL('../../../db/', import.meta.url));
+export const MIGRATIONS_FOLDER: string = fileURLToPath(new URL('../../../db', import.meta.url));
 
 // an arbitrary number, the same in every process: they queue on it
 const LOCK_KEY = 7_102_201_118;

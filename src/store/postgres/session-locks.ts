@@ -31,7 +31,7 @@ const SILENT = `
      and l.classid::bigint = (k.key >> 32) & 4294967295 and l.objid::bigint = k.key & 4294967295
     join pg_stat_activity a on a.pid = l.pid
    where a.state = 'idle' and a.state_change < clock_timestamp() - make_interval(secs => $2::float8 / 1000)`;
-const SIGNS_IN_SILENCE = 4;
+const SIGNS_IN_SILENCE = 3;
 /** How often one that wants the lock looks at a silent holder, in the time after which that is ended. */
 const LOOKS_IN_SILENCE = 6;
 

@@ -5,7 +5,7 @@ import type { Sql } from '../postgres/connect.ts';
 /** An address of a transaction (its receiving chain), with what of its own currency is booked there, final, and not moved. */
 export type SweepableAddress = { readonly script: Buffer; readonly index: number; readonly amount: bigint };
 
-/** After a sweep that failed, its address rests so long: whatever made it fail would burn the gas again. */
+/** How long an address rests after a sweep that failed: whatever made it fail would burn the gas again. */
 const REST = "interval '6 hours'";
 
 /** SQL: the outpoint that stands for the sender and any nonce of an output script. */
@@ -19,7 +19,7 @@ const BOOKED = (currency: string, script: string): string =>
   `(select coalesce(sum(q.amount), 0) from transactions owner join payments q on q.transaction_id = owner.id and q.currency = owner.currency
      where owner.script = ${script} and owner.currency = ${currency} and q.part_key is not null and q.state = 'mined' and q.lock is not null)`;
 
-/** Addresses that hold at least so much which is final, the fullest first; none from which something is on its way. */
+/** Addresses that hold at least this much that is final, the fullest first; none from which something is on its way. */
 export async function sweepableAddresses(
   sql: Sql,
   currency: EvmCode,

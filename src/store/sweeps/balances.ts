@@ -37,7 +37,10 @@ export async function balancesToCompare(
                              where t.script = s.script and p.currency = $1 and p.state = 'mined' and p.height <= $2), 0)
                 + coalesce((select sum(e.amount) from transactions t join early_payments e on e.transaction_id = t.id
                              where t.script = s.script and e.currency = $1 and e.accepted_at is null and e.height <= $2), 0)
-                + coalesce((select sum(o.amount) from own_outputs o where o.script = s.script and o.currency = $1 and o.height <= $2), 0)
+                + coalesce((select sum(o.amount) from own_outputs o where o.script = s.script and o.currency = $1 and o.height <= $2
+                               -- a sweep from an address that a restored database has forgotten is among those below
+                               and not exists (select 1 from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
+                                                where a.currency = o.currency and a.txid = o.txid and b.purpose <> 'payout')), 0)
                 + coalesce((select sum(${MOVED}) from ${MINED} where b.target = s.script and a.currency = $1 and a.result = 'paid'), 0)
                 - coalesce((select sum(case when a.result = 'paid' and a.currency = $1 then ${MOVED} else 0 end
                                        + case when $1 = '${ETHER}' then a.gas_paid else 0 end)

@@ -1,7 +1,7 @@
 // The facts for the judge about locked transactions: their payments with the rates of their arrival, how far each chain was read, how
 // blocks are dated. For many transactions in one statement.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import type { PaymentMethod } from '../../core/currency.ts';
+import { EVM_CODES, type PaymentMethod } from '../../core/currency.ts';
 import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import { agreedHeight } from '../chain/node-conditions.ts';
@@ -31,6 +31,11 @@ export type PaymentRow = {
   conflict_txid: string | null;
   noticed_at: Date | null;
 } & JudgedRow;
+
+const ON_ETHEREUM = EVM_CODES.map((code) => `'${code}'`).join();
+/** SQL: a payment `p` is in the currency of its transaction `t`, and somebody has paid it (inQuotedCurrency of core/judge/payments). */
+export const inQuotedCurrency = (p: string, t: string): string =>
+  `(${p}.currency = ${t}.currency and not (${p}.coinbase and ${p}.currency in (${ON_ETHEREUM})))`;
 
 /** A node gives the time of a transaction or block in whole seconds, so the real time may be up to this much later. */
 const DATED_WITHIN = '1 second';

@@ -77,7 +77,7 @@ export async function readKnown(
   throw new Error(`the payments of ${transactionId} changed ${MOST_READINGS} times while they were read`);
 }
 
-/** Reads what is not known yet in advance (`most`: of so many payments at most), so that little is left to read under a lock. */
+/** Reads what is not known yet in advance (at most `most` payments), so that little is left to read under a lock. */
 export async function readAhead(
   sql: Sql,
   transactionId: string,

@@ -8,7 +8,7 @@ import { recordSightings, wakeJudge } from '../../store/chain/sightings.ts';
 import { transactionByIndex } from '../../store/postgres/connect.ts';
 import type { ChainContext } from './context.ts';
 import { factBytes, heights, readAhead } from './read-ahead.ts';
-import { type Followed, type FollowOptions, isBelowTip, tokenNotices } from './reorganisation.ts';
+import { type Followed, type FollowOptions, isBelowTip, saidAt, tokenNotices } from './reorganisation.ts';
 import { type ChainWatchList, watchOnly } from './watch-list.ts';
 
 /** The first start on a chain: begins at the node's tip, since nothing older can be ours; returns the cursor there. */
@@ -46,7 +46,7 @@ export async function followBlocks(
   const last = Math.min(tip.height, cursor.height + options.limit);
   let blocksRead = 0;
   const notices: string[] = [];
-  const read = (height: number) => readAt(port, watch, height);
+  const read = (height: number) => readAt(port, watch, height, tip);
   const places = heights(cursor.height + 1, last);
   for await (const [, block] of readAhead(places, read, { currency: port.currency, heldBytes: factBytes })) {
     // the chain has changed during the pass: the next pass finds the fork
@@ -60,8 +60,14 @@ export async function followBlocks(
   return { cursor, blocksRead, atTip: cursor.height === tip.height, more: cursor.height < tip.height, notices };
 }
 
-async function readAt(port: ChainPort, watch: ChainWatchList, height: number): Promise<BlockFacts | null> {
-  const hash = await port.hashAt(height);
+async function readAt(
+  port: ChainPort,
+  watch: ChainWatchList,
+  height: number,
+  tip: FollowOptions['tip'],
+): Promise<BlockFacts | null> {
+  // where the tip tells of its parent as well (Ethereum), a block is read by the tip's word: nothing newer would be written in this pass
+  const hash = (tip.previousHash === undefined ? null : saidAt(tip, height)) ?? (await port.hashAt(height));
   return hash === null ? null : port.readBlock(hash, watch);
 }
 

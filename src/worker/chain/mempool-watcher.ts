@@ -16,6 +16,7 @@ import { transactionByIndex } from '../../store/postgres/connect.ts';
 import type { ChainContext } from './context.ts';
 import { createMempoolMemory } from './mempool-memory.ts';
 import { createMempoolReader, difference, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';
+import { isTip } from './reorganisation.ts';
 import type { ChainWatchList } from './watch-list.ts';
 
 export type MempoolWatcher = {
@@ -129,10 +130,6 @@ export function createMempoolWatcher(
     } finally {
       scanning = false;
     }
-  }
-
-  async function isStillTip({ height, hash }: ChainCursor): Promise<boolean> {
-    return (await port.hashAt(height)) === hash && (await port.hashAt(height + 1)) === null;
   }
 
   async function sightings(
@@ -262,23 +259,23 @@ export function createMempoolWatcher(
       }
       const reading = await reader.readAll(listed, seen);
       const { listing, more } = reading;
-      const isTip = reading.isGiven || (await isStillTip(cursor));
+      const isAtTip = reading.isGiven || (await isTip(port, cursor));
       const facts = new Map(reading.touched.map((one) => [one.txid, one]));
       for (const [txid, one] of wanted) if (listing.has(txid)) facts.set(txid, one);
       const seenNow = await sightings(facts.values(), { pushed: wanted }, ctx.ports.clock.now());
       let wrote = false;
-      if (!isTip || !isAsCompared(reading, seenNow)) {
+      if (!isAtTip || !isAsCompared(reading, seenNow)) {
         const before = isRecent(compared) ? compared : null;
         compared = null;
         // what is recorded now may have left before the list came
         const recorded = seenNow.map((one) => one.facts.txid);
         const changed = before === null ? null : [...difference(before.listing, listing), ...recorded];
-        wrote = await record(cursor, atMs, seenNow, isTip && !more ? { txids: listing, changed } : null);
+        wrote = await record(cursor, atMs, seenNow, isAtTip && !more ? { txids: listing, changed } : null);
         check();
-        seen.listed(readOf(reading, seen), watch.order, isTip && !more && reading.missing.length === 0);
-        wroteSince = !isTip || more;
+        seen.listed(readOf(reading, seen), watch.order, isAtTip && !more && reading.missing.length === 0);
+        wroteSince = !isAtTip || more;
         if (more) return { state: 'more', wrote };
-        if (!isTip || reading.missing.length > 0) return { state: 'incomplete', wrote };
+        if (!isAtTip || reading.missing.length > 0) return { state: 'incomplete', wrote };
         compared = { listing, allMs: before?.allMs ?? beganMs };
       }
       if (isPushed) pushedUpToMs = atMs;

@@ -6,7 +6,7 @@ import type { BlockFacts } from '../../core/ports.ts';
 /** What the readings of all jobs occupy together, those that are needed at once and those in advance. */
 export type ReadingMemory = {
   readonly bytes: number;
-  /** Whether so much more may be read in advance. */
+  /** Whether this much more may be read in advance. */
   hasRoom(bytes: number): boolean;
   /** Counts a reading; the function returned changes what it counts for. */
   take(bytes: number): (bytes: number) => void;

@@ -63,7 +63,7 @@ export async function followFork(
 ): Promise<Followed | null> {
   const { cursor, tip } = options;
   if (tip.height >= cursor.height) {
-    const hash = tip.height === cursor.height ? tip.hash : await port.hashAt(cursor.height);
+    const hash = saidAt(tip, cursor.height) ?? (await port.hashAt(cursor.height));
     if (hash === cursor.hash) return null;
     if (hash === null) return MOVED(cursor);
   }
@@ -72,6 +72,12 @@ export async function followFork(
   // restored from an old copy, or still syncing: its chain is ours, only shorter
   if (fork.height === tip.height) return { cursor, blocksRead: 0, atTip: false, more: false, behind: true };
   return takeBranch(ctx, port, watch, { ...options, fork });
+}
+
+/** The hash at a height as far as the node said it with its tip; null where it must be asked. */
+export function saidAt(tip: Ready, height: number): string | null {
+  if (height === tip.height) return tip.hash;
+  return height === tip.height - 1 ? (tip.previousHash ?? null) : null;
 }
 
 /** The highest block that the node's best chain and ours share; null when the node's chain changed while it was searched. */
@@ -112,8 +118,8 @@ async function takeBranch(
   if (branch === null) return MOVED(cursor);
   const mempool = new Set(await port.mempool());
   const end = branch.at(-1) ?? (await forkRow(port, fork));
-  const isTip = (await port.hashAt(end.height)) === end.hash && (await port.hashAt(end.height + 1)) === null;
-  if (whole && end.height === tip.height && !isTip) return MOVED(cursor);
+  const isAtTip = await isTip(port, end);
+  if (whole && end.height === tip.height && !isAtTip) return MOVED(cursor);
   if (!(await options.isSure()) || (branch.length > 0 && !(await isBelowTip(port, tip, end)))) return MOVED(cursor);
 
   const seenAtMs = ctx.ports.clock.now();
@@ -126,7 +132,7 @@ async function takeBranch(
       const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs, seenOrder: options.firstSeen(facts.txid) }));
       await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
     }
-    if (isTip) {
+    if (isAtTip) {
       const unmined = await readUnmined(sql, port.currency, 0, { txids: mempool, changed: null });
       await recordMempoolChanges(sql, port.currency, compareWithMempool(unmined, mempool, atMs, cursor.height));
     }
@@ -143,7 +149,13 @@ export async function isBelowTip(port: ChainPort, tip: Ready, block: Fork): Prom
   return (await port.hashAt(tip.height)) === tip.hash;
 }
 
-/** Anybody can write events of a contract of their own by the ten thousand: of one block so many are told. */
+/** Whether a block is the node's tip now. */
+export async function isTip(port: ChainPort, block: Fork): Promise<boolean> {
+  if (port.isTip !== undefined) return port.isTip(block);
+  return (await port.hashAt(block.height)) === block.hash && (await port.hashAt(block.height + 1)) === null;
+}
+
+/** How many of one block are told: anybody can write events of a contract of their own by the ten thousand. */
 const MOST_NOTICES = 10;
 
 /** Tokens that we do not carry at our addresses: neither they nor the BCH under them are booked. */

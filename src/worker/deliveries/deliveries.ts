@@ -2,7 +2,7 @@
 // is taken; a crash repeats what was under way, and loses nothing, because a row waits until its result is committed. It is woken by whoever
 // commits an event, by each answer, and when the next attempt is due; it never looks in vain.
 import { eventId } from '../../core/events.ts';
-import { LONGEST_PAUSES_MS, type WebhookSender } from '../../core/webhooks.ts';
+import { FORMER_SECRET_MS, LONGEST_PAUSES_MS, type WebhookSender } from '../../core/webhooks.ts';
 import type { Context } from '../../flow/context.ts';
 import {
   type Attempt,
@@ -10,14 +10,15 @@ import {
   type Delivery,
   dueDeliveries,
   forgetDeliveries,
+  lastOutcomes,
   recallDeliveries,
   waitingWebhooks,
   writeAttempts,
 } from '../../store/deliveries/deliveries.ts';
-import { readWebhooks, type Webhook } from '../../store/deliveries/webhooks.ts';
+import { readWebhooks, recallSecrets, type Webhook } from '../../store/deliveries/webhooks.ts';
 import type { Job } from '../loop.ts';
 import { attempt } from './attempt.ts';
-import { NEW_PACE, type Pace, paceAfter, restMs } from './pace.ts';
+import { LEARNED_OF, NEW_PACE, type Pace, paceAfter, paceOf, restMs } from './pace.ts';
 import { createSlots } from './slots.ts';
 
 /** Endpoints that are filled up at once; the others have their turn after them. */
@@ -31,7 +32,7 @@ const LONGEST_PAUSE_MS = 60_000;
 const UNREADABLE_MS = 60_000;
 /** A smaller difference is no setting: the clocks are read one after the other, and are corrected a little all the time. */
 const LEAST_SETTING_MS = 2_000;
-/** Of very many endpoints a look takes long: answers make the next one only after so many times its duration. */
+/** With very many endpoints a look takes long, so answers cause the next one only after this many times its duration. */
 const LOOK_SHARE = 4;
 
 type Endpoint = {
@@ -70,8 +71,8 @@ export function createDeliveries(
   let lookTookMs = 0;
   /** The service's time less the machine's, when it was compared last. */
   let aheadMs = Number.POSITIVE_INFINITY;
-  /** The endpoint that was filled up last. */
-  let turn = 0n;
+  /** The endpoint that was filled up last, how many were since the last look, and whether more have their turn before the next look. */
+  const turns = { last: 0n, sinceLook: 0, areLeft: false };
   /** How many databases there were before this one. */
   let replaced = 0;
   let wakeJob: () => void = () => undefined;
@@ -104,16 +105,23 @@ export function createDeliveries(
     }
   }
 
-  /** Attempts are dated on the service's clock: when that was set back, before this worker began too, they would wait for what it showed. */
+  /**
+   * Attempts and the end of secrets are dated on the service's clock: when that was set back, before this worker began too, they would wait
+   * for what it showed.
+   */
   async function checkClock(): Promise<void> {
     const nowAheadMs = clock.now() - (clock.steady ?? performance.now.bind(performance))();
-    if (nowAheadMs < aheadMs - LEAST_SETTING_MS) await recallDeliveries(ctx.db, clock.now(), LONGEST_PAUSES_MS);
+    if (nowAheadMs < aheadMs - LEAST_SETTING_MS) {
+      await recallDeliveries(ctx.db, clock.now(), LONGEST_PAUSES_MS);
+      await recallSecrets(ctx.db, clock.now() + FORMER_SECRET_MS);
+    }
     aheadMs = nowAheadMs;
   }
 
   /** Finds the endpoints for which something waits, and when the next of it is due. */
   async function look(): Promise<void> {
     const began = performance.now();
+    turns.sinceLook = 0;
     await checkClock();
     const waiting = await waitingWebhooks(ctx.db);
     const nowMs = clock.now();
@@ -137,21 +145,29 @@ export function createDeliveries(
       if (rest > 0) pauseMs = Math.min(pauseMs, rest);
       else if (queue.length < pace.limit) hungry.push(number);
     }
-    const next = hungry.findIndex((number) => number > turn);
+    const next = hungry.findIndex((number) => number > turns.last);
     const inTurn = next === -1 ? hungry : [...hungry.slice(next), ...hungry.slice(0, next)];
-    turn = inTurn[ENDPOINTS_AT_ONCE - 1] ?? inTurn.at(-1) ?? turn;
-    return inTurn.slice(0, ENDPOINTS_AT_ONCE);
+    const taken = inTurn.slice(0, ENDPOINTS_AT_ONCE);
+    turns.last = taken.at(-1) ?? turns.last;
+    turns.sinceLook += taken.length;
+    // each once for a look: an endpoint that has nothing more than what is under way stays here
+    turns.areLeft = inTurn.length > taken.length && turns.sinceLook < due.length;
+    return taken;
   }
 
   /** Reads these endpoints as they are now. What waits for those that are gone is deleted; returns whether some of it is left. */
   async function refresh(numbers: readonly bigint[]): Promise<boolean> {
     const rows = new Map((await readWebhooks(ctx.db, numbers)).map((webhook) => [webhook.number, webhook]));
+    const unknown = numbers.filter((number) => !endpoints.has(number));
+    // or each one that is away would count as new, and the others would wait among them, after every start and every rest
+    const past = unknown.length === 0 ? new Map() : await lastOutcomes(ctx.db, unknown, LEARNED_OF);
     let isLeft = false;
     for (const number of numbers) {
       const webhook = rows.get(number);
       const known = endpoints.get(number);
       if (webhook?.enabled === true) {
-        if (known === undefined) endpoints.set(number, { webhook, pace: NEW_PACE, queue: [], open: new Set(), trouble: '' });
+        if (known === undefined)
+          endpoints.set(number, { webhook, pace: paceOf(past.get(number) ?? []), queue: [], open: new Set(), trouble: '' });
         else known.webhook = webhook;
         continue;
       }
@@ -228,7 +244,8 @@ export function createDeliveries(
   async function run(hurried: boolean): Promise<boolean> {
     await writeResults();
     const isDue = performance.now() - lookedMs >= LOOK_SHARE * lookTookMs;
-    if (hurried || isDue || underWay.size === 0) await look();
+    if (hurried || (!turns.areLeft && (isDue || underWay.size === 0))) await look();
+    turns.areLeft = false;
     if (due.length === 0) return false;
     if (!(await lock.acquire())) {
       await lock.terminateStaleHolder();
@@ -241,7 +258,8 @@ export function createDeliveries(
     const isLeft = await refresh([...new Set([...hungry, ...queued])]);
     await fill(hungry);
     begin();
-    return isLeft;
+    // nothing wakes this job while all that it has begun hang: who stands behind them must not wait for that
+    return isLeft || turns.areLeft;
   }
 
   return {

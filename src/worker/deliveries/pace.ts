@@ -1,5 +1,5 @@
 // How many deliveries one endpoint gets at a time, and when it rests: learned from its last answers, so that one that is slow or away holds
-// few connections and delays nobody. Kept in memory: whoever takes over learns it again.
+// few connections and delays nobody. Kept in memory while something waits for it; whoever meets it then learns it of the attempts that are kept.
 import type { OutboundResult } from '../../core/outbound.ts';
 import { isAway } from '../../core/webhooks.ts';
 
@@ -36,6 +36,27 @@ export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pa
   if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway };
   const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(timesAway - AWAY_BEFORE_REST, 10));
   return { limit: 1, restsUntilMs: nowMs + restMs, timesAway };
+}
+
+/** So many of its last attempts say what an endpoint is like: as many as make it rest. */
+export const LEARNED_OF = AWAY_BEFORE_REST;
+
+export type PastAttempt = {
+  readonly atMs: number;
+  readonly tookMs: number;
+  /** Null = there was no answer. */
+  readonly status: number | null;
+};
+
+/** The pace of an endpoint after these attempts, the oldest first; {@link NEW_PACE} after none. */
+export function paceOf(attempts: readonly PastAttempt[]): Pace {
+  return attempts.reduce((pace, { atMs, tookMs, status }) => {
+    const known: OutboundResult =
+      status === null
+        ? { kind: 'failed', failure: 'connection_failed', reason: '', tookMs }
+        : { kind: 'answered', status, body: new Uint8Array(), isCut: false, tookMs };
+    return paceAfter(pace, known, atMs + tookMs);
+  }, NEW_PACE);
 }
 
 /** How long it still rests; 0 = not at all. A clock that was set back prolongs no rest. */

@@ -5,8 +5,8 @@ import { lastCutOff } from '../../core/ach/banking-days.ts';
 import { restoreAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
 import { holdUnprovenAch } from '../../flow/payouts/unknown-movements.ts';
-import { unbookedAchFiles } from '../../store/payouts/ach-entries.ts';
-import { lastAchLook, readAchHashes } from '../../store/payouts/ach-files.ts';
+import { unbookedAchFiles } from '../../store/ach/entries.ts';
+import { lastAchLook, readAchHashes } from '../../store/ach/files.ts';
 import { closeMovements, isComparedSince, openMovements, saveChecked } from '../../store/payouts/unknown-movements.ts';
 
 export type AchComparison = {

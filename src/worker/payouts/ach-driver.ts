@@ -12,21 +12,15 @@ import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../flow/ach/ch
 import { makeAchFile } from '../../flow/ach/files.ts';
 import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';
 import type { Context } from '../../flow/context.ts';
+import { unfiledAchPayouts } from '../../store/ach/entries.ts';
+import { type AchFile, endAchLease, endedAchFiles, leaseAchFile, moveAchFile, noteAchLook } from '../../store/ach/files.ts';
+import { lastHandedOver, noteHandedOver } from '../../store/ach/hand-overs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
-import { unfiledAchPayouts } from '../../store/payouts/ach-entries.ts';
-import {
-  type AchFile,
-  endAchLease,
-  endedAchFiles,
-  leaseAchFile,
-  moveAchFile,
-  noteAchLook,
-} from '../../store/payouts/ach-files.ts';
-import { lastHandedOver, noteHandedOver } from '../../store/payouts/ach-hand-overs.ts';
 import { isComparedSince } from '../../store/payouts/unknown-movements.ts';
 import type { Job } from '../loop.ts';
 import { isWhole } from './ach-comparison.ts';
-import { bookKeptReports, readReports } from './bank-reports.ts';
+import { bookKeptReports, type ReadReports, readReports } from './bank-reports.ts';
+import type { Telling } from './driver-options.ts';
 
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;
@@ -48,7 +42,7 @@ export const ACH_STEPS = [
 ] as const;
 export type AchStep = (typeof ACH_STEPS)[number];
 
-export type AchOptions = {
+export type AchOptions = Telling & {
   readonly bank: BankPort;
   readonly files: KeptFiles;
   readonly origin: AchOrigin;
@@ -58,7 +52,6 @@ export type AchOptions = {
   readonly owner: string;
   /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
   readonly reached?: (step: AchStep) => Promise<void>;
-  readonly onTrouble: (what: string) => void;
 };
 
 /**
@@ -94,18 +87,33 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
   const { files } = options;
   const bookReports = () => bookKeptReports(ctx, files);
   if (!(await isWhole(ctx, { ...options, bookReports }))) return { setAside: null, handled: 0 };
-  const read = await readReports(ctx, options);
-  if (read !== null) await makeFiles(ctx, options, Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs)));
+  const read = await tried<ReadReports | null>(options, 'what the bank reports', () => readReports(ctx, options), null);
+  if (read !== null) {
+    const cutOffMs = Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs));
+    await tried(options, 'making bank files', () => makeFiles(ctx, options, cutOffMs), undefined);
+  }
   const handled = await handOver(ctx, options);
   if (read === null) return { setAside: null, handled };
   // only when every return that the bank had reported by then is booked
   if (read.held !== 'all')
-    for (const name of await endedAchFiles(ctx.db, nowMs)) {
-      if (read.held.has(name)) continue;
-      await completeFile(ctx, name);
-      await options.reached?.('ach-completed');
-    }
+    for (const name of await endedAchFiles(ctx.db, nowMs))
+      if (!read.held.has(name)) await tried(options, `bank file ${name}`, () => complete(ctx, options, name), undefined);
   return { setAside: read.setAside, handled };
+}
+
+/** What fails here, of one file or of all, stops nothing that comes after it. */
+async function tried<T>({ onFault }: AchOptions, what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    onFault(what, error);
+    return otherwise;
+  }
+}
+
+async function complete(ctx: Context, { reached }: AchOptions, name: string): Promise<void> {
+  await completeFile(ctx, name);
+  await reached?.('ach-completed');
 }
 
 async function makeFiles(ctx: Context, options: AchOptions, cutOffMs: number): Promise<void> {
@@ -120,6 +128,7 @@ async function makeFiles(ctx: Context, options: AchOptions, cutOffMs: number): P
     made = await makeAchFile(ctx, { ...checks, cutOffMs, kept: await files.names(), onTrouble });
     if (made === 'made') await options.reached?.('ach-made');
     if (made === 'too_many_files') onTrouble('payouts by ach wait for tomorrow: a day has 36 files');
+    if (made === 'no_traces') onTrouble('payouts by ach wait: each trace number of our bank was given within a year');
   }
 }
 
@@ -146,10 +155,14 @@ async function handOver(ctx: Context, options: AchOptions): Promise<number> {
     if (leased === null) return seen.length;
     const file = { ...leased, bytes: ctx.ports.sealing.open(leased.bytes, leased.name) };
     seen.push(file.name);
-    const trouble = await drive(ctx, options, file);
-    if (trouble !== null) options.onTrouble(`bank file ${file.name}: ${trouble}`);
-    await endAchLease(ctx.db, file, trouble);
+    await tried(options, `bank file ${file.name}`, () => handOverOne(ctx, options, file), undefined);
   }
+}
+
+async function handOverOne(ctx: Context, options: AchOptions, file: AchFile): Promise<void> {
+  const trouble = await drive(ctx, options, file);
+  if (trouble !== null) options.onTrouble(`bank file ${file.name}: ${trouble}`);
+  await endAchLease(ctx.db, file, trouble);
 }
 
 /** Takes one file as far as the bank lets it. Returns what is in its way. */

@@ -1,11 +1,11 @@
 // Books what the bank reports. Each report stays with the bank until it is booked and kept in our folder; one that cannot be booked yet is set
 // aside and told, and holds back only the completion of the files that it may concern.
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
-import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
+import { NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../flow/ach/progress.ts';
 import type { Context } from '../../flow/context.ts';
-import { hasReturned } from '../../store/payouts/ach-entries.ts';
-import { setAchOver } from '../../store/payouts/ach-files.ts';
+import { hasReturned } from '../../store/ach/entries.ts';
+import { setAchOver } from '../../store/ach/files.ts';
 
 export type Reporting = {
   readonly bank: BankPort;
@@ -25,9 +25,6 @@ export type ReadReports = {
   readonly setAside: readonly string[];
 };
 
-/** A NACHA file begins like this; nothing else that a bank may lay into its folder can tell of a return. */
-const NACHA_BEGINS = '101';
-
 /** `waits`: it must be booked later; `of` are the files that it may concern. */
 type Booked =
   | { readonly how: 'booked' }
@@ -39,7 +36,7 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
   try {
     const { cutOffMs, reports } = await bank.news();
     const waiting: Extract<Booked, { readonly how: 'waits' }>[] = [];
-    for (const report of reports) {
+    for await (const report of reports) {
       const booked = await bookReport(ctx, report, { onTrouble, isFirst: true });
       if (booked.how === 'waits') {
         onTrouble(booked.why);
@@ -62,7 +59,7 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
 
 /** Books again what our folder has kept of the bank's reports; false while one of them waits. */
 export async function bookKeptReports(ctx: Context, files: KeptFiles): Promise<boolean> {
-  for (const report of await files.reports())
+  for await (const report of await files.reports())
     if ((await bookReport(ctx, report, { onTrouble: () => undefined, isFirst: false })).how === 'waits') return false;
   return true;
 }
@@ -119,12 +116,13 @@ async function bookNacha(
     const why = `${report.id} of the bank cannot be read, and nothing is completed before it is: ${entries.message}`;
     return { how: 'waits', of: 'all', why };
   }
-  const unpriced: string[] = [];
+  const unpriced: { readonly trace: string; readonly reference: string }[] = [];
   for (const entry of entries)
-    if ((await bookEntry(ctx, entry, booking)) === 'unpriced') unpriced.push(entry.returned?.trace ?? '');
+    if ((await bookEntry(ctx, entry, booking)) === 'unpriced')
+      unpriced.push({ trace: entry.returned?.trace ?? '', reference: entry.id });
   if (unpriced.length === 0) return BOOKED;
-  const of = (await Promise.all(unpriced.map((trace) => fileOf(ctx, trace)))).filter((file) => file !== null);
-  return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]})` };
+  const of = (await Promise.all(unpriced.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
+  return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]?.trace})` };
 }
 
 function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): ReadFile['entries'] | NachaMalformed {
@@ -138,8 +136,9 @@ function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): Rea
 
 async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booking: Booking): Promise<'booked' | 'unpriced'> {
   if (entry.change !== null) {
-    const isOurs = await bookNotice(ctx, entry.change);
-    if (booking.isFirst) await tellRefused(ctx, await fileOf(ctx, entry.change.trace), booking);
+    const notice = { ...entry.change, reference: entry.id };
+    const isOurs = await bookNotice(ctx, notice);
+    if (booking.isFirst) await tellRefused(ctx, await fileOf(ctx, notice), booking);
     booking.onTrouble(
       `the bank asks for other details of ${isOurs ? '' : 'an unknown '}trace number ${entry.change.trace} (${entry.change.code})`,
     );
@@ -153,7 +152,7 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
   const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.isFirst });
   if (how === 'unknown')
     booking.onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
-  if (how === 'booked' && booking.isFirst) await tellRefused(ctx, await fileOf(ctx, returned.trace), booking);
+  if (how === 'booked' && booking.isFirst) await tellRefused(ctx, await fileOf(ctx, returned), booking);
   return how === 'unpriced' ? 'unpriced' : 'booked';
 }
 

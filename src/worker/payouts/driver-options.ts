@@ -26,6 +26,8 @@ export type Pass = {
   readonly moves?: boolean;
   /** Everything that has left is known: a batch may get its first signature. */
   readonly signsNew: boolean;
+  /** Asked before each batch: false ends the pass, because the database was replaced, or the signer put back, meanwhile. Absent: it goes on. */
+  readonly goesOn?: () => boolean;
 };
 
 /** What has just become so when a process dies there: in the order of a payout's way. */
@@ -33,11 +35,18 @@ export const DRIVER_STEPS = ['queued', 'reserved', 'signed', 'stored', 'sent', '
 /** The same steps of what moves between our own addresses have a name of their own. */
 export type PayoutDriverStep = (typeof DRIVER_STEPS)[number] | `sweep-${(typeof DRIVER_STEPS)[number]}`;
 
-export type DriverOptions = {
+/** Where a job tells what an operator should know. */
+export type Telling = {
+  /** What holds payouts up. */
+  readonly onTrouble: (what: string) => void;
+  /** What failed by a fault of ours, or of the database: whatever else there is to do goes on. */
+  readonly onFault: (what: string, error: unknown) => void;
+};
+
+export type DriverOptions = Telling & {
   readonly signing: Signing;
   /** Names this worker in leases. */
   readonly owner: string;
   /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
   readonly reached?: (step: PayoutDriverStep) => Promise<void>;
-  readonly onTrouble: (what: string) => void;
 };

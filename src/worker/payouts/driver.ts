@@ -5,49 +5,34 @@
 import type { UtxoCode } from '../../core/currency.ts';
 import { replacementRate } from '../../core/payouts/outgoing-fees.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
-import { LEASE_MS } from '../../core/payouts/states.ts';
 import type { SignedTransaction, TransactionToSign } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import {
-  type Formed,
-  formBatch,
-  MOST_PAYEES,
-  priced,
-  signingRequest,
-  TOO_MANY_OUTPUTS,
-  WAITING_FOR,
-} from '../../flow/payouts/batches.ts';
+import { type Formed, MOST_PAYEES, priced, signingRequest, TOO_MANY_OUTPUTS, WAITING_FOR } from '../../flow/payouts/batches.ts';
 import { giveUpUnsignedBatch } from '../../flow/payouts/operator-holds.ts';
 import { progress, storeSigned } from '../../flow/payouts/progress.ts';
 import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
 import { markSent } from '../../store/payouts/attempts.ts';
-import {
-  type Attempt,
-  type Batch,
-  endLease,
-  leaseBatch,
-  raiseLease,
-  readBatch,
-  setBatchTrouble,
-} from '../../store/payouts/batch-rows.ts';
+import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../store/payouts/batch-rows.ts';
 import { lastBatchAt } from '../../store/payouts/batches.ts';
 import { readFeeRate } from '../../store/payouts/fee-rates.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
 import { payingPortOf } from '../chain/context.ts';
 import { reachable, troubleOf } from '../chain/pass-result.ts';
+import { createBatchForming } from './batch-forming.ts';
 import type { DriverOptions, PayoutDriver } from './driver-options.ts';
+import { driveNext } from './due-batches.ts';
 import { createFeeAsking } from './fee-asking.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
 
-/** Payouts that are requested one after the other are paid together: so long after the last batch a new one is formed. */
+/** The time from one batch to the next, so that payouts that are requested one after the other are paid together. */
 const TOGETHER_MS = 10_000;
 const RESEND_MS = 600_000;
-/** An unconfirmed transaction is replaced when its batch has waited so long, each next one as much later, and today's fee is above its own. */
+/** How old a batch must be for its first replacement, for the second twice as old, and so on; and only while today's fee is above the last one. */
 const REPLACE_AFTER_MS = 1_800_000;
 const RETRY_MS = 15_000;
 const SEARCH_MS = 60_000;
-/** One in a block is looked at so often until it is final. */
+/** How often one that is in a block is looked at until it is final. */
 const MINED_LOOK_MS = 60_000;
 
 /** Nothing was signed: by a rule of the signer (its message), or because an output is gone (null). */
@@ -58,6 +43,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   const port = payingPortOf(ctx, currency);
   const { clock } = ctx.ports;
   const reached = options.reached ?? (async () => undefined);
+  const formed = createBatchForming(ctx, currency, options.onFault);
   /** After a refusal: payees of the next batch at most, and when it is formed at the earliest. */
   let mostPayees = MOST_PAYEES;
   let formAgainMs = Number.NEGATIVE_INFINITY;
@@ -226,27 +212,22 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   async function form(): Promise<void> {
     await reached('queued');
     const rate = await readFeeRate(ctx.db, currency);
-    const formed: Formed | { readonly outcome: 'no_fee' } =
-      rate === null ? { outcome: 'no_fee' } : await formBatch(ctx, currency, rate, mostPayees);
-    if ('tooLarge' in formed) options.onTrouble(`${formed.tooLarge?.join(', ')} waits for the operator: ${TOO_MANY_OUTPUTS}`);
-    if (formed.outcome === 'formed') await reached('reserved');
-    const why = WAITING_FOR[formed.outcome];
+    const how: Formed | { readonly outcome: 'no_fee' } | null =
+      rate === null ? { outcome: 'no_fee' } : await formed(rate, mostPayees);
+    if (how === null) return;
+    if ('tooLarge' in how) options.onTrouble(`${how.tooLarge?.join(', ')} waits for the operator: ${TOO_MANY_OUTPUTS}`);
+    if (how.outcome === 'formed') await reached('reserved');
+    const why = WAITING_FOR[how.outcome];
     if (why !== null) options.onTrouble(`payouts in ${currency} wait: ${why}`);
   }
 
   return {
     askFee: createFeeAsking(ctx, port),
-    async pass({ isQueued, signsNew }) {
+    async pass({ isQueued, signsNew, goesOn = () => true }) {
       if (isQueued && signsNew && (await isTimeToForm())) await form();
       const seen: string[] = [];
-      for (;;) {
-        const nowMs = clock.now();
-        const lease = { owner: options.owner, currency, nowMs, untilMs: nowMs + LEASE_MS, not: seen };
-        const id = await leaseBatch(ctx.db, lease);
-        if (id === null) return;
-        seen.push(id);
-        await drive(id, signsNew);
-      }
+      const due = { ...options, currency, drive: (id: string) => drive(id, signsNew) };
+      while (goesOn() && (await driveNext(ctx, due, seen)));
     },
   };
 }

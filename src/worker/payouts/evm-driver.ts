@@ -6,37 +6,29 @@ import { GAS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import { type GasOffer, replacementOffer } from '../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
-import { LEASE_MS } from '../../core/payouts/states.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import { evmProgress, storeEvmSigned } from '../../flow/payouts/evm-progress.ts';
+import { evmProgress, storeEvmSigned } from '../../flow/evm/progress.ts';
+import { evmRequestOf } from '../../flow/evm/signing.ts';
 import { giveUpUnsignedBatch } from '../../flow/payouts/operator-holds.ts';
 import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
-import { evmRequestOf } from '../../flow/sweeps/evm-signing.ts';
 import { sweepProgress } from '../../flow/sweeps/progress.ts';
 import { giveUpSweep } from '../../flow/sweeps/sweeps.ts';
 import { markSent } from '../../store/payouts/attempts.ts';
-import {
-  type Attempt,
-  type Batch,
-  endLease,
-  leaseBatch,
-  raiseLease,
-  readBatch,
-  setBatchTrouble,
-} from '../../store/payouts/batch-rows.ts';
+import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../store/payouts/batch-rows.ts';
 import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
 import { reachable } from '../chain/pass-result.ts';
 import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from './driver-options.ts';
+import { driveNext } from './due-batches.ts';
 import { createForming } from './evm-forming.ts';
 import { findAtNonce, type Lane } from './evm-lane.ts';
 import { createSweeper } from './sweeper.ts';
 
 const RESEND_MS = 60_000;
-/** One that no block has taken for so long is replaced, each next one as much later, once blocks ask for more than it offers. */
+/** How long no block has taken one before its first replacement, before the second twice as long, and so on; and only once blocks ask for more than it offers. */
 const REPLACE_AFTER_MS = 60_000;
 const RETRY_MS = 5_000;
-/** One in a block is looked at so often until it is confirmed, and until it is final. */
+/** How often one that is in a block is looked at until it is confirmed, and until it is final. */
 const CONFIRMING_LOOK_MS = 2_000;
 const MINED_LOOK_MS = 15_000;
 /** A sweep that the signer has refused is nobody's money on its way: it can wait. */
@@ -52,10 +44,14 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   const reached = options.reached ?? (async () => undefined);
   const reachedBy = ({ purpose }: Batch<EvmCode>, step: (typeof DRIVER_STEPS)[number]): Promise<void> =>
     reached(purpose === 'payout' ? step : `sweep-${step}`);
-  const sweeper = createSweeper(ctx, lane, (why) => options.onTrouble(`payments in ${currency} stay at their addresses: ${why}`));
+  const sweeper = createSweeper(ctx, lane, {
+    onWait: (why) => options.onTrouble(`payments in ${currency} stay at their addresses: ${why}`),
+    onFault: options.onFault,
+  });
   const forming = createForming(ctx, lane, {
     reached,
     onWait: (why) => options.onTrouble(`payouts in ${currency} wait: ${why}`),
+    onFault: options.onFault,
   });
   let sweepAgainMs = Number.NEGATIVE_INFINITY;
 
@@ -191,17 +187,11 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   return {
     askFee: lane.askFee,
     wantsToMove: () => sweeper.isDue(),
-    async pass({ isQueued, signsNew, moves = false }: Pass) {
+    async pass({ isQueued, signsNew, moves = false, goesOn = () => true }: Pass) {
       const seen: string[] = [];
-      for (;;) {
-        const nowMs = clock.now();
-        const lease = { owner: options.owner, currency, nowMs, untilMs: nowMs + LEASE_MS, not: seen };
-        const id = await leaseBatch(ctx.db, lease);
-        if (id !== null) {
-          seen.push(id);
-          await drive(id, signsNew);
-          continue;
-        }
+      const due = { ...options, currency, drive: (id: string) => drive(id, signsNew) };
+      while (goesOn()) {
+        if (await driveNext(ctx, due, seen)) continue;
         // the next nonce is reserved when the one before has its signature
         if (!signsNew) return;
         if (isQueued && (await forming.next())) continue;

@@ -1,5 +1,5 @@
 // Chooses the payout in ether or a token that gets the next nonce: asks the node what it costs and whether its payee takes it, and has the rest
-// reserved in one database transaction (flow/payouts/evm-batches). A payee about which the node is silent holds up nobody behind it.
+// reserved in one database transaction (flow/evm/batches). A payee about which the node is silent holds up nobody behind it.
 import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
 import { minus, plus } from '../../core/money.ts';
 import { type GasFees, gasLimit, payoutOffer, usualGas } from '../../core/payouts/gas.ts';
@@ -14,7 +14,7 @@ import {
   hotAddress,
   queuedOnEvm,
   queuedOne,
-} from '../../flow/payouts/evm-batches.ts';
+} from '../../flow/evm/batches.ts';
 import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
 import { withUnswept } from '../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
@@ -28,17 +28,22 @@ import { bringEther } from './top-up.ts';
 
 /** After the operator's limits or the node have refused, or while a price is missing. */
 const LATER_MS = 30_000;
-/** A payee about which the node was silent is asked about again after so long, then after twice as long, … */
+/** The first pause before the node is asked again about a payee that it was silent about; each next one is twice as long. */
 const SILENT_MS = 30_000;
 /** … and at the latest after this. */
 const MOST_SILENT_MS = 3_600_000;
 
-/** Ether for the gas of so many more payouts is sent to our address with what one lacks. */
+/** When one payout lacks ether for its gas, our address is sent enough for this many more. */
 const PAYOUTS_AHEAD = 8;
 
 /** What gas costs now, and what our address has. */
 type Offered = { readonly hot: HotAddress; readonly fees: GasFees; readonly funds: Funds };
 type Silence = { readonly untilMs: number; readonly forMs: number };
+
+type Telling = Pick<DriverOptions, 'onFault'> & {
+  readonly reached: NonNullable<DriverOptions['reached']>;
+  readonly onWait: (why: string) => void;
+};
 
 export type Forming = {
   /** Reserves a nonce for the oldest payout that can be paid now; whether one was. */
@@ -49,13 +54,9 @@ export type Forming = {
 
 /**
  * Chooses what leaves next from one address on Ethereum's chain, and has its nonce reserved.
- * @param onWait told why payouts wait
+ * @param telling `onWait`: told why payouts wait
  */
-export function createForming(
-  ctx: Context,
-  { currency, port, contract }: Lane,
-  { reached, onWait }: { readonly reached: NonNullable<DriverOptions['reached']>; readonly onWait: (why: string) => void },
-): Forming {
+export function createForming(ctx: Context, { currency, port, contract }: Lane, { reached, onWait, onFault }: Telling): Forming {
   const { clock } = ctx.ports;
   let againMs = Number.NEGATIVE_INFINITY;
   /** By payout, those about whose payees the node was silent. */
@@ -133,10 +134,10 @@ export function createForming(
   }
 
   async function formNow(payout: QueuedPayout, offered: Offered): Promise<'formed' | 'silent' | 'waits'> {
-    const formed = await reachable(() => formOne(payout, offered));
+    const formed = await tried(payout, offered);
+    if (formed === 'failed') return 'waits';
     if (formed === null) {
-      const forMs = Math.min(MOST_SILENT_MS, 2 * (silent.get(payout.id)?.forMs ?? SILENT_MS / 2));
-      silent.set(payout.id, { forMs, untilMs: clock.now() + forMs });
+      setBack(payout);
       tell(`its node does not say whether ${payout.id} can be paid, which waits behind the others`);
       return 'silent';
     }
@@ -149,6 +150,23 @@ export function createForming(
     if (formed.outcome !== 'formed') return 'waits';
     await reached('reserved');
     return 'formed';
+  }
+
+  /** It waits behind the others, and longer with each time. */
+  function setBack({ id }: QueuedPayout): void {
+    const forMs = Math.min(MOST_SILENT_MS, 2 * (silent.get(id)?.forMs ?? SILENT_MS / 2));
+    silent.set(id, { forMs, untilMs: clock.now() + forMs });
+  }
+
+  /** One at which we fail holds up none of the others. */
+  async function tried(payout: QueuedPayout, offered: Offered): Promise<EvmFormed | 'failed' | null> {
+    try {
+      return await reachable(() => formOne(payout, offered));
+    } catch (error) {
+      onFault(`payout ${payout.id}`, error);
+      setBack(payout);
+      return 'failed';
+    }
   }
 
   /** Why it waits still, once ether for its gas is sent to our address where it lacks that; null when some is on its way. */

@@ -5,7 +5,7 @@ import { type EvmCode, isToken } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import { payoutOffer } from '../../core/payouts/gas.ts';
 import type { Context } from '../../flow/context.ts';
-import { hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { hotAddress } from '../../flow/evm/batches.ts';
 import { ensureHotAddress } from '../../flow/payouts/own-outputs.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { tripBreaker, wasCleared } from '../../store/ledger/breakers.ts';

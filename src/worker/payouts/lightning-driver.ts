@@ -41,25 +41,40 @@ export function lightningPayoutJob(ctx: Context, options: LightningDriverOptions
 }
 
 async function pass(ctx: Context, options: LightningDriverOptions): Promise<void> {
+  // what comes later is for the next pass: a single lane would take it all, one after the other, and nothing would be looked at twice meanwhile
+  const beganMs = ctx.ports.clock.now();
+  // before anything is leased: what is in doubt since the node was restored is read with the lease
   const node = await nodeOf(ctx, options);
   if (node !== null) await expireHeld(ctx);
   const seen: string[] = [];
   async function lease(): Promise<LightningPayment | null> {
-    const nowMs = ctx.ports.clock.now();
-    const payment = await leasePayment(ctx.db, { owner: options.owner, nowMs, untilMs: nowMs + LEASE_MS, not: seen });
+    const untilMs = ctx.ports.clock.now() + LEASE_MS;
+    const payment = await leasePayment(ctx.db, { owner: options.owner, nowMs: beganMs, untilMs, not: seen });
     if (payment !== null) seen.push(payment.payoutId);
     return payment;
   }
-  async function oneAfterTheOther(first: LightningPayment | null): Promise<void> {
-    for (let payment = first; payment !== null; payment = await lease()) await drive(ctx, options, node, payment);
+  async function oneAfterTheOther(first: LightningPayment): Promise<void> {
+    for (let payment: LightningPayment | null = first; payment !== null; payment = await lease()) {
+      try {
+        await drive(ctx, options, node, payment);
+      } catch (error) {
+        // its lease ends by itself, and the others go on
+        options.onFault(`payout ${payment.payoutId}`, error);
+      }
+    }
   }
-  // at rest there is none: eight that ask at once would open as many sessions
-  const first = await lease();
-  if (first === null) return;
-  await Promise.all([
-    oneAfterTheOther(first),
-    ...Array.from({ length: AT_ONCE - 1 }, async () => oneAfterTheOther(await lease())),
-  ]);
+  // one that finds nothing is the last: eight that ask at once would open as many sessions
+  const lanes: Promise<void>[] = [];
+  const faults: unknown[] = [];
+  // each says at once that somebody waits for it: one that fails while the next is leased would end the process
+  const begin = (payment: LightningPayment) =>
+    lanes.push(oneAfterTheOther(payment).catch((error: unknown) => void faults.push(error)));
+  try {
+    for (let payment = await lease(); payment !== null; payment = lanes.length < AT_ONCE ? await lease() : null) begin(payment);
+  } finally {
+    await Promise.all(lanes);
+  }
+  if (faults.length > 0) throw faults[0];
 }
 
 /** The node, where it can be asked. */

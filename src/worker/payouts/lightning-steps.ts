@@ -21,6 +21,7 @@ import { stopOnRestored } from '../../flow/lightning/restored-node.ts';
 import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../store/lightning/payment-rows.ts';
+import type { Telling } from './driver-options.ts';
 import type { AuthorizedPayments } from './lightning-comparison.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
@@ -35,7 +36,7 @@ type Asking = { readonly payoutId: string; readonly leaseEpoch: string };
 export const LIGHTNING_STEPS = ['ln-leased', 'ln-authorized', 'ln-committed', 'ln-sent', 'ln-answered', 'ln-ended'] as const;
 export type LightningStep = (typeof LIGHTNING_STEPS)[number];
 
-export type LightningDriverOptions = {
+export type LightningDriverOptions = Telling & {
   readonly paying: LightningPaying;
   /** Whose payouts count: for those to transactions here, which the signer does not see. */
   readonly intents: AskTrust;
@@ -43,12 +44,11 @@ export type LightningDriverOptions = {
   readonly owner: string;
   /** Called with each step that was reached, before the next: tests stop a process there (main/sandbox/failpoints). */
   readonly reached?: (step: LightningStep) => Promise<void>;
-  readonly onTrouble: (what: string) => void;
 };
 
 /** How far the node's clock may be behind ours. */
 const CLOCKS_DIFFER_MS = 60_000;
-/** A payment without an HTLC on any channel, so long after it was requested and after its invoice expired, hangs for good. */
+/** This long after it was requested, and after its invoice expired, a payment without an HTLC on any channel hangs for good. */
 const HANGS_MS = 600_000;
 export const RETRY_MS = 15_000;
 /** One that our channels could not send is asked for again more and more rarely. */
@@ -96,7 +96,7 @@ export async function begin(
   const how = await commitPayment(ctx, payment, node);
   if (how !== 'committed') return { againMs: RETRY_MS, ...(how === 'too_much' ? { trouble: TOO_MUCH } : {}) };
   await options.reached?.('ln-committed');
-  return send(ctx, options, node, payment);
+  return sendBegun(ctx, options, node, { ...payment, node: node.identity });
 }
 
 const TOO_MUCH = 'its merchant has too much of our channels on its way';
@@ -129,14 +129,24 @@ async function refusedBefore(
   return { againMs: RETRY_MS, trouble: why };
 }
 
-/** Asks the node to pay what is committed; the same payment hash as before, which it pays only once. */
-async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, leased: LightningPayment): Promise<Next> {
-  const payment = { ...leased, node: leased.node ?? node.identity };
+/** Asks the node once more to pay what is committed; the same payment hash as before, which it pays only once. */
+async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, payment: LightningPayment): Promise<Next> {
   if (!(await beginSend(ctx.db, payment))) return { againMs: 0 };
+  return sendBegun(ctx, options, node, payment);
+}
+
+/** Makes a request of which the database knows that it may arrive. */
+async function sendBegun(
+  ctx: Context,
+  options: LightningDriverOptions,
+  node: PayingNode,
+  payment: LightningPayment,
+): Promise<Next> {
   const answer = await asked(options, payment);
   await options.reached?.('ln-sent');
-  // what was unanswered before still is
-  if (answer.state !== 'unanswered') await noteAnswer(ctx.db, payment);
+  // what was unanswered before still is; that it is paid is written below, and ends that too
+  const isPaid = answer.state === 'taken' && answer.payment.status === 'succeeded';
+  if (answer.state !== 'unanswered' && !isPaid) await noteAnswer(ctx.db, payment);
   if (answer.state === 'taken') return followed(ctx, options, payment, { payment: answer.payment, isPending: true });
   if (answer.state === 'known') return follow(ctx, options, node, payment);
   if (answer.state === 'never') return failNever(ctx, options, payment, answer.reason);
@@ -211,7 +221,7 @@ async function followed(
   payment: LightningPayment,
   { payment: said, isPending }: { readonly payment: PaymentFacts; readonly isPending: boolean },
 ): Promise<Followed> {
-  if (payment.paymentIndex === null)
+  if (payment.paymentIndex === null && said.status !== 'succeeded')
     await setPaymentIndex(ctx.db, payment.payoutId, payment.node as string, BigInt(said.paymentIndex));
   await options.reached?.('ln-answered');
   if (said.status === 'succeeded') {

@@ -35,7 +35,7 @@ const DERIVED_AT_ONCE = 200;
 const MOST_BLOCKS = 2_016;
 /** Blocks below the last comparison that are read again: a reorganisation may have replaced them. */
 const MARGIN = 10;
-/** After so long the driver goes on with what was signed; the blocks that are left are read at its next pass. */
+/** After this time the driver goes on with what was signed; the blocks that are left are read at its next pass. */
 const READS_WITHIN_MS = 2_000;
 /** Addresses of our own after the last that was given out: one is used with each batch. */
 const NEXT_ADDRESSES = 200;

@@ -7,13 +7,15 @@ import { least, minus, plus } from '../../core/money.ts';
 import { exactOffer, type GasFees, type GasOffer, gasLimit, isReplacement, payoutOffer } from '../../core/payouts/gas.ts';
 import { leastSwept, sweptEther } from '../../core/payouts/sweeps.ts';
 import type { Context } from '../../flow/context.ts';
-import { type HotAddress, hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { type HotAddress, hotAddress } from '../../flow/evm/batches.ts';
 import { formSweep } from '../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import type { Batch, BatchInput } from '../../store/payouts/batch-rows.ts';
 import { openOutflow } from '../../store/payouts/evm-lane.ts';
 import { hasUnswept, type SweepableAddress, sweepableAddresses } from '../../store/sweeps/addresses.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
+import { troubleOf } from '../chain/pass-result.ts';
+import type { DriverOptions } from './driver-options.ts';
 import type { Lane } from './evm-lane.ts';
 import { bringEther } from './top-up.ts';
 
@@ -31,8 +33,10 @@ const MOST_LOOKED_AT = 20;
 /** Where nothing could be moved, it is looked at again with a new block, and not sooner than this. */
 const LOOK_AGAIN_MS = 10_000;
 
-/** @param onWait told why something that is worth moving stays where it is */
-export function createSweeper(ctx: Context, { currency, port, contract }: Lane, onWait: (why: string) => void): Sweeper {
+type Telling = Pick<DriverOptions, 'onFault'> & { readonly onWait: (why: string) => void };
+
+/** @param telling `onWait`: told why something that is worth moving stays where it is */
+export function createSweeper(ctx: Context, { currency, port, contract }: Lane, { onWait, onFault }: Telling): Sweeper {
   const multiple = ctx.sweepGasMultiple ?? 0;
   let looked: { readonly height: number; readonly atMs: number; readonly generation: number } | null = null;
 
@@ -53,9 +57,20 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     if (least === null) return false;
     const nowMs = ctx.ports.clock.now();
     for (const from of await sweepableAddresses(ctx.db, currency, { least, nowMs, limit: MOST_LOOKED_AT }))
-      if (await formOne({ hot, height: cursor.height, fees, least }, from)) return true;
+      if (await triedOne({ hot, height: cursor.height, fees, least }, from)) return true;
     looked = { height: cursor.height, atMs: nowMs, generation: ctx.db.identity.generation };
     return false;
+  }
+
+  /** One at which we fail holds up none of the others. */
+  async function triedOne(at: Looked, from: SweepableAddress): Promise<boolean> {
+    try {
+      return await formOne(at, from);
+    } catch (error) {
+      if (troubleOf(error) !== null) throw error;
+      onFault(`${currency} at ${evmAddressOf(from.script.toString('hex'))}`, error);
+      return false;
+    }
   }
 
   async function formOne(at: Looked, from: SweepableAddress): Promise<boolean> {
@@ -88,7 +103,7 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     return false;
   }
 
-  /** Whether a token's sending address can pay so much more for each unit of gas; where not, ether is sent there first. */
+  /** Whether a token's sending address can pay this much more for each unit of gas; where not, ether is sent there first. */
   async function hasGasFor({ script, txid: sender }: BatchInput, gas: number, more: bigint): Promise<boolean> {
     const height = (await readCursor(ctx.db, currency))?.height ?? 0;
     const open = await openOutflow(ctx.db, { currency, sender }, height);

@@ -4,7 +4,7 @@ import { ETHER } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import { type GasFees, payoutOffer } from '../../core/payouts/gas.ts';
 import type { Context } from '../../flow/context.ts';
-import { hotAddress } from '../../flow/payouts/evm-batches.ts';
+import { hotAddress } from '../../flow/evm/batches.ts';
 import { formTopUp } from '../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { portOf } from '../chain/context.ts';

@@ -20,7 +20,7 @@ export type ScanOptions = {
   /** The output script of an index of the receiving chain (0) or of the change chain (1); null where BIP32 defines no key. */
   readonly scriptOf: (chain: 0 | 1, index: number) => Uint8Array | null;
   readonly fromHeight: number;
-  /** How long one answer about filters should take at most, ms (default 2 s): so many blocks are searched at once. */
+  /** How long one answer about filters should take at most, ms (default 2 s): it decides how many blocks are searched at once. */
   readonly answerMs?: number;
   readonly onProgress?: (height: number, toHeight: number) => void;
 };
@@ -29,7 +29,7 @@ export type ScanOptions = {
 export class ScanRefused extends Error {}
 
 /**
- * The search ends after this many unused addresses in a row. A start of the signer passes over up to 11,000 (signer/granting.ts), and a
+ * The search ends after this many unused addresses in a row. A start of the signer passes over up to 11,000 (signer/addresses/granting.ts), and a
  * process that ends loses up to 2,000 that lay ready.
  */
 export const GAP = 20_000;

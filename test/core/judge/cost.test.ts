@@ -8,7 +8,7 @@ import { newCase, newPayment, replacedCase, TIP, WINDOW_END_MS } from '../../sup
 
 const GOAL_MS = 300;
 /** For this long other work may have to wait. */
-const TURN_MS = 60;
+const TURN_MS = 100;
 const MANY = 20_000;
 const HOUR = 3_600_000;
 

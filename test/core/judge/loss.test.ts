@@ -1,5 +1,5 @@
 // Booked payments that are lost: reversed from where their units are (rule 17), and payments that are not booked yet (rule 16). Their way
-// back is in judge-return.
+// back is in return.test.ts.
 import { describe, expect, test } from 'vitest';
 import type { Case } from '../../../src/core/judge/case.ts';
 import { judge } from '../../../src/core/judge/judge.ts';

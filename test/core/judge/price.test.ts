@@ -1,5 +1,5 @@
 // Is it enough: amount due, tolerance and required depth, what is credited and what goes to suspense, and short payments (rules 4, 5, 6,
-// 21). Late payments are in judge-late.
+// 21). Late payments are in late.test.ts.
 import { describe, expect, test } from 'vitest';
 import { requiredDepth } from '../../../src/core/confirmations.ts';
 import { HOUR, judgedTransaction, MINUTE, QUOTE, W } from '../../support/judged-transaction.ts';

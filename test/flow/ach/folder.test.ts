@@ -9,6 +9,7 @@ import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
 import { unsealed } from '../../../src/outside/sealing.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { achJob } from '../../../src/worker/payouts/ach-driver.ts';
+import { tellingTo } from '../../support/payout-jobs.ts';
 import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
 
 const DAY = 86_400_000;
@@ -32,7 +33,7 @@ async function look(): Promise<void> {
     origin: SANDBOX_BANK,
     intents: async () => () => true,
     owner: 'test',
-    onTrouble: (what) => void troubles.push(what),
+    ...tellingTo(troubles),
   });
   await job.run();
 }

@@ -18,6 +18,7 @@ import { createSealing } from '../../../src/outside/sealing.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { achJob } from '../../../src/worker/payouts/ach-driver.ts';
 import { checkedByMoov } from '../../support/moov-ach.ts';
+import { tellingTo } from '../../support/payout-jobs.ts';
 import { BTC, ctx, ledgerFindings, refusedWith, row, SCOPES, shopWith, world } from '../payouts/merchants.ts';
 
 const NUMBER = '8675309123';
@@ -74,7 +75,7 @@ test('a payout, its settings, its allow-list, its answers and its files keep no 
   expect((await getPayoutSettings(sealed, { merchantId })).destination).toBe(ACCOUNT);
   const { id: payoutId } = await requestAchPayout(sealed, { ...asked, destination: ACCOUNT });
   await world.wait(86_400_000);
-  await requestAutomaticPayouts(sealed, (_merchant, error) => {
+  await requestAutomaticPayouts(sealed, { overLightning: false, silent: new Map() }, (_merchant, error) => {
     throw error;
   });
   expect((await checkPayoutStatus(sealed, { merchantId, payoutId })).destination).toBe(ACCOUNT);
@@ -89,7 +90,7 @@ test('a payout, its settings, its allow-list, its answers and its files keep no 
     origin: SANDBOX_BANK,
     intents: async () => () => true,
     owner: 'test',
-    onTrouble: (what) => void troubles.push(what),
+    ...tellingTo(troubles),
   });
   await world.wait(86_400_000);
   await job.run();

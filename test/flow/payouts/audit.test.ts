@@ -1,7 +1,8 @@
 // The invariants of payouts in the audit: each is made red on purpose, by what a bug or somebody in the database could have done.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
-import { cancelPayout, requestPayout } from '../../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
+import { cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
@@ -20,7 +21,7 @@ beforeEach(async () => {
   merchantId = await world.openShop(`audited${shops}`);
   await fund(world.ctx, merchantId, 100_000_000n);
   await setSettings(world.ctx, { merchantId, scopes: new Set(['payouts'] as const), change: { payoutApprovalAbove: '0' } });
-  payoutId = (await requestPayout(world.ctx, { merchantId, method: 'bitcoin', amount: '0.5', destination: OUTSIDE })).id;
+  payoutId = (await requestPayout(world.ctx, { merchantId, amount: '0.5', destination: OUTSIDE })).id;
   expect(await red()).toEqual([]);
 });
 

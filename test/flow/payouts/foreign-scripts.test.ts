@@ -2,8 +2,8 @@
 // leaves no trace on the chain, so its address must be one that a key of ours gives.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { bookInternalPayouts } from '../../../src/flow/payouts/internal-payouts.ts';
-import { requestPayout } from '../../../src/flow/payouts/life.ts';
 import { isTrusted } from '../../../src/signer/intent-trust.ts';
 import { batchesOf } from '../../support/batches.ts';
 import { OUTSIDE, tellFee } from '../../support/funded.ts';
@@ -25,8 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.drop());
 const asService = (text: string, values: unknown[]) => ctx.db.query({ text, values });
-const pay = (destination: string) =>
-  requestPayout(ctx, { merchantId: service.merchantId, method: 'bitcoin', amount: '0.01', destination });
+const pay = (destination: string) => requestPayout(ctx, { merchantId: service.merchantId, amount: '0.01', destination });
 
 test('a payout to it is refused when it is requested', async () => {
   const script = Buffer.from(ctx.ports.destinations.outputScript('BTC', OUTSIDE));

@@ -5,8 +5,9 @@ import { holdEntry, releaseEntry } from '../../../src/core/payouts/postings.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { bookInternalPayouts, type InternalBooking } from '../../../src/flow/payouts/internal-payouts.ts';
-import { approvePayout, requestPayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout } from '../../../src/flow/payouts/life.ts';
 import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
 import { isTrusted } from '../../../src/signer/intent-trust.ts';
 import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
@@ -50,13 +51,10 @@ async function invoice(usd = 1_000_00n): Promise<{ id: string; address: string; 
 }
 const btc = (minor: bigint): string => `${minor / 100_000_000n}.${(minor % 100_000_000n).toString().padStart(8, '0')}`;
 const pay = (destination: string, amount: string, merchantId = service.merchantId) =>
-  requestPayout(ctx, { merchantId, method: 'bitcoin', amount, destination });
+  requestPayout(ctx, { merchantId, amount, destination });
 const available = (merchantId: bigint) => service.balance(`merchant:${merchantId}:available:BTC`);
 const status = async (id: string): Promise<string> => (await service.row(id)).status as unknown as string;
-async function booked(): Promise<void> {
-  await bookInternalPayouts(ctx, booking);
-  await service.judge();
-}
+const booked = () => bookInternalPayouts(ctx, booking).then(() => service.judge());
 /** Two nodes hold all blocks that were read. */
 async function agree(): Promise<void> {
   const { rows } = await service.admin.query(
@@ -162,7 +160,7 @@ describe('a payout to a transaction of another merchant', () => {
     const { address, due } = await invoice();
     await pay(address, btc(due));
     await booked();
-    const { id } = await requestPayout(ctx, { merchantId: other, method: 'bitcoin', amount: 'all', destination: OUTSIDE });
+    const { id } = await requestPayout(ctx, { merchantId: other, amount: 'all', destination: OUTSIDE });
     const batch = await batches.formed();
     expect(batch.payouts.map((payout) => payout.id)).toEqual([id]);
     await batches.mined(batch, await batches.signed(batch), 1);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { Refusal } from '../../../src/core/refusal.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
-import { requestPayout } from '../../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { tripBreaker } from '../../../src/store/ledger/breakers.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
 import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
@@ -30,7 +30,7 @@ export async function shopWith(amount: bigint): Promise<bigint> {
   return merchantId;
 }
 export const request = (merchantId: bigint, amount: string, destination = OUTSIDE, on = ctx) =>
-  requestPayout(on, { merchantId, method: 'bitcoin', amount, destination });
+  requestPayout(on, { merchantId, amount, destination });
 export const refusedWith = async (work: Promise<unknown>): Promise<string> => {
   const error = await work.then(
     () => 'nothing was refused',

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
-import { requestPayout } from '../../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { type StoredKey, spendingKey } from '../../../src/store/chain/xpubs.ts';
 import { insertOwnAddress } from '../../../src/store/payouts/own-outputs.ts';
 import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
@@ -29,7 +29,7 @@ async function earn(times: number): Promise<void> {
   await service.judge();
 }
 const request = async (amount: string): Promise<string> =>
-  (await requestPayout(ctx, { merchantId: service.merchantId, method: 'bitcoin', amount, destination: OUTSIDE })).id;
+  (await requestPayout(ctx, { merchantId: service.merchantId, amount, destination: OUTSIDE })).id;
 async function oneLargeOutput(): Promise<void> {
   const key = (await spendingKey(ctx.db, 'BTC')) as StoredKey;
   const { script } = ctx.ports.addresses.ownOf('BTC', key.xpub).derive(0);

@@ -1,7 +1,8 @@
 // What the signer refuses, or cannot answer: only what is refused waits, the payouts behind it go on, and nothing is lost or piled up.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
-import { approvePayout, cancelPayout, requestPayout } from '../../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
+import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { clearBreakers, openBreakers, tripBreaker } from '../../../src/store/ledger/breakers.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
@@ -30,7 +31,7 @@ async function earn(times = 1): Promise<void> {
   await service.judge();
 }
 const request = async (amount = '0.002', merchantId = service.merchantId): Promise<string> => {
-  const made = await requestPayout(ctx, { merchantId, method: 'bitcoin', amount, destination: OUTSIDE });
+  const made = await requestPayout(ctx, { merchantId, amount, destination: OUTSIDE });
   service.pass(1);
   return made.id;
 };

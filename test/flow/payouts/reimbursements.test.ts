@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
-import { requestPayout } from '../../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/life.ts';
@@ -127,7 +127,7 @@ describe('a reimbursement', () => {
     await capital();
     const { id } = await paid(6, 700_000n);
     const { id: other } = await paid(6);
-    await requestPayout(ctx, { merchantId: service.merchantId, method: 'bitcoin', amount: '0.002', destination: OUTSIDE });
+    await requestPayout(ctx, { merchantId: service.merchantId, amount: '0.002', destination: OUTSIDE });
     await reimburse(id, { part: 'excess' });
     service.pass(1);
     await reimburse(other);

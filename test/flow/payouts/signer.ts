@@ -6,7 +6,8 @@ import type { SignedTransaction, TransactionToSign } from '../../../src/core/sig
 import type { Context } from '../../../src/flow/context.ts';
 import { contentHash } from '../../../src/signer/signature-index.ts';
 import { createPayoutDriver } from '../../../src/worker/payouts/driver.ts';
-import type { PayoutDriver } from '../../../src/worker/payouts/driver-options.ts';
+import type { PayoutDriver, Telling } from '../../../src/worker/payouts/driver-options.ts';
+import { tellingTo } from '../../support/payout-jobs.ts';
 import type { ServiceOnDatabase } from '../../support/service-on-database.ts';
 
 export type Signer = {
@@ -23,7 +24,11 @@ export type Signer = {
 const failed = (fault: string, message: string) => Object.assign(new Error(message), { fault });
 const refused = (rule: string, what: string) => failed('refused', `rule ${rule} (words): ${what}`);
 
-export function openDriver({ ctx, admin }: ServiceOnDatabase): {
+/** @param onFault receives what fails by a fault of ours; absent: it is thrown */
+export function openDriver(
+  { ctx, admin }: ServiceOnDatabase,
+  onFault?: Telling['onFault'],
+): {
   readonly driver: PayoutDriver;
   readonly signer: Signer;
   readonly troubles: string[];
@@ -87,6 +92,6 @@ export function openDriver({ ctx, admin }: ServiceOnDatabase): {
     },
   } as unknown as ChainPort;
   const on: Context = { ...ctx, ports: { ...ctx.ports, chains: new Map([['BTC', node]]) } };
-  const driver = createPayoutDriver(on, 'BTC', { signing, owner: 'test', onTrouble: (what) => troubles.push(what) });
+  const driver = createPayoutDriver(on, 'BTC', { signing, owner: 'test', ...tellingTo(troubles, onFault) });
   return { driver, signer, troubles, sent };
 }

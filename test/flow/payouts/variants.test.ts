@@ -6,7 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { formBatch, priced, signingRequest } from '../../../src/flow/payouts/batches.ts';
-import { cancelPayout, requestPayout } from '../../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
+import { cancelPayout } from '../../../src/flow/payouts/life.ts';
 import { progress, storeSigned } from '../../../src/flow/payouts/progress.ts';
 import { type Batch, leaseBatch, readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { OUTSIDE, tellFee } from '../../support/funded.ts';
@@ -51,7 +52,7 @@ const foreign: Held = {
   test: [BATCHES, 'of which a stranger spent the inputs fails at final depth and not before'],
 };
 const back: Held = {
-  guard: ['src/worker/payouts/job.ts', 'restoreSignature(ctx, signed)'],
+  guard: ['src/worker/payouts/signature-check.ts', 'restoreSignature(ctx, signed)'],
   test: [BATCHES, 'gets its signatures back as batches, and pays nothing twice'],
 };
 const TABLE: Readonly<Record<string, Held>> = {
@@ -162,7 +163,7 @@ describe('a payout', () => {
 
   const request = async (): Promise<string> => {
     const { ctx, merchantId } = service;
-    return (await requestPayout(ctx, { merchantId, method: 'bitcoin', amount: '0.002', destination: OUTSIDE })).id;
+    return (await requestPayout(ctx, { merchantId, amount: '0.002', destination: OUTSIDE })).id;
   };
   const cancelled = (payoutId: string): Promise<string> =>
     cancelPayout(service.ctx, { merchantId: service.merchantId, payoutId }).then(

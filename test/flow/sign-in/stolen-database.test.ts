@@ -6,7 +6,7 @@ import type { Context } from '../../../src/flow/context.ts';
 import { addUser, setUser } from '../../../src/flow/merchants/merchants.ts';
 import { readUnsealed, sealExisting, vouch } from '../../../src/flow/merchants/seals.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
-import { requestPayout } from '../../../src/flow/payouts/life.ts';
+import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { refresh } from '../../../src/flow/sign-in/refresh-tokens.ts';
 import { createAuthenticator, signIn } from '../../../src/flow/sign-in/sign-in.ts';
 import { createTokens } from '../../../src/outside/jwt.ts';
@@ -135,7 +135,7 @@ describe('with the password of the database', () => {
       const scopes = new Set(['read', 'payments', 'payouts'] as const);
       const change = { payoutApprovalAbove: '100.00', payoutAllowList: [OUTSIDE] };
       await setSettings(ctx, { merchantId: service.merchantId, scopes, change });
-      const asked = { merchantId: service.merchantId, method: 'bitcoin', amount: '0.001', destination: OUTSIDE } as const;
+      const asked = { merchantId: service.merchantId, amount: '0.001', destination: OUTSIDE } as const;
       expect(await requestPayout(ctx, asked)).toMatchObject({ status: 'processing' });
       const [older] = (await asService('select * from merchant_settings where merchant_id = $1', [service.merchantId])).rows;
       await asService(`${text} where merchant_id = $1`, [service.merchantId]);

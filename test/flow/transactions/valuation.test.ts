@@ -59,3 +59,22 @@ test('a price of five minutes before counts, whatever came after', async () => {
   await service.judge();
   expect([await status(), Number(await valuedAt())]).toEqual(['succeeded', 100_000]);
 });
+
+test('a price that moves within the second of the arrival does not make the required depth less than its value needs', async () => {
+  // 50 USD were asked for; when the payment is noticed it is worth 1,000 and needs 3 confirmations
+  await service.rate('2000000.00');
+  await service.pay(id, DUE);
+  await service.judge();
+  expect([await status(), Number(await valuedAt())]).toEqual(['review', 2_000_000]);
+  service.pass(500);
+  await service.rate('100000.00');
+  await service.catchUp();
+  const seen: string[] = [];
+  for (let n = 0; n < 3; n++) {
+    await service.mine(1);
+    await service.judge();
+    seen.push(await status());
+  }
+  expect(seen).toEqual(['review', 'review', 'succeeded']);
+  expect(await service.findings()).toEqual([]);
+});

@@ -4,6 +4,7 @@ import { trustedIntentKeys } from '../../../src/signer/intent-trust.ts';
 import { createKeyring } from '../../../src/signer/keyring.ts';
 import { openSignatureJournal, type SignatureJournal } from '../../../src/signer/signature-journal.ts';
 import { createSigning } from '../../../src/signer/signing.ts';
+import { createTurns } from '../../../src/signer/turns.ts';
 import { connect } from '../../../src/store/postgres/connect.ts';
 
 const [folder, url, request] = process.argv.slice(2) as [string, string, string];
@@ -23,6 +24,7 @@ const signing = createSigning({
   journal: async () => dying,
   intentKeys: async () => (await trustedIntentKeys(signerFolder)) ?? [],
   limits: {},
+  countedAlone: createTurns(),
   usdtContract: null,
   now: Date.now,
 });

@@ -4,15 +4,16 @@ import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi } from '../../http/api-server.ts';
-import { type Receiver, startReceiver, take } from '../../support/webhook-receiver.ts';
+import { isSignedBy, type Received, type Receiver, startReceiver, take } from '../../support/webhook-receiver.ts';
 
 const FAST_SECONDS = 30 * 86_400;
 let api: ApiServer;
 let shop: Receiver;
+let webhook: { readonly id: string; readonly secret: string };
 beforeAll(async () => {
   api = await makeApi();
   shop = await startReceiver();
-  await api.call('/create_webhook', { url: shop.url });
+  webhook = (await api.call('/create_webhook', { url: shop.url })).json.webhook;
 });
 afterAll(async () => {
   shop.close();
@@ -76,4 +77,24 @@ test('what waits for its turn on the schedule goes on waiting', async () => {
   expect(before).toHaveLength(1);
   expect(await due()).toEqual(before);
   expect(new Set(shop.received.slice(from).map(({ body }) => body.id)).size).toBe(2);
+});
+
+test('a secret that was replaced while the clock was fast signs along for a day after that was set right, and no longer', async () => {
+  const sent = async (): Promise<boolean> => {
+    const from = shop.received.length;
+    const sender = worker();
+    await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
+    sender.hurry();
+    const [got] = (await shop.until((all) => all.length > from)).slice(from);
+    await sender.stop();
+    return isSignedBy(got as Received, webhook.secret);
+  };
+  await set(FAST_SECONDS);
+  await api.call('/rotate_webhook_secret', { webhook_id: webhook.id });
+  await set(-FAST_SECONDS);
+  expect(await sent()).toBe(true);
+  await set(86_399);
+  expect(await sent()).toBe(true);
+  await set(2);
+  expect(await sent()).toBe(false);
 });

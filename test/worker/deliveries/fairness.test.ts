@@ -1,5 +1,5 @@
 // Endpoints that are slow, however many merchants have them, leave turns for everybody else.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { addMerchant } from '../../../src/flow/merchants/merchants.ts';
 import { createTransaction } from '../../../src/flow/transactions/life.ts';
 import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
@@ -13,19 +13,23 @@ const WEBHOOKS = 16;
 const EVENTS = 20;
 const SLOW_MS = 1_500;
 let api: ApiServer;
+let merchants = 0;
 beforeAll(async () => {
   api = await makeApi();
 });
 afterAll(() => api.end());
 
-test('a new endpoint has its turn long before the slow ones of others are through', { timeout: 60_000 }, async () => {
-  const slow = await startReceiver((_got, response) => void setTimeout(() => take(response), SLOW_MS).unref());
-  const shop = await startReceiver();
-  const create = (merchantId: bigint) =>
-    createTransaction(api.ctx, { merchantId, usdMinor: 25_00n, method: 'BTC', label: null, email: null });
-  for (let n = 0; n < MERCHANTS; n++) {
+afterEach(async () => {
+  await api.sql('delete from webhooks');
+  await api.sql('delete from deliveries');
+});
+
+/** Merchants with all the endpoints that they may have, for each of which events wait. */
+async function merchantsAt(url: string, events: number, count = MERCHANTS): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    merchants += 1;
     const { affiliateId } = await addMerchant(api.ctx, {
-      username: `slow-${n}`,
+      username: `slow-${merchants}`,
       password: PASSWORD,
       email: 'a@example.com',
       businessName: 'S',
@@ -34,10 +38,13 @@ test('a new endpoint has its turn long before the slow ones of others are throug
     await api.sql(
       `insert into webhooks (id, merchant_id, url, secret, created_at)
          select 'wh_' || $1::bigint || 'x' || n, $1::bigint, $2, 'whsec_AAAA', now() from generate_series(1, $3::int) n`,
-      [id, slow.url, WEBHOOKS],
+      [id, url, WEBHOOKS],
     );
-    for (let event = 0; event < EVENTS; event++) await create(BigInt(id));
+    for (let event = 0; event < events; event++)
+      await createTransaction(api.ctx, { merchantId: BigInt(id), usdMinor: 25_00n, method: 'BTC', label: null, email: null });
   }
+}
+async function delivering(work: () => Promise<void>): Promise<void> {
   const deliveries = createDeliveries(api.ctx, createWebhookSender(api.ctx.ports.outbound), () => undefined);
   const loop = startLoop([deliveries.job], () => undefined);
   const stop = await api.ctx.db.listen(
@@ -46,17 +53,79 @@ test('a new endpoint has its turn long before the slow ones of others are throug
     () => undefined,
   );
   try {
-    // the slow ones hold everything that endpoints like them may
-    await slow.until((all) => all.length >= 192);
-    await api.call('/create_webhook', { url: shop.url });
-    await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
-    await shop.until((all) => all.length === 1);
-    const [{ left }] = await api.sql('select count(*)::int as left from deliveries');
-    expect(left).toBeGreaterThan((MERCHANTS * WEBHOOKS * EVENTS) / 2);
+    await work();
   } finally {
     await stop();
     await loop.stop();
     await deliveries.finish(AbortSignal.timeout(100));
-    for (const one of [slow, shop]) one.close();
   }
+}
+const started = () => api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
+
+test('a new endpoint has its turn long before the slow ones of others are through', { timeout: 60_000 }, async () => {
+  const slow = await startReceiver((_got, response) => void setTimeout(() => take(response), SLOW_MS).unref());
+  const shop = await startReceiver();
+  await merchantsAt(slow.url, EVENTS);
+  await delivering(async () => {
+    // the slow ones hold everything that endpoints like them may
+    await slow.until((all) => all.length >= 192);
+    await api.call('/create_webhook', { url: shop.url });
+    await started();
+    await shop.until((all) => all.length === 1);
+    const [{ left }] = await api.sql('select count(*)::int as left from deliveries');
+    expect(left).toBeGreaterThan((MERCHANTS * WEBHOOKS * EVENTS) / 2);
+  });
+  for (const one of [slow, shop]) one.close();
+});
+
+/** Attempts of the days before, of every endpoint that there is: all were away. */
+const wereAway = () =>
+  api.sql(
+    `insert into delivery_attempts (webhook, event_id, at, took_ms, error, answer)
+       select number, 0, now() - n * interval '1 day', 15000, 'timed_out: ', '' from webhooks, generate_series(1, 5) n`,
+  );
+
+test('an endpoint behind hundreds that hang has its turn at once, though nothing else happens', { timeout: 60_000 }, async () => {
+  const away = await startReceiver(() => undefined);
+  const shop = await startReceiver();
+  // more than are filled up at once
+  await merchantsAt(away.url, 1, 30);
+  await wereAway();
+  await api.call('/create_webhook', { url: shop.url });
+  await started();
+  const [{ before }] = await api.sql('select count(*)::int as before from delivery_attempts where status is null');
+  await delivering(async () => {
+    await shop.until((all) => all.length === 1);
+    const [{ after }] = await api.sql('select count(*)::int as after from delivery_attempts where status is null');
+    expect(after).toBe(before);
+  });
+  for (const one of [away, shop]) one.close();
+});
+
+test('endpoints that have been away for long delay no other after a worker has begun: what is known of them is kept', {
+  timeout: 60_000,
+}, async () => {
+  const away = await startReceiver(() => undefined);
+  const [known, fresh] = [await startReceiver(), await startReceiver()];
+  await merchantsAt(away.url, 3);
+  await wereAway();
+  const { webhook } = (await api.call('/create_webhook', { url: known.url })).json;
+  await api.sql(
+    `insert into delivery_attempts (webhook, event_id, at, took_ms, status, answer) select number, 0, now() - interval '1 day', 9, 204, '' from webhooks where id = $1`,
+    [webhook.id],
+  );
+  await api.sql('delete from deliveries where webhook = (select max(number) from webhooks)');
+  const [{ before }] = await api.sql('select count(*)::int as before from delivery_attempts where status is null');
+  await delivering(async () => {
+    await away.until((all) => all.length >= 96);
+    await started();
+    await known.until((all) => all.length === 1);
+    await api.call('/create_webhook', { url: fresh.url });
+    await started();
+    await fresh.until((all) => all.length === 1);
+    // none of those that are away has given its connection back
+    const [{ after }] = await api.sql('select count(*)::int as after from delivery_attempts where status is null');
+    expect([after, away.received.length]).toEqual([before, 96]);
+  });
+  for (const one of [away, known, fresh]) one.close();
 });

@@ -12,7 +12,7 @@ import {
   RETRY_AFTER_MS,
   SECRET_BYTES,
 } from '../../../src/core/webhooks.ts';
-import { NEW_PACE, type Pace, paceAfter, restMs } from '../../../src/worker/deliveries/pace.ts';
+import { LEARNED_OF, NEW_PACE, type Pace, paceAfter, paceOf, restMs } from '../../../src/worker/deliveries/pace.ts';
 import { createSlots } from '../../../src/worker/deliveries/slots.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
@@ -72,6 +72,17 @@ describe('an endpoint', () => {
     expect([paced([silent], quick).limit, paced(times(5, silent), quick).limit]).toEqual([2, 1]);
     const back = paced([answered(200)], paced(times(9, silent)));
     expect([back.limit, back.timesAway, restMs(back, NOW)]).toEqual([2, 0, 0]);
+  });
+
+  test('is what its last attempts say', () => {
+    const past = (...statuses: (number | null)[]) => paceOf(statuses.map((status) => ({ atMs: NOW, tookMs: 10, status })));
+    expect(LEARNED_OF).toBe(5);
+    expect(past()).toEqual(NEW_PACE);
+    expect([past(204).limit, past(null).limit, past(null, 204).limit, past(204, null).limit]).toEqual([4, 2, 4, 2]);
+    const away = past(...times(5, null));
+    expect([away.limit, restMs(away, NOW), restMs(away, NOW + 5_010)]).toEqual([1, 5_010, 0]);
+    expect(past(503, ...times(4, null))).toEqual(away);
+    expect(paceOf([{ atMs: NOW, tookMs: 1_001, status: 200 }]).limit).toBe(2);
   });
 
   test('rests no longer because the clock was set back', () => {

@@ -5,6 +5,7 @@ import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi } from '../../http/api-server.ts';
+import { unreadablePayout } from '../../support/unreadable-payout.ts';
 import { type Receiver, startReceiver, take } from '../../support/webhook-receiver.ts';
 
 let api: ApiServer;
@@ -43,24 +44,6 @@ async function delivering(work: (hurry: () => void) => Promise<void>, send?: Web
     await deliveries.finish(AbortSignal.timeout(500));
   }
 }
-/** An event of a payout whose destination was sealed with a key that is lost. */
-async function unreadablePayout(): Promise<void> {
-  const id = `payout_${'0'.repeat(22)}`;
-  await api.sql('begin');
-  await api.sql('set local session_replication_role = replica');
-  await api.sql(
-    `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, status, step, intent_key, intent, created_at, source_currency, source_amount)
-       select $1, m.id, 'ach', '100.00', 'USD', 10000, 0, 'sealed:!', 'pending', 'held', 'key', '', now(), 'BTC', 1 from merchants m where affiliate_id = $2`,
-    [id, api.affiliateId],
-  );
-  await api.sql('set local session_replication_role = origin');
-  await api.sql(
-    `insert into events (merchant_id, object_id, sequence, type, status, reason, at)
-       select merchant_id, id, 1, 'payout.pending', 'pending', 'a test', now() from payouts where id = $1`,
-    [id],
-  );
-  await api.sql('commit');
-}
 /** What a worker finds when a backup was put back under it. */
 function replaceDatabase(): void {
   const { identity } = api.ctx.db;
@@ -91,7 +74,7 @@ test('a delivery that was on its way when the database was put back ends nothing
 });
 
 test('an event that cannot be told, because its object cannot be opened, holds up no other of its endpoint', async () => {
-  await unreadablePayout();
+  await unreadablePayout(api);
   const good = await started();
   await delivering(async () => {
     await shop.until((all) => all.some(({ body }) => body.data.object.transaction_id === good));

@@ -15,7 +15,7 @@ export class CallRefused extends CommandFailed {
   }
 }
 
-/** A server that is busy for a moment is asked again, so often and after at most so many seconds. */
+/** How often a server that is busy for a moment is asked again, and after how many seconds at most. */
 const TRIES = 5;
 const LONGEST_WAIT_SECONDS = 5;
 

@@ -45,7 +45,7 @@ const LONGEST_PAUSE_MS = 10_000;
 /** Between the tries of an event that the program did not take; each pause is twice the one before. */
 const FIRST_FORWARD_PAUSE_MS = 1_000;
 const LONGEST_FORWARD_PAUSE_MS = 10_000;
-/** Events are written by several processes: those of so long before are told again where a place was lost. */
+/** How far back events are told again where a place was lost: several processes write them, not in the order of their times. */
 const TOLD_AGAIN_MS = 60_000;
 
 /** Adds `listen`: the stream of `/stream_events`, printed and forwarded. Where it was is kept in the profile. */
@@ -54,7 +54,7 @@ export function addListenCommand(bursar: Command): void {
     .option('--forward-to <url>', 'where to send each event, signed like a webhook; host:port/path will do')
     .option('--events <types>', 'only these types, separated by commas')
     .option('--object <id>', 'only of this transaction or payout, or: transaction, payout')
-    .option('--count <n>', 'end after so many events')
+    .option('--count <n>', 'end after this many events')
     .option('--from-now', 'leave out what happened since it last ran')
     .action(listen);
 }

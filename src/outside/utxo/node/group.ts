@@ -122,6 +122,7 @@ function grouped<N extends ReadingNode>(nodes: readonly N[], options: NodeGroupO
         ? null
         : (txids) => use(async (node) => (await node.doubleSpendProofs?.(txids)) ?? new Set()),
     blocksPaying: (...asked) => use(async (node) => (await node.blocksPaying?.(...asked)) ?? null),
+    ...(first.node.isTip === undefined ? {} : { isTip: (block) => use(async (node) => (await node.isTip?.(block)) ?? false) }),
     ...(first.node.finalized === undefined ? {} : { finalized: () => use(async (node) => (await node.finalized?.()) ?? null) }),
     subscribe: (push) => use((node) => node.subscribe(push)),
     async close() {

@@ -65,7 +65,7 @@ export async function inTime<T extends object>(member: Member, call: Promise<T>,
 }
 
 /**
- * The same for a request of which one is made at a time; a member that rests is waited for only briefly, and rests on only when its answer
+ * The same for a request of which one is made at a time; we wait only briefly for a member that rests, and it rests on only when its answer
  * takes longer than that of any other may.
  */
 export async function askInTime<T extends object>(

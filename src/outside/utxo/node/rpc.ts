@@ -177,7 +177,7 @@ function isOfHashes(bytes: Buffer): boolean {
   return true;
 }
 
-/** How many calls fill half of a part, given that so many took these bytes. */
+/** How many calls fill half of a part, given how many bytes this many took. */
 function fitting(calls: number, bytes: number): number {
   return Math.max(1, Math.min(MOST_PART_CALLS, Math.floor((MOST_PART_BYTES / 2 / bytes) * calls)));
 }

@@ -7,7 +7,7 @@ import { type Features, readTransactionBytes, type Watched } from '../transactio
 import { FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
 import { plainText, RpcRefusal } from './trouble.ts';
 
-/** A decoded transaction is at most so many times as large as its bytes: an opcode is a byte, and up to thirty letters. */
+/** How many times as large as its bytes a decoded transaction is at most: an opcode is a byte, and up to thirty letters. */
 const DECODED_SIZE = 64;
 /** The list of a block's transactions: 67 letters for each, which is at least ten bytes. */
 const LISTED_SIZE = 7;

@@ -1,0 +1,199 @@
+// What happens to a batch on Ethereum's chain after its nonce was reserved: a signed transaction is stored, twelve blocks confirm it, its block
+// becomes final, or a final block shows that it has failed. A failed transaction and one of somebody else at our nonce count only when final,
+// because a reorganisation may put another of the batch in their place. Nothing here calls anything outside.
+import { EVM_CONFIRMATIONS } from '../../core/currencies/evm.ts';
+import type { EvmCode } from '../../core/currency.ts';
+import type { Entry } from '../../core/judge/case.ts';
+import { minus, plus } from '../../core/money.ts';
+import {
+  evmCompleteEntries,
+  evmGiveBackEntries,
+  evmReturnEntries,
+  evmSignEntry,
+  gasEntry,
+} from '../../core/payouts/evm-postings.ts';
+import { chargedGas } from '../../core/payouts/gas.ts';
+import type { SignedTransaction } from '../../core/signer-wire.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
+import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
+import { asBooked } from '../../store/payouts/booked-amounts.ts';
+import { writePayoutChanges } from '../../store/payouts/changes.ts';
+import { markReimbursing } from '../../store/payouts/reimbursements.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+import {
+  decidedHeight,
+  lockOwed,
+  type Progress,
+  post,
+  reimbursedBy,
+  sendAgain,
+  stopOnForeignSpend,
+} from '../payouts/progress.ts';
+
+/** As storeSigned. */
+export function storeEvmSigned(ctx: Context, signed: SignedTransaction, epoch: bigint): Promise<boolean> {
+  return ctx.db.transaction(async (sql) => {
+    const batch = await readBatch<EvmCode>(sql, signed.request.batchId, { lock: true });
+    if (batch === null || batch.leaseEpoch !== epoch) return false;
+    if (batch.attempts.some((attempt) => attempt.number === signed.request.number)) return false;
+    await addEvmAttempt(ctx, sql, batch, signed);
+    return true;
+  });
+}
+
+/** The attempt and its entries; the batch and its payouts are locked. */
+export async function addEvmAttempt(ctx: Context, sql: Sql, batch: Batch<EvmCode>, signed: SignedTransaction): Promise<void> {
+  const { request } = signed;
+  const { evm } = request;
+  if (evm === undefined) throw new Error(`signature ${signed.sequence} is of no transaction on Ethereum's chain`);
+  const fee = BigInt(signed.fee);
+  await insertAttempt(sql, {
+    batchId: batch.id,
+    number: request.number,
+    currency: batch.currency,
+    txid: signed.txid,
+    raw: Buffer.from(signed.raw, 'hex'),
+    fee,
+    vbytes: evm.gas,
+    feeRate: BigInt(evm.maxFee),
+    maxFee: BigInt(evm.maxFee),
+    change: null,
+    epoch: batch.leaseEpoch,
+    sequence: signed.sequence,
+    lost: 0n,
+    signedAtMs: signed.signedAtMs,
+    // a sweep pays no payout
+    shares: evm.purpose === undefined ? request.outputs.map(({ payoutId }) => ({ payoutId, fee })) : [],
+  });
+  const [payout] = batch.payouts;
+  if (payout === undefined || payout.status !== 'processing' || batch.attempts.length > 0) return;
+  await post(ctx, sql, [{ payout, entry: evmSignEntry(payout, fee) }]);
+}
+
+/**
+ * Compares a batch with what the chain shows of it, and books what follows.
+ * @param finalized the highest block that can no longer be replaced
+ */
+export function evmProgress(ctx: Context, batchId: string, finalized: number): Promise<Progress> {
+  return ctx.db.transaction(async (sql) => {
+    const read = await readBatch<EvmCode>(sql, batchId, { lock: true });
+    const tip = read === null ? null : await readCursor(sql, read.currency);
+    // what pays nobody here was booked whole when it was recovered
+    if (read === null || tip === null || read.attempts.length === 0 || read.payouts.length === 0) return 'waiting';
+    const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
+    const decided = await decidedHeight(ctx, sql, batch, tip.height);
+    const isFinal = (height: number | null): boolean => height !== null && height <= Math.min(finalized, decided);
+    const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
+    if (mined === null) return unmined(ctx, sql, batch, isFinal);
+    if ((mined.height as number) > decided) return 'unagreed';
+    if (mined.outcome?.result === 'paid') {
+      const confirmations = decided - (mined.height as number) + 1;
+      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations });
+    }
+    if (mined.outcome?.result !== 'failed') return stopUnclear(ctx, sql, batch, mined);
+    return isFinal(mined.height) ? fail(ctx, sql, batch, mined) : 'waiting';
+  });
+}
+
+async function unmined(
+  ctx: Context,
+  sql: Sql,
+  batch: Batch<EvmCode>,
+  isFinal: (height: number | null) => boolean,
+): Promise<Progress> {
+  await stopOnForeignSpend(ctx, sql, batch);
+  if (batch.inputs.some(({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight)))
+    return fail(ctx, sql, batch, null);
+  return sendAgain(ctx, sql, batch);
+}
+
+/** It succeeded, and its events say something else than was asked for: nobody but a person knows what the destination has. */
+export async function stopUnclear(ctx: Context, sql: Sql, batch: Batch<EvmCode>, { txid }: Attempt): Promise<Progress> {
+  const findings = [`${txid} of batch ${batch.id} succeeded and did not do exactly what it asks for: look at its events`];
+  await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
+  return 'waiting';
+}
+
+type Mined = {
+  readonly batch: Batch<EvmCode>;
+  readonly mined: Attempt;
+  readonly isFinal: boolean;
+  readonly confirmations: number;
+};
+
+/** What the payout of a batch is charged, as the block says that holds it. */
+function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Attempt): bigint {
+  const first = attempts[0] as Attempt;
+  // a reimbursement's fee was taken from what the customer gets
+  if (payouts[0]?.reimburses !== null) return first.fee;
+  return chargedGas({ fee: first.fee, gas: first.vbytes, maxFee: first.maxFee ?? 1n }, outcome?.gasPaid ?? 0n);
+}
+
+async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirmations }: Mined): Promise<Progress> {
+  const [payout] = batch.payouts as readonly [BatchPayout];
+  const signed = (batch.attempts[0] as Attempt).fee;
+  const isOpen = payout.status === 'processing';
+  if (isOpen && confirmations < EVM_CONFIRMATIONS && !isFinal) return 'waiting';
+  const nowMs = ctx.ports.clock.now();
+  if (isOpen) {
+    const fee = chargeOf(batch, mined);
+    const owed = await lockOwed(sql, [payout]);
+    const before = owed(payout, minus(payout.feeMax, fee));
+    await postAll(ctx, sql, payout, evmCompleteEntries(payout, signed, fee, before));
+    await writePayoutChanges(
+      sql,
+      [{ payout, from: ['processing', 'batched'], event: 'confirmed', fee, completedAtMs: nowMs }],
+      nowMs,
+    );
+    await markReimbursing(sql, reimbursedBy([payout]));
+  }
+  if (!isFinal) {
+    const isSame = batch.state === 'mined' && batch.minedAttempt === mined.id;
+    if (!isSame) await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
+    return isOpen ? 'confirmed' : isSame ? 'waiting' : 'moved';
+  }
+  if (batch.state === 'final') return 'waiting';
+  await postAll(ctx, sql, payout, [gasEntry(payout, mined.outcome?.gasPaid ?? 0n, signed)]);
+  await setBatchState(sql, batch.id, { state: 'final', minedAttempt: mined.id });
+  return 'final';
+}
+
+/** @param mined its failed transaction in a final block; null where one that is none of ours took the nonce for good */
+async function fail(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attempt | null): Promise<Progress> {
+  if (batch.state === 'dead') return 'waiting';
+  const [payout] = batch.payouts as readonly [BatchPayout];
+  const signed = (batch.attempts[0] as Attempt).fee;
+  const gasPaid = mined?.outcome?.gasPaid ?? null;
+  const nowMs = ctx.ports.clock.now();
+  const error = mined === null ? 'displaced' : 'reverted';
+  const owed = await lockOwed(sql, [payout]);
+  const isCompleted = payout.status === 'completed';
+  if (isCompleted) {
+    const fee = payout.fee ?? 0n;
+    const before = owed(payout, plus(payout.amount, fee));
+    await postAll(ctx, sql, payout, evmReturnEntries(payout, { signed, fee, gasPaid, owed: before }));
+    await writePayoutChanges(sql, [{ payout, from: ['completed', 'ended'], event: 'displaced', error }], nowMs);
+  } else if (payout.status === 'processing') {
+    const release = {
+      owed: owed(payout, plus(payout.amount, payout.feeMax)),
+      isAgain: (await heldAgain(sql, [payout.id])).has(payout.id),
+    };
+    await postAll(ctx, sql, payout, evmGiveBackEntries(payout, signed, gasPaid, release));
+    await writePayoutChanges(sql, [{ payout, from: ['processing', 'batched'], event: 'impossible', error }], nowMs);
+  }
+  await markReimbursing(sql, reimbursedBy([payout]));
+  await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: mined?.id ?? null });
+  return isCompleted ? 'displaced' : 'failed';
+}
+
+/** What costs nothing is no entry. */
+async function postAll(ctx: Context, sql: Sql, payout: BatchPayout, entries: readonly Entry[]): Promise<void> {
+  await post(
+    ctx,
+    sql,
+    entries.filter(({ postings }) => postings.length > 0).map((entry) => ({ payout, entry })),
+  );
+}

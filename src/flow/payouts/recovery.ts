@@ -1,0 +1,54 @@
+// What booking a forgotten transaction shares on every chain: what an operator names, what is refused before anything is booked, and the words of a
+// loss. Each is one database transaction.
+import type { CurrencyCode } from '../../core/currency.ts';
+import { formatAmount } from '../../core/money.ts';
+import type { TransactionFacts } from '../../core/ports.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { isStored } from '../../store/payouts/attempts.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+
+export type RecoveryOf<Currency extends CurrencyCode> = {
+  readonly currency: Currency;
+  readonly block: { readonly height: number; readonly hash: string };
+  /** All its inputs and outputs, on Ethereum's chain with how it ended. */
+  readonly facts: TransactionFacts;
+  readonly by: string;
+  /** Whether what it pays to others than payouts of this database may be booked as lost. */
+  readonly acceptsLoss: boolean;
+};
+
+export type Recovered = {
+  readonly payoutIds: readonly string[];
+  /** Minor units that went to others. */
+  readonly lost: bigint;
+  readonly fee: bigint;
+};
+
+/** The refusal of the transaction that is named, with what is wrong with it. */
+export type Refused = (what: string) => Refusal;
+
+/** Has a transaction booked that was not signed here. @throws Refusal not_resolvable */
+export function recovering(
+  ctx: Context,
+  { currency, facts }: Pick<RecoveryOf<CurrencyCode>, 'currency' | 'facts'>,
+  book: (sql: Sql, refused: Refused) => Promise<Recovered>,
+): Promise<Recovered> {
+  const refused: Refused = (what) => new Refusal('not_resolvable', { message: `Transaction ${facts.txid} ${what}.` });
+  return ctx.db.transaction(async (sql) => {
+    if (await isStored(sql, currency, facts.txid)) throw refused('is known: it was signed here');
+    return book(sql, refused);
+  });
+}
+
+/** What is lost, as text for the record: `, 0.5 BTC lost`, or nothing. @throws Refusal where the operator does not accept it */
+export function acceptedLoss(
+  lost: bigint,
+  { currency, acceptsLoss }: Pick<RecoveryOf<CurrencyCode>, 'currency' | 'acceptsLoss'>,
+  refused: Refused,
+): string {
+  if (lost <= 0n) return '';
+  const foreign = `${formatAmount(lost, currency)} ${currency}`;
+  if (!acceptsLoss) throw refused(`pays ${foreign} to nobody that this database knows (--accept-loss books that as lost)`);
+  return `, ${foreign} lost`;
+}
