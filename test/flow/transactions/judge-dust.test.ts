@@ -6,6 +6,7 @@ import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';
 import { longestTurn, workedMs } from '../../support/longest-turn.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
+import { slowness } from '../../support/slowness.ts';
 
 const MINUTE = 60_000;
 const MANY = 20_000;
@@ -59,9 +60,12 @@ async function judgeAll(what: string): Promise<void> {
   const held = await longestTurn(async () => {
     while (await run());
   });
-  expect(middle(opened.map(({ ms }) => ms)), `${what}: milliseconds open`).toBeLessThan(OPEN_MS);
-  expect(middle(opened.map(({ lockedMs }) => lockedMs)), `${what}: milliseconds with locked payments`).toBeLessThan(LOCKED_MS);
-  expect(held, `${what}: milliseconds held`).toBeLessThan(HELD_MS);
+  const slow = slowness();
+  expect(middle(opened.map(({ ms }) => ms)), `${what}: milliseconds open`).toBeLessThan(OPEN_MS * slow);
+  expect(middle(opened.map(({ lockedMs }) => lockedMs)), `${what}: milliseconds with locked payments`).toBeLessThan(
+    LOCKED_MS * slow,
+  );
+  expect(held, `${what}: milliseconds held`).toBeLessThan(HELD_MS * slow);
 }
 
 async function dust(id: string, count: number): Promise<void> {
@@ -98,10 +102,10 @@ test.each([
   await judgeAll('before');
   await dust(id, many);
   await judgeAll('seen');
-  expect(await oneMore(id)).toBeLessThan(MORE_MS);
+  expect(await oneMore(id)).toBeLessThan(MORE_MS * slowness());
   await service.mine();
   await judgeAll('mined');
-  expect(await oneMore(id)).toBeLessThan(MORE_MS);
+  expect(await oneMore(id)).toBeLessThan(MORE_MS * slowness());
   await service.mine(6);
   await judgeAll('deep');
 });

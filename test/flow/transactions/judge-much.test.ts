@@ -11,6 +11,7 @@ import { readExpansion } from '../../../src/store/transactions/expansion.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';
 import { longestTurn } from '../../support/longest-turn.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
+import { slowness } from '../../support/slowness.ts';
 
 const MINUTE = 60_000;
 const MANY = 20_000;
@@ -75,7 +76,7 @@ async function measured<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
 
 /** Runs something: it never holds up this thread for long. */
 async function expectTurns(work: () => Promise<unknown>): Promise<void> {
-  expect(await longestTurn(work), 'milliseconds held').toBeLessThan(HELD_MS);
+  expect(await longestTurn(work), 'milliseconds held').toBeLessThan(HELD_MS * slowness());
 }
 
 const amounts = (count: number): bigint[] => Array.from({ length: count }, (_, n) => BigInt(546 + (n % 400)));
@@ -124,9 +125,10 @@ async function places(id: string): Promise<Record<string, string | number>> {
   return rows[0];
 }
 function expectBounded(): void {
+  const slow = slowness();
   for (const one of spent) {
-    expect(one.work, `milliseconds of work: ${one.statements}`).toBeLessThan(WORK_MS);
-    expect(one.locked, `milliseconds of work with locked payments: ${one.statements}`).toBeLessThan(LOCKED_MS);
+    expect(one.work, `milliseconds of work: ${one.statements}`).toBeLessThan(WORK_MS * slow);
+    expect(one.locked, `milliseconds of work with locked payments: ${one.statements}`).toBeLessThan(LOCKED_MS * slow);
   }
 }
 
