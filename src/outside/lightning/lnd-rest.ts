@@ -184,7 +184,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
  */
 function endBy(signal: AbortSignal, request: ClientRequest): void {
   const end = (): void => void request.destroy();
-  if (signal.aborted) return end();
+  if (signal.aborted) end();
   signal.addEventListener('abort', end, { once: true });
   request.once('close', () => signal.removeEventListener('abort', end));
 }
