@@ -1,6 +1,7 @@
 // How slow this machine is. Limits of processor time are those of a machine with nothing else to do: one that gives its processors to others as
 // well takes longer for the same work, and says nothing about the code.
 import { createHash } from 'node:crypto';
+import { workedMs } from './longest-turn.ts';
 
 /** Milliseconds that the work below takes on the machine on which the limits were set. */
 const REFERENCE_MS = 100;
@@ -27,10 +28,9 @@ function someWork(): number {
 /** @returns by how much to multiply a limit of processor time; 1 at the least. It takes a moment: call it where the limit is looked at */
 export function slowness(): number {
   const took = Array.from({ length: TRIES }, () => {
-    const before = process.threadCpuUsage();
+    const before = workedMs();
     for (let n = 0; n < ROUNDS; n++) someWork();
-    const { user, system } = process.threadCpuUsage(before);
-    return (user + system) / 1_000;
+    return workedMs() - before;
   });
   const middle = took.toSorted((a, b) => a - b)[TRIES >> 1] as number;
   return Math.max(1, middle / REFERENCE_MS);

@@ -199,8 +199,8 @@ export function countingPayments(it: Case): readonly Payment[] {
 }
 
 /**
- * Marks for every payment whether it counts; a payment in another currency than the transaction's never does, nor what a block of Ethereum's chain pays, nor a coinbase output before
- * it is mature.
+ * Marks for every payment whether it counts; a payment in another currency than the transaction's never does, nor what a block of Ethereum's
+ * chain pays, nor a coinbase output before it is mature.
  */
 export function noteCounting(it: Case, counting: readonly Payment[]): void {
   const among = new Set(counting);

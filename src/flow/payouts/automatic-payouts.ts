@@ -72,7 +72,8 @@ export async function requestAutomaticPayouts(
 
 function isSilent(ctx: Context, { silent }: AutomaticPayouts, merchantId: bigint): boolean {
   const sinceMs = silent.get(merchantId);
-  const forMs = sinceMs === undefined ? SILENT_MS : ctx.ports.clock.now() - sinceMs;
+  if (sinceMs === undefined) return false;
+  const forMs = ctx.ports.clock.now() - sinceMs;
   // a clock that was set back is no reason to ask nobody
   if (forMs >= 0 && forMs < SILENT_MS) return true;
   silent.delete(merchantId);

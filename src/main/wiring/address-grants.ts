@@ -1,6 +1,5 @@
 // Makes the signer's process give out address indexes for as long as it runs: woken by each request, one signer at a time per database,
 // with a new comparison whenever the database may have been replaced meanwhile.
-
 import type { Journal } from '../../signer/addresses/given-addresses.ts';
 import { createGranting, type GrantingOptions } from '../../signer/addresses/granting.ts';
 import { SIGNER_LOCK, WANTED } from '../../store/chain/range-requests.ts';

@@ -21,6 +21,7 @@ import type { Job } from '../loop.ts';
 import { isWhole } from './ach-comparison.ts';
 import { bookKeptReports, type ReadReports, readReports } from './bank-reports.ts';
 import type { Telling } from './driver-options.ts';
+import { tried } from './tried.ts';
 
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;
@@ -99,16 +100,6 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
     for (const name of await endedAchFiles(ctx.db, nowMs))
       if (!read.held.has(name)) await tried(options, `bank file ${name}`, () => complete(ctx, options, name), undefined);
   return { setAside: read.setAside, handled };
-}
-
-/** What fails here, of one file or of all, stops nothing that comes after it. */
-async function tried<T>({ onFault }: AchOptions, what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    onFault(what, error);
-    return otherwise;
-  }
 }
 
 async function complete(ctx: Context, { reached }: AchOptions, name: string): Promise<void> {

@@ -13,6 +13,7 @@ import { createEvmDriver } from './evm-driver.ts';
 import { createLane, createNonceCheck } from './evm-lane.ts';
 import { createOutputCheck, type OutputCheck } from './output-check.ts';
 import type { SignatureCheck } from './signature-check.ts';
+import { tried } from './tried.ts';
 
 /** What a look has found of a currency. */
 export type Look = {
@@ -56,16 +57,6 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
   let version = signatures.version();
   const goesOn = (): boolean => signatures.holds() && signatures.version() === version;
 
-  /** What fails here stops nothing that comes after it; a database that is away fails there too. */
-  async function tried<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      options.onFault(`${what} ${currency}`, error);
-      return otherwise;
-    }
-  }
-
   /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
   async function isKnown(isWanted: boolean): Promise<boolean> {
     if (!isWanted && check.hasPassed()) return false;
@@ -82,7 +73,7 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
   }
 
   async function run(): Promise<boolean> {
-    await tried('the fee of', () => driver.askFee(), undefined);
+    await tried(options, `the fee of ${currency}`, () => driver.askFee(), undefined);
     // the newest: asking the node may have taken a while
     const seen = look;
     look = null;
@@ -93,11 +84,11 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
     if (seen === null || !goesOn()) return false;
     if (seen.isOlder && check.hasPassed()) check.forget();
     const { due, moves } = seen;
-    await tried('what nobody knows in', sendUnknown, undefined);
+    await tried(options, `what nobody knows in ${currency}`, sendUnknown, undefined);
     const isWanted = moves || due?.queued === true || due?.reserved === true;
-    const signsNew = await tried('what has left in', () => isKnown(isWanted), false);
+    const signsNew = await tried(options, `what has left in ${currency}`, () => isKnown(isWanted), false);
     if (!goesOn()) return false;
-    if (due?.unbooked === true) await tried('capital in', () => bookCapital(ctx, currency), undefined);
+    if (due?.unbooked === true) await tried(options, `capital in ${currency}`, () => bookCapital(ctx, currency), undefined);
     if (due !== undefined || moves) await driver.pass({ isQueued: due?.queued === true, signsNew, moves, goesOn });
     return false;
   }

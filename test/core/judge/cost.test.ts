@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { Case, CaseTransaction, Payment } from '../../../src/core/judge/case.ts';
 import { judge, judgeInTurns } from '../../../src/core/judge/judge.ts';
 import { accept } from '../../../src/core/judge/resolve.ts';
+import { workedMs } from '../../support/longest-turn.ts';
 import { newCase, newPayment, replacedCase, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
 import { slowness } from '../../support/slowness.ts';
 
@@ -17,10 +18,9 @@ const HOUR = 3_600_000;
 function cpuMs(makeCase: () => Case, ask: (it: Case) => void = judge): number {
   const times = Array.from({ length: 4 }, () => {
     const it = makeCase();
-    const began = process.threadCpuUsage();
+    const began = workedMs();
     ask(it);
-    const { user, system } = process.threadCpuUsage(began);
-    return (user + system) / 1000;
+    return workedMs() - began;
   });
   return Math.min(...times);
 }
@@ -61,10 +61,9 @@ function longestTurnMs(makeCase: () => Case): number {
     const judging = judgeInTurns(makeCase());
     let longest = 0;
     for (let done: boolean | undefined = false; !done; ) {
-      const began = process.threadCpuUsage();
+      const began = workedMs();
       done = judging.next().done;
-      const { user, system } = process.threadCpuUsage(began);
-      longest = Math.max(longest, (user + system) / 1000);
+      longest = Math.max(longest, workedMs() - began);
     }
     return longest;
   });

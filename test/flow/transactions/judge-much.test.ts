@@ -9,7 +9,7 @@ import { resolveTransaction } from '../../../src/flow/transactions/life.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { readExpansion } from '../../../src/store/transactions/expansion.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';
-import { longestTurn } from '../../support/longest-turn.ts';
+import { longestTurn, workedMs } from '../../support/longest-turn.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 import { slowness } from '../../support/slowness.ts';
 
@@ -48,8 +48,7 @@ afterEach(async () => {
 
 /** Milliseconds that this thread, and a session of the database, have worked. */
 function workMs(pid: number): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000 + Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[0]) / 1_000_000;
+  return workedMs() + Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[0]) / 1_000_000;
 }
 
 async function measured<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
