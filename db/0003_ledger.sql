@@ -15,17 +15,24 @@ create table ledger.account_kind (
   allow_negative boolean not null default false
 );
 insert into ledger.account_kind values
-  ('asset_chain',     '^asset:chain:[A-Z]+$',                  1, false, false),
-  ('asset_outbound',  '^asset:chain:[A-Z]+:outbound$',         1, false, false),
-  ('receivable',      '^asset:receivable:merchant:\d+:[A-Z]+$', 1, true,  false),
-  ('available',       '^merchant:\d+:available:[A-Z]+$',      -1, true,  false),
-  ('held',            '^merchant:\d+:held:[A-Z]+$',           -1, true,  false),
-  ('suspense',        '^suspense:[A-Za-z0-9_]+:[A-Z]+$',      -1, true,  false),
-  ('refund_payable',  '^refund_payable:[A-Za-z0-9_]+:[A-Z]+$', -1, true,  false),
-  ('income',          '^income:[a-z_]+:[A-Z]+$',              -1, false, true),
-  ('expense',         '^expense:[a-z_]+:[A-Z]+$',              1, false, false),
-  ('fx',              '^fx:[A-Z]+$',                          -1, false, true),
-  ('equity',          '^equity:house:[A-Z]+$',                -1, false, false);
+  ('asset_chain',              '^asset:chain:[A-Z]+$',                  1, false, false),
+  ('asset_outbound',           '^asset:chain:[A-Z]+:outbound$',         1, false, false),
+  -- What our channels hold of the operator's own is no entry: payouts over Lightning may take more than payments brought there.
+  ('asset_lightning',          '^asset:ln:[A-Z]+$',                     1, false, true),
+  -- what our node has set out to pay, with the highest fee
+  ('asset_lightning_outbound', '^asset:ln:[A-Z]+:outbound$',            1, false, false),
+  -- what our bank holds may be less than nothing here: outside the sandbox nobody books what is paid in
+  ('asset_bank',               '^asset:bank:USD$',                      1, false, true),
+  ('asset_bank_outbound',      '^asset:bank:USD:outbound$',             1, false, false),
+  ('receivable',               '^asset:receivable:merchant:\d+:[A-Z]+$', 1, true,  false),
+  ('available',                '^merchant:\d+:available:[A-Z]+$',      -1, true,  false),
+  ('held',                     '^merchant:\d+:held:[A-Z]+$',           -1, true,  false),
+  ('suspense',                 '^suspense:[A-Za-z0-9_]+:[A-Z]+$',      -1, true,  false),
+  ('refund_payable',           '^refund_payable:[A-Za-z0-9_]+:[A-Z]+$', -1, true,  false),
+  ('income',                   '^income:[a-z_]+:[A-Z]+$',              -1, false, true),
+  ('expense',                  '^expense:[a-z_]+:[A-Z]+$',              1, false, false),
+  ('fx',                       '^fx:[A-Z]+$',                          -1, false, true),
+  ('equity',                   '^equity:operator:[A-Z]+$',             -1, false, false);
 
 create table ledger.account (
   id          bigint generated always as identity primary key,
@@ -89,10 +96,10 @@ create table ledger.part (
 );
 create index part_entry on ledger.part (entry_id);
 
--- Entries whose postings to the service's own accounts are not in house_balance yet. The roll-up moves them over in one database transaction:
--- a balance is always house_balance plus what is still queued here.
+-- Entries whose postings to the service's own accounts are not in rolled_up_balance yet. The roll-up moves them over in one database transaction:
+-- a balance is always rolled_up_balance plus what is still queued here.
 create table ledger.unrolled (entry_id bigint primary key references ledger.entry);
-create table ledger.house_balance (
+create table ledger.rolled_up_balance (
   account_id bigint primary key references ledger.account,
   amount     public.units not null default 0
 );
@@ -105,7 +112,7 @@ create view ledger.account_balance as
   select a.id, a.code, a.kind, a.currency, a.merchant_id,
          h.amount + coalesce((select sum(p.amount) from ledger.unrolled u join ledger.posting p using (entry_id)
                                where p.account_id = a.id), 0) * a.normal_side
-    from ledger.account a join ledger.house_balance h on h.account_id = a.id;
+    from ledger.account a join ledger.rolled_up_balance h on h.account_id = a.id;
 
 create function ledger.refuse_change() returns trigger language plpgsql as
 $$ begin raise exception 'ledger is append-only (% on %)', tg_op, tg_table_name using errcode = '42501'; end $$;
@@ -118,7 +125,7 @@ create trigger append_only_all before truncate on ledger.part for each statement
 
 -- At commit, once for each entry: it has at least two lines and balances per currency; where it has parts, they are what it moves on chain.
 create function ledger.check_entry() returns trigger language plpgsql security definer set search_path = ledger, public, pg_temp as $$
-declare bad text; n bigint; parts numeric; coins numeric;
+declare bad text; n bigint; parts numeric; moved numeric;
 begin
   select coalesce(sum(q.n), 0), string_agg(q.currency || '=' || q.s, ',') filter (where q.s <> 0) into n, bad
     from (select currency, count(*) as n, sum(amount) as s from posting where entry_id = new.id group by 1) q;
@@ -126,9 +133,10 @@ begin
   if bad is not null then raise exception 'entry % is not balanced: %', new.id, bad using errcode = '23514'; end if;
   select sum(amount) into parts from part where entry_id = new.id;
   if parts is not null then
-    select sum(p.amount) into coins from posting p join account a on a.id = p.account_id where p.entry_id = new.id and a.kind = 'asset_chain';
-    if coins is distinct from parts then
-      raise exception 'the parts of entry % are %, its coins %', new.id, parts, coalesce(coins, 0) using errcode = '23514';
+    select sum(p.amount) into moved from posting p join account a on a.id = p.account_id
+      where p.entry_id = new.id and a.kind in ('asset_chain', 'asset_lightning');
+    if moved is distinct from parts then
+      raise exception 'the parts of entry % are %, its lines move %', new.id, parts, coalesce(moved, 0) using errcode = '23514';
     end if;
   end if;
   return null;
@@ -159,7 +167,7 @@ begin
             substring(p_code from 'merchant:(\d+):')::bigint)
     on conflict (code) do nothing returning id into a;
   if a is null then select id into a from account where code = p_code; return a; end if;
-  if k.locked then insert into balance (account_id) values (a); else insert into house_balance (account_id) values (a); end if;
+  if k.locked then insert into balance (account_id) values (a); else insert into rolled_up_balance (account_id) values (a); end if;
   return a;
 end $$;
 
@@ -242,13 +250,17 @@ begin
 end $$;
 
 -- Locks the balance rows of these accounts in the global order and returns them. Accounts that were never posted to are created, so that
--- their first entries wait for each other too.
+-- their first entries wait for each other too. Planned once for a session and not for each call.
 create function ledger.lock_balances(p_codes text[]) returns table (code text, amount public.units)
-language plpgsql security definer set search_path = ledger, public, pg_temp as $$
+language plpgsql security definer set search_path = ledger, public, pg_temp set plan_cache_mode = force_generic_plan as $$
 begin
-  perform ledger.account_id(c.wanted) from (select t.wanted from unnest(p_codes) as t(wanted) order by 1) c;
-  perform 1 from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes)) order by b.account_id for update;
-  return query select a.code, b.amount from account a join balance b on b.account_id = a.id where a.code = any (p_codes);
+  perform ledger.account_id(t.wanted) from unnest(p_codes) as t(wanted)
+    where not exists (select 1 from account a where a.code = t.wanted) order by t.wanted;
+  return query
+    with locked as materialized (
+      select b.account_id, b.amount from balance b where b.account_id in (select a.id from account a where a.code = any (p_codes))
+       order by b.account_id for update)
+    select a.code, l.amount from locked l join account a on a.id = l.account_id;
 end $$;
 
 -- As lock_balances, but never waits: it leaves out the rows that another session holds.
@@ -264,7 +276,7 @@ begin
     select a.code, f.amount from free f join account a on a.id = f.account_id;
 end $$;
 
--- Moves at most p_limit queued entries into house_balance and returns how many. It locks the balance rows in the global order, so several
+-- Moves at most p_limit queued entries into rolled_up_balance and returns how many. It locks the balance rows in the global order, so several
 -- callers may run at once and never deadlock.
 create function ledger.roll_up(p_limit integer) returns integer language plpgsql security definer set search_path = ledger, public, pg_temp as $$
 declare ids bigint[];
@@ -274,15 +286,70 @@ begin
     returning entry_id)
   select array_agg(entry_id) into ids from taken;
   if ids is null then return 0; end if;
-  perform 1 from house_balance b where b.account_id in (select p.account_id from posting p where p.entry_id = any (ids))
+  perform 1 from rolled_up_balance b where b.account_id in (select p.account_id from posting p where p.entry_id = any (ids))
     order by b.account_id for update;
-  update house_balance b set amount = b.amount + m.delta
+  update rolled_up_balance b set amount = b.amount + m.delta
     from (select p.account_id, sum(p.amount) * a.normal_side as delta
             from posting p join account a on a.id = p.account_id and not a.locked
            where p.entry_id = any (ids) group by p.account_id, a.normal_side) m
    where b.account_id = m.account_id;
   return cardinality(ids);
 end $$;
+
+-- A chain of hashes over the entries: each link covers the entries after the link before it, with their postings and parts, and is sealed by a
+-- key outside the database. Whoever changes an entry that a link covers, even as the owner of these tables, cannot make the links fit again.
+-- A later file that changes what link_hash reads must make the links anew.
+create table ledger.link (
+  number     bigint primary key check (number > 0),
+  -- the last entry that it covers
+  last_entry bigint not null unique,
+  hash       bytea not null,
+  made_at    timestamptz not null
+);
+-- One by each key that has ever vouched for a link: after a restore without the old key an operator vouches anew.
+create table ledger.link_seal (
+  number bigint not null references ledger.link,
+  seal   bytea not null,
+  primary key (number, seal)
+);
+create trigger append_only before update or delete on ledger.link for each row execute function ledger.refuse_change();
+create trigger append_only_all before truncate on ledger.link for each statement execute function ledger.refuse_change();
+create trigger append_only before update or delete on ledger.link_seal for each row execute function ledger.refuse_change();
+create trigger append_only_all before truncate on ledger.link_seal for each statement execute function ledger.refuse_change();
+
+-- Of the hash before and of the entries after one, up to another. Ids and no names, which a later version may change.
+create function ledger.link_hash(before bytea, after_entry bigint, up_to bigint) returns bytea language sql stable as
+$$
+  select sha256(before || convert_to(coalesce(string_agg(line, E'\n' order by id), ''), 'UTF8'))
+    from (select n.id, concat_ws('|', n.id, n.kind, n.key, encode(n.body_hash, 'hex'), coalesce(n.reverses_id::text, '-'),
+                                 coalesce(n.transaction_id, '-'), coalesce(n.payout_id, '-'),
+                                 to_char(n.created_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),
+                                 (select string_agg(concat_ws(':', p.line, p.account_id, p.currency, p.amount, coalesce(p.balance_after::text, '-')), ',' order by p.line)
+                                    from ledger.posting p where p.entry_id = n.id),
+                                 (select string_agg(concat_ws(':', t.key, t.amount, coalesce(t.reverses, '-')), ',' order by t.key)
+                                    from ledger.part t where t.entry_id = n.id)) as line
+            from ledger.entry n where n.id > after_entry and n.id <= up_to) covered
+$$;
+
+-- The newest entry below which nothing is still to be committed: waits until nobody is writing one, and lets nobody begin meanwhile.
+create function ledger.settled_entry() returns bigint language plpgsql security definer set search_path = ledger, pg_temp as
+$$
+begin
+  lock table ledger.entry in share mode;
+  return (select coalesce(max(id), 0) from ledger.entry);
+end
+$$;
+
+-- Nothing happens when another worker has written one of this number.
+create function ledger.add_link(p_number bigint, p_last_entry bigint, p_hash bytea, p_seal bytea, p_at timestamptz) returns void
+language sql security definer set search_path = ledger, pg_temp as
+$$
+  with made as (insert into link (number, last_entry, hash, made_at) values (p_number, p_last_entry, p_hash, p_at) on conflict do nothing returning number)
+  insert into link_seal (number, seal) select number, p_seal from made
+$$;
+create function ledger.add_link_seal(p_number bigint, p_seal bytea) returns void
+language sql security definer set search_path = ledger, pg_temp as
+$$ insert into link_seal (number, seal) values (p_number, p_seal) on conflict do nothing $$;
 
 revoke all on all functions in schema ledger from public;
 grant select on all tables in schema ledger to bursar_app;
@@ -292,4 +359,9 @@ grant execute on function ledger.post_parts(text[], text[], numeric[], text[]) t
 grant execute on function ledger.lock_balances(text[]) to bursar_app;
 grant execute on function ledger.lock_free_balances(text[]) to bursar_app;
 grant execute on function ledger.roll_up(integer) to bursar_app;
+grant execute on function ledger.settled_entry(), ledger.add_link(bigint, bigint, bytea, bytea, timestamptz), ledger.add_link_seal(bigint, bytea),
+  ledger.link_hash(bytea, bigint, bigint) to bursar_app;
+-- before it signs, the signer compares the hold of a payout, and whether its merchant owes something
+grant usage on schema ledger to bursar_signer;
+grant select on ledger.entry, ledger.posting, ledger.account, ledger.balance to bursar_signer;
 reset role;

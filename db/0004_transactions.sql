@@ -1,4 +1,4 @@
--- Transactions: what a merchant asks a customer to pay, its history, and what the judge must look at.
+-- Transactions: what a merchant asks a customer to pay, what the judge must look at, and the prices at which they are made.
 
 -- What came first, without asking any clock: a transaction takes a number when it is created, a block when it is read. The numbers only
 -- rise, also in a restored copy. The first one is taken here, so that last_value is always below every number that is still to come.
@@ -62,25 +62,6 @@ create index transactions_due on transactions (currency, due_at) where due_at is
 create index transactions_lookup on transactions (currency) where lookup_wanted;
 create index transactions_made_in on transactions (made_in);
 
--- History and outbox in one: a row for each change of status and each announcement, written in the database transaction of the change.
-create table events (
-  id          bigint generated always as identity primary key,
-  -- of the object that the event belongs to, in the same statement
-  merchant_id bigint not null,
-  object_id   text collate "C" not null,
-  sequence    integer not null,
-  type        text not null,
-  status      text not null,
-  previous    text,
-  reason      text not null,
-  at          timestamptz not null,
-  data        jsonb,
-  unique (object_id, sequence)
-);
-create trigger append_only before update or delete on events for each row execute function ledger.refuse_change();
-create trigger append_only_all before truncate on events for each statement execute function ledger.refuse_change();
-revoke update, delete on events from bursar_app;
-
 -- What the judge must look at now because facts changed. A mark is a row of its own that is added and deleted, never updated, so a watcher
 -- that marks never waits for the judge and never touches a transaction's row.
 create table due_marks (
@@ -101,4 +82,49 @@ create table set_aside (
   failed_at      timestamptz not null,
   -- on the database's own clock, which nobody sets
   rests_until    timestamptz not null
+);
+
+-- When our own clock was set, and how far, for each chain whose waiting times were set along: the times of a transaction that was made before it
+-- differ from those of its history by that. Its place in the order of facts says which were. The first row stands for everything before
+-- the first setting.
+create table clock_settings (
+  at_order bigint primary key default nextval('fact_order'),
+  currency text not null,
+  by_ms    bigint not null,
+  set_at   timestamptz not null default clock_timestamp()
+);
+insert into clock_settings (currency, by_ms) values ('*', 0);
+
+-- Prices of the currencies in US dollars: the last good median, its history, and what each price source last did.
+create table rates (
+  currency   text primary key,
+  usd        numeric not null check (usd > 0 and usd < 'infinity'),
+  -- when the reading that it came from began
+  at         timestamptz not null,
+  -- [{source, usd, at}] of the sources that counted
+  sources    jsonb not null,
+  -- [{source, reason}] of the last reading, and when that began: later than `at` when it found no quorum
+  left_out   jsonb not null,
+  checked_at timestamptz not null,
+  -- by a key outside the database (HMAC-SHA-256 over currency, price and time): whoever can write here cannot make a payout worth more in
+  -- another currency
+  seal       bytea check (octet_length(seal) = 32)
+);
+
+-- The rate at which a payment arrived is looked up here. It has every change, and otherwise one row a minute; after two days it keeps one row
+-- a minute, after 90 days none.
+create table rate_history (
+  currency text not null,
+  at       timestamptz not null,
+  usd      numeric not null check (usd > 0 and usd < 'infinity'),
+  primary key (currency, at)
+);
+
+-- A source has a row before it ever gave a price, so that a network without any source can be reported.
+create table rate_sources (
+  source     text primary key,
+  state      text not null check (state in ('answers', 'silent', 'unreachable')),
+  reason     text check (reason is null or length(reason) <= 300),
+  since      timestamptz not null,
+  checked_at timestamptz not null
 );

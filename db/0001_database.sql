@@ -1,12 +1,13 @@
 -- Who may do what in this database, and what it remembers of itself. The service connects as `bursar_app`, which may write to the ledger
--- through ledger.post_all and ledger.post_parts only; the ledger's tables and functions belong to `bursar_ledger`.
+-- through ledger.post_all and ledger.post_parts only; the ledger's tables and functions belong to `bursar_ledger`. The signer's sessions are
+-- `bursar_signer`: they read what must be checked before a signature, and nothing else.
 
 -- Roles are shared by all databases of a cluster, so they may exist already. An administrator may also have made them and granted them to
 -- the login, which then needs no right to make roles.
 do $$
 declare wanted text;
 begin
-  foreach wanted in array array['bursar_ledger', 'bursar_app'] loop
+  foreach wanted in array array['bursar_ledger', 'bursar_app', 'bursar_signer'] loop
     begin
       if not exists (select from pg_roles where rolname = wanted) then execute format('create role %I nologin', wanted); end if;
     exception when duplicate_object or unique_violation then null; end;
@@ -21,7 +22,7 @@ end $$;
 
 -- The service may do everything with the rows of every public table, this file's and those of later ones. The file that creates a table
 -- takes away what must not be.
-grant usage on schema public to bursar_app;
+grant usage on schema public to bursar_app, bursar_signer;
 alter default privileges in schema public grant select, insert, update, delete on tables to bursar_app;
 alter default privileges in schema public grant usage, select, update on sequences to bursar_app;
 

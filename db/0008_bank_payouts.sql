@@ -1,22 +1,5 @@
--- Payouts to bank accounts. They are paid in dollars out of one balance in coins; the files that tell the bank what to pay are stored here, byte
--- for byte, before the bank gets them, and each entry of a file belongs to one payout for ever.
-set role bursar_ledger;
-insert into ledger.account_kind values
-  -- what our bank holds may be less than nothing here: outside the sandbox nobody books what is paid in
-  ('asset_bank',          '^asset:bank:USD$',           1, false, true),
-  ('asset_bank_outbound', '^asset:bank:USD:outbound$',  1, false, false);
-reset role;
-
-alter table payouts
-  -- ach: the balance it is paid from and what it took of that; `currency` is USD, `amount` what the account gets, `fee_max` the fee
-  add column source_currency text,
-  add column source_amount   units check (source_amount > 0),
-  -- what came back into that balance when it was cancelled, refused or returned
-  add column given_back      units check (given_back >= 0),
-  add check ((method = 'ach') = (source_currency is not null)),
-  add check ((source_currency is null) = (source_amount is null)),
-  add check (given_back is null or (method = 'ach' and status = 'failed'));
-
+-- Payouts to bank accounts. They are paid in dollars out of one balance in another currency; the files that tell the bank what to pay are stored
+-- here, byte for byte, before the bank gets them, and each entry of a file belongs to one payout for ever.
 create table ach_files (
   -- <yyyy-mm-dd>-<modifier>: its name in the folder too
   name        text collate "C" primary key,
@@ -41,12 +24,15 @@ create table ach_files (
   trouble     text,
   created_at  timestamptz not null,
   handed_at   timestamptz,
+  -- what it paid to nobody whom this database knows: only of one that was booked after the database had forgotten it
+  lost        units not null default 0 check (lost >= 0),
   unique (day, modifier)
 );
 create index ach_files_open on ach_files (created_at) where state in ('built', 'uploading', 'unknown', 'acked');
 
 create table ach_entries (
-  trace       text collate "C" primary key check (trace ~ '^[0-9]{15}$'),
+  -- its last seven digits begin again when they are used up: an entry is found by its file as well
+  trace       text collate "C" check (trace ~ '^[0-9]{15}$'),
   file        text collate "C" not null references ach_files,
   payout_id   text collate "C" not null unique references payouts,
   cents       units not null check (cents > 0),
@@ -54,13 +40,21 @@ create table ach_entries (
   returned    text,
   returned_at timestamptz,
   -- what the bank asks to be changed for the next one (NOC)
-  notice      text
+  notice      text,
+  primary key (trace, file)
 );
 create index ach_entries_file on ach_entries (file);
 -- the last seven digits of a trace number
 create sequence ach_trace maxvalue 9999999;
--- When a driver last began a look at bank and files that it has finished: one row.
-create table ach_looks (
+
+-- When a driver last began to read what the bank says and finished it, and what it could not book then (for /readyz): one row.
+create table bank_reads (
   one_row   boolean primary key default true check (one_row),
-  looked_at timestamptz not null
+  begun_at  timestamptz not null,
+  set_aside text[] not null default '{}'
 );
+
+-- A bank file and its entries are written once. What the bank has said of them, and who works on them, is all that the service changes.
+revoke update, delete on ach_files, ach_entries from bursar_app;
+grant update (state, settles_on, returns_end, is_over, lease_owner, lease_epoch, lease_until, trouble, handed_at, lost) on ach_files to bursar_app;
+grant update (returned, returned_at, notice) on ach_entries to bursar_app;

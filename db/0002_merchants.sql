@@ -16,7 +16,9 @@ create table users (
   username_key  text not null unique,
   password_hash text not null,
   scopes        text[] not null check (scopes <@ array['read', 'payments', 'payouts']),
-  created_at    timestamptz not null
+  created_at    timestamptz not null,
+  seal          bytea,
+  seal_version  bigint not null default 0
 );
 create index users_merchant on users (merchant_id);
 
@@ -34,6 +36,8 @@ create table merchant_settings (
   payout_approval_above      units check (payout_approval_above >= 0),
   payout_approval_above_old  units check (payout_approval_above_old >= 0),
   payout_approval_above_from timestamptz,
+  seal                  bytea,
+  seal_version          bigint not null default 0,
   check (payout_approval_above_from is null or payout_approval_above_old is not null)
 );
 
@@ -58,6 +62,7 @@ create table sign_ins (
   -- whether the newest pair was handed out a second time, and in how many rotations in a row that happened
   handed_out_again  boolean not null default false,
   graces_in_a_row   smallint not null default 0 check (graces_in_a_row between 0 and 2),
+  seal              bytea,
   check ((revoked_at is null) = (revoked_because is null)),
   check ((previous_hash is null) = (consumed_at is null) and (previous_hash is null) = (sealed_pair is null))
 ) with (fillfactor = 70);
@@ -70,9 +75,20 @@ create table signing_keys (
   public_key    text not null,
   created_at    timestamptz not null,
   -- by then everything that it signed has expired
-  useless_after timestamptz not null
+  useless_after timestamptz not null,
+  seal          bytea
 );
 create index signing_keys_useless on signing_keys (useless_after);
+
+-- Rows by which somebody signs in, or by which a payout is let through, carry a seal (HMAC) of a key that is in no database: whoever can write
+-- here cannot make one. A change of a user or of settings takes a number that is never taken again, and is sealed with it, so that an older row
+-- that is put back shows; the service's role cannot remove a later number.
+create table seal_versions (
+  subject text collate "C" not null,
+  version bigint not null check (version > 0),
+  primary key (subject, version)
+);
+revoke update, delete on seal_versions from bursar_app;
 
 -- API processes remember sign-ins and merchants; these triggers tell them at commit which one they must read again.
 create function announce_sign_in() returns trigger language plpgsql as
