@@ -53,6 +53,36 @@ const AREAS = [
     tests: ['test/lightning/payout-variants', 'test/lightning/payout-restored'],
   },
   {
+    code: /^src\/store\/lightning\/(payment-rows|under-way|sent-payments|paying-node|payer-facts|outgoing)\.ts$/,
+    tests: [
+      'test/lightning/payout-variants',
+      'test/lightning/payout-restored',
+      'test/lightning/replaced-node',
+      'test/lightning/payout-attacks',
+      'test/lightning/payout-resolved',
+      'test/lightning/htlc-slots',
+    ],
+  },
+  {
+    code: /^src\/(store\/lightning\/|flow\/lightning\/invoices|worker\/lightning\/(watcher|jobs|read-schedule)).*\.ts$/,
+    tests: [
+      'test/lightning/payments',
+      'test/lightning/restored-node',
+      'test/lightning/revived-invoices',
+      'test/lightning/at-rest',
+    ],
+  },
+  {
+    code: /^src\/worker\/(payouts\/lightning-(steps|driver|comparison)|lightning\/sent-comparison)\.ts$/,
+    tests: [
+      'test/lightning/payout-variants',
+      'test/lightning/replaced-node',
+      'test/lightning/payout-restored',
+      'test/lightning/long-lists',
+      'test/lightning/payout-attacks',
+    ],
+  },
+  {
     code: /^src\/signer\/lightning\/(paying|payment-journal|failed-payments)\.ts$/,
     tests: ['test/lightning/payout-variants', 'test/signer/give-up'],
   },

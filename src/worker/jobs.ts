@@ -15,7 +15,7 @@ import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
 import { createJudgeDue } from './judge-due.ts';
 import { type Lightning, lightningJobs } from './lightning/jobs.ts';
-import { comparePayments, type SentPayments } from './lightning/sent-comparison.ts';
+import { createPaymentComparison, type SentPayments } from './lightning/sent-comparison.ts';
 import type { Job } from './loop.ts';
 import { type AchOptions, achJob } from './payouts/ach-driver.ts';
 import { announceAutomatic, CREDITED_JOB, createCredited } from './payouts/announce-automatic.ts';
@@ -203,7 +203,10 @@ function deepReading(ctx: Context, currency: CurrencyCode, { report, memory }: R
 function overLightning(ctx: Context, payouts: Payouts, lightning: OverLightning, report: Report): Job[] {
   return [
     paying(report, (telling) => lightningPayoutJob(ctx, { ...payouts, paying: lightning, ...telling })),
-    scheduled(ctx, 'reconcile Lightning payouts', 60 * SECOND_MS, { urgent: true, work: () => comparePayments(ctx, lightning) }),
+    scheduled(ctx, 'reconcile Lightning payouts', 60 * SECOND_MS, {
+      urgent: true,
+      work: createPaymentComparison(ctx, lightning),
+    }),
   ];
 }
 

@@ -244,3 +244,25 @@ test('a payment that failed and no longer counts for the limits is never sent, w
   await expect(asked).rejects.toMatchObject({ name: 'SigningRefused', rule: 'limit' });
   expect(outgoing().listed()).toHaveLength(sent);
 });
+
+test('an invoice in which the node reads another payment hash than we do is not paid, and ends its payout', async () => {
+  await at.close();
+  await engine.close();
+  await open({}, (payer) => ({
+    ...payer,
+    async decode(request) {
+      const read = await payer.decode(request);
+      return 'refused' in read ? read : { ...read, paymentHash: 'ab'.repeat(32) };
+    },
+  }));
+  const to = invoice();
+  const { id } = await at.request(to.request, AMOUNT);
+  await looks(2);
+  expect(await at.payout(id)).toMatchObject({
+    status: 'failed',
+    error: `the Lightning node reads the payment hash ${'ab'.repeat(32)} in it, and we ${to.hash}`,
+  });
+  expect(outgoing().payment(to.hash)).toBeNull();
+  expect(await openBreakers(at.ctx.db)).toEqual([]);
+  expect(await at.available()).toBe(500_000n);
+});

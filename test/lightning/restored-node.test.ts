@@ -1,8 +1,9 @@
 // The Lightning node's own lists: restored from an older state, and longer than a page.
 import { beforeEach, expect, test } from 'vitest';
 import type { InvoiceFacts, LightningPort } from '../../src/core/lightning/port.ts';
+import { acceptForgottenReceipt } from '../../src/flow/lightning/unasked-payments.ts';
 import { createInvoiceComparison } from '../../src/worker/lightning/jobs.ts';
-import { eachWithSimulatedNode, MINUTE, pass, pay, port, service } from './simulated-service.ts';
+import { eachWithSimulatedNode, engine, MINUTE, pass, pay, port, service } from './simulated-service.ts';
 
 eachWithSimulatedNode();
 beforeEach(() => service.work());
@@ -71,4 +72,41 @@ test('the list of a node is read to its end, however many invoices come after an
   while (await compare());
   expect(await service.findings()).toEqual([]);
   expect(await service.path(open.transactionId)).toEqual(['started']);
+});
+
+test('what a node had announced and, put back before its list was compared, does not list is let be by an operator', async () => {
+  const before = await service.create();
+  await pay(before.transactionId);
+  await service.work();
+  await service.compare();
+  const lost = await service.create();
+  const hash = await service.hashOf(lost.transactionId);
+  const putBack = engine.backup();
+  await pay(lost.transactionId);
+  await service.work();
+  expect(await service.path(lost.transactionId)).toEqual(PAID);
+  await putBack();
+  await pass(MINUTE);
+  await service.work();
+  await service.compare();
+  // the list is not old enough to say so
+  expect(await acceptForgottenReceipt(service.ctx, hash)).toBeNull();
+  await pass(11 * MINUTE);
+  await service.work();
+  await service.compare();
+  expect(await service.findings()).toEqual([expect.stringMatching(`^LN-2: ${hash} .*bursar payout recover`)]);
+  const available = await service.available();
+  expect(await acceptForgottenReceipt(service.ctx, hash)).toBe(lost.transactionId);
+  expect(await acceptForgottenReceipt(service.ctx, hash)).toBeNull();
+  expect(await acceptForgottenReceipt(service.ctx, await service.hashOf(before.transactionId))).toBeNull();
+  expect(await service.findings()).toEqual([]);
+  expect(await service.available()).toBe(available);
+  // and what comes after it is compared as ever
+  const after = await service.create();
+  await pay(after.transactionId);
+  await service.work();
+  expect(await service.path(after.transactionId)).toEqual(PAID);
+  await pass(11 * MINUTE);
+  await service.compare();
+  expect(await service.findings()).toEqual([]);
 });

@@ -1,6 +1,6 @@
 // The Lightning nodes that the tests run on: the simulated one, and two real LND where they are to be had. Each with somebody who pays.
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RECEIVING } from '../../src/outside/lightning/lnd.ts';
@@ -9,7 +9,7 @@ import type { LndTarget } from '../../src/outside/lightning/lnd-rest.ts';
 import { serveLightning } from '../../src/sandbox/lightning/lnd-server.ts';
 import { type LightningNode, openLightningNode } from '../../src/sandbox/lightning/node.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
-import { startLndPair } from './lnd.ts';
+import { type LndPair, startLndPair } from './lnd.ts';
 import { eventually } from './service.ts';
 
 export type LightningEngine = {
@@ -36,7 +36,11 @@ export type LightningEngine = {
   close(): Promise<void>;
 };
 
-export type SimulatedEngine = LightningEngine & { node(): LightningNode };
+export type SimulatedEngine = LightningEngine & {
+  node(): LightningNode;
+  /** A copy of the node as it is now; the function returned ends the node and puts the copy in its place. */
+  backup(): () => Promise<void>;
+};
 
 /** @param now the clock of the node */
 export async function simulatedEngine(now: () => number = () => Date.now()): Promise<SimulatedEngine> {
@@ -55,6 +59,18 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
   return {
     name: 'the simulated node',
     node: () => node,
+    backup() {
+      const copy = mkdtempSync(join(tmpdir(), 'bursar-ln-copy-'));
+      cpSync(folder, copy, { recursive: true });
+      return async () => {
+        await stop();
+        rmSync(folder, { recursive: true, force: true });
+        cpSync(copy, folder, { recursive: true });
+        rmSync(copy, { recursive: true, force: true });
+        ({ node, served } = open());
+        port = await listen(served.server, port);
+      };
+    },
     target: () => ({ url: `https://127.0.0.1:${port}`, certificate: served.certificate, macaroon: served.macaroon }),
     async pay(_request, paymentHash) {
       const found = node.find(paymentHash);
@@ -81,7 +97,7 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
   };
 }
 
-export async function lndEngine(): Promise<LightningEngine> {
+export async function lndEngine(): Promise<LightningEngine & { readonly pair: LndPair }> {
   const pair = await startLndPair();
   const macaroon = await pair.shop.bake(RECEIVING);
   const payMacaroon = await pair.shop.bake(PAYING);
@@ -89,6 +105,7 @@ export async function lndEngine(): Promise<LightningEngine> {
   const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
   return {
     name: 'LND',
+    pair,
     target: () => ({ ...pair.shop.target, macaroon }),
     pay: async (request) => (await pair.pay(request)) === 'SUCCEEDED',
     payTarget: () => ({ ...pair.shop.target, macaroon: payMacaroon }),

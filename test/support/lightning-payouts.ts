@@ -17,7 +17,7 @@ import { openPaymentJournal, type PaymentJournal } from '../../src/signer/lightn
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { createTurns } from '../../src/signer/turns.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
-import { comparePayments } from '../../src/worker/lightning/sent-comparison.ts';
+import { createPaymentComparison } from '../../src/worker/lightning/sent-comparison.ts';
 import { lightningPayoutJob } from '../../src/worker/payouts/lightning-driver.ts';
 import type { LightningPaying, LightningStep } from '../../src/worker/payouts/lightning-steps.ts';
 import { type LightningEngine, type SimulatedEngine, simulatedEngine } from './lightning-engines.ts';
@@ -130,7 +130,8 @@ export async function openLightningPayouts(
         node: () => saying(signer.node()),
         payments: async (after: bigint) => (await signer.payments(after.toString())).payments,
       };
-      while (await comparePayments(ctx, sent));
+      const compare = createPaymentComparison(ctx, sent);
+      while (await compare());
       await service.compare();
       return service.findings();
     },

@@ -1,7 +1,7 @@
 // Two real LND nodes on a real bitcoind on regtest, for the tests that must not trust our own simulator: ours, and a customer's with open
 // channels to it. lnd is built by scripts/peers/lnd.sh when it is not in the cache yet.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,13 +15,15 @@ export type LndNode = {
   readonly identity: string;
   /** With the macaroon that may do everything. */
   readonly target: LndTarget;
-  call<T = Record<string, unknown>>(verb: 'GET' | 'POST', path: string, body?: unknown): Promise<T>;
+  call<T = Record<string, unknown>>(verb: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<T>;
   /** Hex of a macaroon for these methods only. */
   bake(methods: readonly string[]): Promise<string>;
   /** Ends it as a crash does. */
   kill(): Promise<void>;
   /** Starts it again on the same folder and ports, and waits until it serves. */
   start(): Promise<void>;
+  /** A copy of its folder, made while it is down; the function returned puts it back. */
+  backup(): Promise<() => Promise<void>>;
 };
 
 export type LndPair = {
@@ -117,6 +119,17 @@ async function openNode({
     child?.kill(signal);
     await ended;
   }
+  async function backup(): Promise<() => Promise<void>> {
+    await end('SIGTERM');
+    cpSync(home, `${home}-copy`, { recursive: true });
+    await start();
+    return async () => {
+      await end('SIGKILL');
+      rmSync(home, { recursive: true });
+      renameSync(`${home}-copy`, home);
+      await start();
+    };
+  }
   await start();
   const { identity_pubkey: identity } = await call<{ identity_pubkey: string }>('GET', '/v1/getinfo');
   return {
@@ -130,6 +143,7 @@ async function openNode({
       const permissions = methods.map((action) => ({ entity: 'uri', action }));
       return (await call<{ macaroon: string }>('POST', '/v1/macaroon', { permissions })).macaroon;
     },
+    backup,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
     start,

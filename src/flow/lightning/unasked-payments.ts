@@ -1,10 +1,11 @@
 // Where our Lightning node and the books differ for good, an operator says so: what the node has paid and no payout here has asked for is booked, and
-// what a payout had paid and the node has forgotten is let be.
+// what a payout had paid, or a customer, and the node has forgotten is let be.
 import { LIGHTNING, MSAT } from '../../core/currencies/lightning.ts';
 import { lightningOutflowEntry } from '../../core/lightning/postings.ts';
 import { formatAmount, mulDivUp } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
+import { setReceiptForgotten } from '../../store/lightning/comparison.ts';
 import { lockUnasked, setAcknowledged, setForgotten } from '../../store/lightning/sent-payments.ts';
 import type { Context } from '../context.ts';
 
@@ -41,4 +42,13 @@ export function bookUnasked(
  */
 export function acceptForgotten(ctx: Context, paymentHash: string): Promise<string | null> {
   return setForgotten(ctx.db, paymentHash, ctx.ports.clock.now());
+}
+
+/**
+ * Lets a customer's payment be that the node announced and, restored from an older state or replaced before its list was compared, does not list: the
+ * node had given the preimage for it, so it was made, and nothing is booked.
+ * @returns its transaction; null when there is no such payment
+ */
+export function acceptForgottenReceipt(ctx: Context, paymentHash: string): Promise<string | null> {
+  return setReceiptForgotten(ctx.db, paymentHash);
 }

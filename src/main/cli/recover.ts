@@ -2,11 +2,11 @@
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import { type CurrencyCode, isUtxo, type UtxoCode } from '../../core/currency.ts';
+import { isUtxo, type LedgerCurrency, type UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { recoverAchFile } from '../../flow/ach/restore.ts';
 import type { Context } from '../../flow/context.ts';
-import { acceptForgotten, bookUnasked } from '../../flow/lightning/unasked-payments.ts';
+import { acceptForgotten, acceptForgottenReceipt, bookUnasked } from '../../flow/lightning/unasked-payments.ts';
 import { recoverTransaction } from '../../flow/payouts/recovered-transactions.ts';
 import type { Recovered } from '../../flow/payouts/recovery.ts';
 import { readAchBytes } from '../../store/ach/entries.ts';
@@ -18,6 +18,11 @@ import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
 import { withBooks, withNodes } from './service-access.ts';
 
+type Found = Recovered & {
+  readonly currency: LedgerCurrency;
+  /** Whose customer's payment it is. */
+  readonly transactionId?: string;
+};
 type Options = { readonly json?: boolean; readonly acceptLoss?: boolean; readonly block?: string };
 
 /** Adds `payout recover` to the group `payout`. */
@@ -25,7 +30,7 @@ export function addRecover(payout: Command): void {
   leaf(
     payout,
     'recover <id>',
-    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know (bursar audit, OUT-3, LN-5).',
+    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know (bursar audit, OUT-3, LN-2, LN-5).',
   )
     .option('--block <hash>', 'the block that has the transaction, where no look has found it')
     .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
@@ -38,7 +43,7 @@ const BANK_FILE = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const by = (): string => `operator ${userInfo().username}`;
 
 async function recover(id: string, { json, acceptLoss = false, block }: Options): Promise<void> {
-  const { payoutIds, lost, fee, currency } = BANK_FILE.test(id)
+  const { payoutIds, transactionId, lost, fee, currency }: Found = BANK_FILE.test(id)
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
       (EVM_HASH.test(id)
@@ -46,21 +51,21 @@ async function recover(id: string, { json, acceptLoss = false, block }: Options)
         : null) ??
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
+  const whose = payoutIds.join(', ') || transactionId || 'no payout';
   print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [
-    `${id} is booked for ${payoutIds.join(', ') || 'no payout'}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
+    `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
     'When bursar audit is green, bursar audit --clear lets payouts go on.',
   ]);
 }
 
 /** Null when the Lightning node has paid nothing of this hash that nobody here has asked for, and has forgotten nothing of it. */
-async function recoveredOverLightning(
-  id: string,
-  acceptsLoss: boolean,
-): Promise<(Recovered & { currency: CurrencyCode }) | null> {
+async function recoveredOverLightning(id: string, acceptsLoss: boolean): Promise<Found | null> {
   const lost = await withBooks((ctx) => bookUnasked(ctx, { paymentHash: id, acceptsLoss }));
   if (lost !== null) return { payoutIds: [], lost, fee: 0n, currency: LIGHTNING.balance };
   const payoutId = await withBooks((ctx) => acceptForgotten(ctx, id));
-  return payoutId === null ? null : { payoutIds: [payoutId], lost: 0n, fee: 0n, currency: LIGHTNING.balance };
+  if (payoutId !== null) return { payoutIds: [payoutId], lost: 0n, fee: 0n, currency: LIGHTNING.balance };
+  const transactionId = await withBooks((ctx) => acceptForgottenReceipt(ctx, id));
+  return transactionId === null ? null : { payoutIds: [], transactionId, lost: 0n, fee: 0n, currency: LIGHTNING.balance };
 }
 
 async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {

@@ -1,9 +1,9 @@
 // The paying port on LND (REST): what its answers to SendPaymentV2 and TrackPaymentV2 mean. Closing our connection does not stop a payment, a
 // missing fee limit would mean zero, and an answer other than a payment or 409 proves nothing about an earlier request.
-import type { LightningPayer, PaymentFacts, PaymentOrder, SendAnswer } from '../../core/lightning/payer.ts';
+import type { Invoice, LightningPayer, PaymentFacts, PaymentOrder, SendAnswer } from '../../core/lightning/payer.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { isNone, objects, text, whole } from './lnd-answers.ts';
-import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
 import { validUntil } from './macaroon-caveats.ts';
 
 const CALL_MS = 5_000;
@@ -15,6 +15,7 @@ const ROUTE_SECONDS = 30;
 /** How long what the node has just said of its key holds: it was asked for it a moment before it is asked to pay. */
 const IDENTITY_MS = 1_000;
 const PAGE = 200;
+const MOST_DECODED = 1_000;
 const MSAT = 1_000n;
 
 /** The methods that paying needs, as a macaroon's `uri` permissions name them. */
@@ -68,6 +69,10 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
   const rest = createLndRest(target);
   const get = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs: CALL_MS });
 
+  /** What the node has read in invoices: the same each time, and each is read twice, before it is authorized and before it is paid. */
+  const decoded = new Map<string, Pick<Invoice, 'paymentHash' | 'amountMsat'>>();
+  /** How many payments are asked for at once. */
+  let listed = PAGE;
   let identified: { readonly identity: string; readonly atMs: number } | null = null;
   function identityOf(info: Answer): string {
     const identity = text(info, 'identity_pubkey');
@@ -126,10 +131,15 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
       return isKept && identified !== null ? identified.identity : identityOf(await get('/v1/getinfo'));
     },
     async decode(paymentRequest) {
+      const known = decoded.get(paymentRequest);
+      if (known !== undefined) return known;
       try {
         const read = await get(`/v1/payreq/${encodeURIComponent(paymentRequest)}`);
         const amountMsat = whole(read, 'num_msat');
-        return { paymentHash: text(read, 'payment_hash').toLowerCase(), amountMsat: amountMsat === 0n ? null : amountMsat };
+        const said = { paymentHash: text(read, 'payment_hash').toLowerCase(), amountMsat: amountMsat === 0n ? null : amountMsat };
+        if (decoded.size >= MOST_DECODED) decoded.clear();
+        decoded.set(paymentRequest, said);
+        return said;
       } catch (error) {
         if (error instanceof LndRefusal && !OPEN_CODES.includes(error.code)) return { refused: error.said };
         throw asTrouble(error);
@@ -158,8 +168,17 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
       return { payment, isPending };
     },
     async payments(afterIndex) {
-      const page = await get(`/v1/payments?include_incomplete=true&index_offset=${afterIndex}&max_payments=${PAGE}`);
-      return objects(page, 'payments').map(paymentFacts);
+      for (;;) {
+        try {
+          const page = await get(`/v1/payments?include_incomplete=true&index_offset=${afterIndex}&max_payments=${listed}`);
+          listed = Math.min(PAGE, listed * 2);
+          return objects(page, 'payments').map(paymentFacts);
+        } catch (error) {
+          // each is listed with every route that was tried for it, and how many those are its recipient has a part in
+          if (listed === 1 || !isTooLong(error)) throw error;
+          listed = Math.ceil(listed / 8);
+        }
+      }
     },
     close: () => rest.close(),
   };

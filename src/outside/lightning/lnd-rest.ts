@@ -39,8 +39,11 @@ const CONNECTIONS = 32;
 /** How long an answer may still take to end once all that is wanted of it was read: only then can its connection serve the next call. */
 const END_MS = 1_000;
 
-/** The cause of trouble with an answer that is not read to its end. */
-export class AnswerTooLong extends Error {}
+/** The cause of trouble with an answer that is not read to its end, or that did not come in time. */
+class AnswerTooLong extends Error {}
+
+/** Whether a list was too much for one answer, of the node or for us: half of it may not be. */
+export const isTooLong = (error: unknown): boolean => (error as Error).cause instanceof AnswerTooLong;
 
 /** Texts of LND that say something of the node as a whole, not of the call. */
 const STATES: readonly (readonly [pattern: RegExp, state: TroubleState])[] = [
@@ -124,8 +127,11 @@ export function createLndRest(target: () => Promise<LndTarget>) {
         const text = await textOf(response);
         return answerOf(url, path, response.statusCode ?? 0, text);
       } catch (error) {
-        if (ending.signal.aborted)
-          throw new NodeTrouble('down', `LND did not answer ${pathOnly(path)} within ${options.deadlineMs} ms`);
+        if (ending.signal.aborted) {
+          const late = `LND did not answer ${pathOnly(path)} within ${options.deadlineMs} ms`;
+          // headers come with the first bytes: a node that is away sends none
+          throw new NodeTrouble('down', late, url === '' ? {} : { cause: new AnswerTooLong(late) });
+        }
         if (error instanceof LndRefusal) throw error;
         throw url === '' ? error : troubleOf(url, error);
       } finally {

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
-import { type Answer, AnswerTooLong, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
 
 /** LND asks bitcoind for this one, and hangs when that is away. */
 const CONDITION_MS = 5_000;
@@ -155,7 +155,7 @@ export function createLnd(
           return objects(await call('GET', `/v1/invoices?${query}`), 'invoices').map(invoiceFacts);
         } catch (error) {
           // whoever pays chooses in how many parts, and each is listed
-          if (most === 1 || !((error as Error).cause instanceof AnswerTooLong)) throw error;
+          if (most === 1 || !isTooLong(error)) throw error;
         }
       }
     },

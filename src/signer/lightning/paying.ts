@@ -86,6 +86,9 @@ export function createPaying(options: PayingOptions): Paying {
     if (facts.status !== 'processing' || facts.state !== 'waiting')
       throw wrong(payoutId, `is ${facts.status}, ${facts.step}, ${facts.state}`);
     const { hash } = await checked(options, node, facts);
+    // by the hash of the database everybody asks what has become of it: of another one nobody would
+    if (hash !== facts.paymentHash)
+      throw new SigningRefused('invoice', `the Lightning node reads the payment hash ${hash} in it, and we ${facts.paymentHash}`);
     const before = journal.ofPayout(payoutId);
     // only it can ever be paid for this payout, and it counted then
     if (before !== null && before.paymentHash !== hash) throw wrong(payoutId, 'was authorized with another payment hash');
@@ -148,6 +151,7 @@ export function createPaying(options: PayingOptions): Paying {
     const isOpen = facts.status === 'processing' && facts.step === 'batched' && facts.state === 'sent';
     if (!isOpen) throw wrong(payoutId, `is ${facts.status}, ${facts.step}, ${facts.state}`);
     const { hash, hasAmount, sends } = await checked(options, node, facts);
+    if (hash !== facts.paymentHash) throw wrong(payoutId, `is to be paid as ${facts.paymentHash}, and its invoice has ${hash}`);
     if (journal.ofPayout(payoutId)?.paymentHash !== hash)
       throw new SigningRefused('journal', `the journal does not have payout ${payoutId}: it was lost, or is an older copy`);
     // one that failed may have been followed by another

@@ -5,6 +5,12 @@ import type { InvoiceFacts } from '../../core/lightning/port.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SETTLED_HASH, SETTLED_HEIGHT } from './invoices.ts';
 
+/** In the place of {@link SETTLED_HASH} where an operator, and not the node, has said that it was paid. */
+const ACCEPTED_HASH = 'accepted';
+
+/** SQL: whether a node's list that was read to its end since should have the payment `p`. */
+export const OVERDUE = `p.seen_at < (select max(compared_at) from lightning_nodes) - interval '10 minutes'`;
+
 /** Up to which of a node's invoices everything was compared. */
 export async function readCompared(sql: Sql, identity: string): Promise<bigint> {
   const { rows } = await sql.query<{ compared_index: bigint }>({
@@ -37,6 +43,23 @@ export async function addLightningReceipts(sql: Sql, settled: readonly InvoiceFa
            on conflict do nothing`,
     values: [settled.map((one) => one.paymentHash), settled.map((one) => one.paidMsat)],
   });
+}
+
+/**
+ * A payment that our node has announced, and that no node lists as settled: an operator has seen that the node was restored from an older state, or
+ * replaced, before its list was compared. It counts as compared from now on.
+ * @returns its transaction; null when there is no such payment, or it was compared
+ */
+export async function setReceiptForgotten(sql: Sql, paymentHash: string): Promise<string | null> {
+  const { rows } = await sql.query<{ transaction_id: string }>({
+    name: 'set_receipt_forgotten',
+    text: `insert into chain_receipts (currency, txid, vout, height, block_hash, coinbase, transaction_id, amount)
+           select p.currency, p.txid, p.vout, ${SETTLED_HEIGHT}, '${ACCEPTED_HASH}', false, p.transaction_id, p.amount
+             from payments p where p.currency = '${LIGHTNING.code}' and p.txid = $1 and p.vout = 0 and p.paid_by is null and ${OVERDUE}
+           on conflict do nothing returning transaction_id`,
+    values: [paymentHash],
+  });
+  return rows[0]?.transaction_id ?? null;
 }
 
 /** @param comparedIndex up to this invoice of the node nothing changes any more, and everything was compared */

@@ -1,6 +1,7 @@
 // What the audit asks of Lightning: what the node lists as received and as paid, the payments, the payouts and the ledger against each other.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { Question } from '../ledger/audit.ts';
+import { OVERDUE } from './comparison.ts';
 import { OVER_LIGHTNING } from './outgoing.ts';
 
 /** LN-1 to LN-6. A red one stops payouts. */
@@ -21,9 +22,9 @@ export const OF_LIGHTNING: readonly Question[] = [
   {
     id: 'LN-2',
     says: 'every payment over Lightning is an invoice that the node lists as settled',
-    text: `select p.txid || ' of ' || p.amount || ' to ' || p.transaction_id || ' is a payment, and the node does not list its invoice as settled' as what
+    text: `select p.txid || ' of ' || p.amount || ' to ' || p.transaction_id || ' is a payment, and the node does not list its invoice as settled (bursar payout recover)' as what
              from payments p
-            where p.currency = '${LIGHTNING.code}' and p.paid_by is null and p.seen_at < (select max(compared_at) from lightning_nodes) - interval '10 minutes'
+            where p.currency = '${LIGHTNING.code}' and p.paid_by is null and ${OVERDUE}
               and not exists (select 1 from chain_receipts r where r.currency = p.currency and r.txid = p.txid and r.vout = p.vout)`,
   },
   {

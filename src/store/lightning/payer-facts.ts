@@ -22,6 +22,8 @@ export type PayerFacts = SignedPayout &
     readonly status: string;
     readonly step: string;
     readonly state: string;
+    /** By which everybody here asks what has become of it. */
+    readonly paymentHash: string;
     readonly node: string | null;
     readonly leaseEpoch: bigint;
     readonly leaseUntilMs: number | null;
@@ -37,6 +39,7 @@ type Row = SignedColumns &
     status: string;
     step: string;
     state: string;
+    payment_hash: string;
     node: string | null;
     lease_epoch: bigint;
     lease_until: Date | null;
@@ -48,7 +51,7 @@ type Row = SignedColumns &
 export async function readPayerFacts(sql: Sql, payoutId: string): Promise<PayerFacts | null> {
   const { rows } = await sql.query<Row>({
     name: 'payer_facts',
-    text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS}, ${REIMBURSED_COLUMNS}, p.status, p.step, l.state, l.node, l.lease_epoch, l.lease_until, ${STOPPED},
+    text: `select ${SIGNED_COLUMNS}, ${HOLD_COLUMNS}, ${REIMBURSED_COLUMNS}, p.status, p.step, l.state, l.payment_hash, l.node, l.lease_epoch, l.lease_until, ${STOPPED},
                   ${owesOf('p.merchant_id')} and ${takesAvailable('p')} as owes
              from payouts p join lightning_payments l on l.payout_id = p.id where p.id = $1`,
     values: [payoutId],
@@ -62,6 +65,7 @@ export async function readPayerFacts(sql: Sql, payoutId: string): Promise<PayerF
     status: row.status,
     step: row.step,
     state: row.state,
+    paymentHash: row.payment_hash,
     node: row.node,
     leaseEpoch: row.lease_epoch,
     leaseUntilMs: row.lease_until?.getTime() ?? null,

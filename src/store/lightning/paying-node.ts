@@ -56,3 +56,13 @@ export async function doubtPayments(
   });
   return rows.map((row) => row.payout_id).sort();
 }
+
+/** Whether the node that was asked to pay a payout was restored since: then only a preimage counts. */
+export async function isInDoubt(sql: Sql, payoutId: string): Promise<boolean> {
+  const { rows } = await sql.query<{ doubted: boolean }>({
+    name: 'is_payment_in_doubt',
+    text: 'select doubted from lightning_payments where payout_id = $1',
+    values: [payoutId],
+  });
+  return rows[0]?.doubted === true;
+}

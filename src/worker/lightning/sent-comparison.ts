@@ -11,39 +11,55 @@ export type SentPayments = {
 
 const PAGES_AT_ONCE = 20;
 
-/** Throws with a `fault` when the signer, or the node, cannot be asked. */
-export async function readSent(
-  ctx: Context,
-  sent: Pick<SentPayments, 'payments'>,
-  { identity, pages }: { readonly identity: string; readonly pages: number },
-): Promise<boolean> {
-  let compared = await readPaymentsCompared(ctx.db, identity);
-  if (compared === null) return false;
-  let isEnded = true;
-  for (let read = 0, from = compared; read < pages; read++) {
-    const page = await sent.payments(from);
+/** How far a reading of the list has come: up to `compared` everything has ended, and is in the books as such. */
+type Reading = { readonly identity: string; compared: bigint; from: bigint; isEnded: boolean };
+
+async function begin(ctx: Context, identity: string): Promise<Reading | null> {
+  const compared = await readPaymentsCompared(ctx.db, identity);
+  return compared === null ? null : { identity, compared, from: compared, isEnded: true };
+}
+
+/** Reads some pages on. @returns whether the list goes on */
+async function readOn(ctx: Context, sent: Pick<SentPayments, 'payments'>, now: Reading, pages: number): Promise<boolean> {
+  for (let read = 0; read < pages; read++) {
+    const page = await sent.payments(now.from);
     if (page.length === 0) return false;
     for (const { paymentIndex, status } of page) {
-      isEnded &&= status !== 'in_flight';
-      if (isEnded) compared = BigInt(paymentIndex);
-      from = BigInt(paymentIndex);
+      now.isEnded &&= status !== 'in_flight';
+      if (now.isEnded) now.compared = BigInt(paymentIndex);
+      now.from = BigInt(paymentIndex);
     }
-    await recordSent(ctx.db, identity, page, compared, ctx.ports.clock.now());
+    await recordSent(ctx.db, now.identity, page, now.compared, ctx.ports.clock.now());
   }
-  return isEnded;
+  return true;
+}
+
+/** Reads the list to its end. Throws with a `fault` when the signer, or the node, cannot be asked. */
+export async function readSent(ctx: Context, sent: Pick<SentPayments, 'payments'>, identity: string): Promise<void> {
+  const reading = await begin(ctx, identity);
+  if (reading !== null) await readOn(ctx, sent, reading, Number.POSITIVE_INFINITY);
 }
 
 /**
- * Reads on from the first payment that may still change.
- * @returns whether there is more to read at once
+ * Reads the list from the first payment that may still change, some pages at a time: one that hangs for days is followed by many.
+ * @returns what reads on where it ended, and says whether there is more to read at once
  */
-export async function comparePayments(ctx: Context, sent: SentPayments): Promise<boolean> {
-  try {
-    const { identity } = await sent.node();
-    return await readSent(ctx, sent, { identity, pages: PAGES_AT_ONCE });
-  } catch (error) {
-    // the job that pays says what is wrong
-    if ((error as { fault?: string }).fault === undefined) throw error;
-    return false;
-  }
+export function createPaymentComparison(ctx: Context, sent: SentPayments): () => Promise<boolean> {
+  let reading: Reading | null = null;
+  return async () => {
+    try {
+      const { identity } = await sent.node();
+      const stored = await begin(ctx, identity);
+      // it was put back meanwhile, or another worker has read on
+      if (reading?.identity !== identity || reading.compared !== stored?.compared) reading = stored;
+      const goesOn = reading !== null && (await readOn(ctx, sent, reading, PAGES_AT_ONCE));
+      if (!goesOn) reading = null;
+      return goesOn;
+    } catch (error) {
+      reading = null;
+      // the job that pays says what is wrong
+      if ((error as { fault?: string }).fault === undefined) throw error;
+      return false;
+    }
+  };
 }

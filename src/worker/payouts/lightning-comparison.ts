@@ -48,7 +48,7 @@ export async function isPaidKnown(
   // a signer that was put back together with the database has forgotten the same payments: the node has not
   for (const payment of await neverSent(ctx.db)) await writeBack(payment);
   // and what neither knows, the node lists
-  await readSent(ctx, paying, { identity, pages: Number.POSITIVE_INFINITY });
+  await readSent(ctx, paying, identity);
   const unasked = await unaskedHashes(ctx.db);
   if (unasked.length > 0) {
     const findings = unasked.map(

@@ -17,9 +17,10 @@ import {
   holdUnknownPayment,
   refusePayment,
 } from '../../flow/lightning/payout-progress.ts';
-import { stopOnRestored } from '../../flow/lightning/restored-node.ts';
+import { askPayingNode, stopOnRestored } from '../../flow/lightning/restored-node.ts';
 import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { isInDoubt } from '../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../store/lightning/payment-rows.ts';
 import type { Telling } from './driver-options.ts';
 import type { AuthorizedPayments } from './lightning-comparison.ts';
@@ -156,16 +157,15 @@ async function sendBegun(
 /** The node will refuse every request to pay this invoice. That it has none of before, and can get none any more, is looked at first. */
 async function failNever(
   ctx: Context,
-  { paying }: LightningDriverOptions,
+  options: LightningDriverOptions,
   payment: LightningPayment,
   reason: string,
 ): Promise<Next> {
   const nowMs = ctx.ports.clock.now();
-  const { payment: said } = await paying.track(payment.paymentHash);
+  const { payment: said } = await options.paying.track(payment.paymentHash);
   const isOpen = said !== null || payment.paymentIndex !== null || payment.isDoubted;
   if (isOpen || mayStillArrive(payment, nowMs)) return { againMs: RETRY_MS, trouble: reason };
-  await failPayment(ctx, payment, `the Lightning node cannot pay the invoice: ${reason}`);
-  return { againMs: RETRY_MS };
+  return failed(ctx, options, payment, `the Lightning node cannot pay the invoice: ${reason}`);
 }
 
 async function asked({ paying }: LightningDriverOptions, payment: LightningPayment): Promise<SendAnswer> {
@@ -193,6 +193,7 @@ export async function follow(
 ): Promise<Next> {
   const tracked = await options.paying.track(payment.paymentHash);
   const { payment: said, isPending } = tracked;
+  if (said?.status !== 'succeeded' && node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   if (said !== null) {
     const next = await followed(ctx, options, payment, { payment: said, isPending });
     return next.asksAgain === true && canSend(node, payment) ? send(ctx, options, node, payment) : next;
@@ -207,7 +208,23 @@ export async function follow(
   if (nowMs < payment.expiresAtMs) return send(ctx, options, node, payment);
   const { unansweredUntilMs: until } = payment;
   if (until !== null && mayStillArrive(payment, nowMs)) return { againMs: until + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
-  await failPayment(ctx, payment, 'the invoice expired, and the Lightning node was never asked to pay it');
+  return failed(ctx, options, payment, 'the invoice expired, and the Lightning node was never asked to pay it');
+}
+
+/** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */
+async function ofAnotherNode(ctx: Context, payment: LightningPayment, { identity }: PayingNode): Promise<Next> {
+  const nowMs = ctx.ports.clock.now();
+  if (nowMs >= payment.expiresAtMs && nowMs - payment.createdAtMs >= HANGS_MS) await holdUnknownPayment(ctx, payment);
+  const trouble = `Lightning node ${payment.node} was asked to pay it, and this is node ${identity}: put the first one back, or decide when it can never pay again (bursar payout resolve)`;
+  return { againMs: RARE_LOOK_MS, trouble };
+}
+
+/** Fails one by the word of the node, which is asked once more whether it is the one that was asked to pay: it may have been replaced during this look. */
+async function failed(ctx: Context, { paying }: LightningDriverOptions, payment: LightningPayment, error: string): Promise<Next> {
+  const node = await askPayingNode(ctx, () => paying.node());
+  if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
+  if (await isInDoubt(ctx.db, payment.payoutId)) return { againMs: RARE_LOOK_MS };
+  await failPayment(ctx, payment, error);
   return { againMs: RETRY_MS };
 }
 
@@ -244,9 +261,9 @@ async function followed(
     const againMs = Math.min(LONGEST_RETRY_MS, Math.max(RETRY_MS, (nowMs - payment.createdAtMs) / 10));
     return { againMs, asksAgain: true, trouble: 'our channels could not send it' };
   }
-  await failPayment(ctx, payment, failureText(again.failure));
+  const ended = await failed(ctx, options, payment, failureText(again.failure));
   await options.reached?.('ln-ended');
-  return { againMs: RETRY_MS };
+  return ended;
 }
 
 async function inFlight(ctx: Context, payment: LightningPayment, isPending: boolean, nowMs: number): Promise<Next> {

@@ -1,0 +1,69 @@
+// Lists of payments that are long: each payment comes with every route that was tried for it, and one that hangs for days has many behind it.
+import { createServer } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { PaymentFacts } from '../../src/core/lightning/payer.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { closeServer, listen } from '../../src/sandbox/server.ts';
+import { createPaymentComparison } from '../../src/worker/lightning/sent-comparison.ts';
+import { AMOUNT, at, close, invoice, open, status } from './funded-payouts.ts';
+
+const hashOf = (index: bigint): string => index.toString(16).padStart(64, '0');
+
+test('a list that is longer than an answer may be is read in pages of fewer payments, to its end', async () => {
+  const many = 40;
+  // some thousand routes of twenty hops each
+  const htlcs = Array.from({ length: 3_000 }, () => ({ status: 'FAILED', route: { hops: ['x'.repeat(1_000)] } }));
+  const node = createServer((request, response) => {
+    const query = new URL(request.url ?? '', 'http://node').searchParams;
+    const [after, most] = [Number(query.get('index_offset')), Number(query.get('max_payments'))];
+    const payments = Array.from({ length: Math.max(0, Math.min(most, many - after)) }, (_, n) => ({
+      ...{ payment_hash: hashOf(BigInt(after + n + 1)), status: 'FAILED', failure_reason: 'FAILURE_REASON_NO_ROUTE' },
+      ...{ payment_index: String(after + n + 1), value_msat: '1000', fee_msat: '0', htlcs },
+    }));
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ payments }));
+  });
+  const url = `http://127.0.0.1:${await listen(node, 0)}`;
+  const payer = createLndPayer(async () => ({ url, certificate: null, macaroon: '' }));
+  const read: PaymentFacts[] = [];
+  for (let page = await payer.payments(0n); page.length > 0; page = await payer.payments(BigInt(read.length))) read.push(...page);
+  expect(read.map(({ paymentIndex }) => paymentIndex)).toEqual(Array.from({ length: many }, (_, n) => String(n + 1)));
+  payer.close();
+  await closeServer(node);
+});
+
+describe('behind a payment that hangs', () => {
+  beforeEach(() => open());
+  afterEach(close);
+
+  test('everything is compared, however much it is', async () => {
+    const { id } = await at.request(invoice('hold').request, AMOUNT);
+    await at.look();
+    expect(await status(id)).toBe('processing');
+    const many = 4_500n;
+    const failed = {
+      status: 'failed',
+      amountMsat: '1000',
+      feeMsat: '0',
+      preimage: null,
+      failure: 'x',
+      isPartOpen: false,
+    } as const;
+    const compare = createPaymentComparison(at.ctx, {
+      node: () => at.paying.node(),
+      async payments(after) {
+        if (after === 0n) return at.paying.payments(0n);
+        return Array.from(
+          { length: Number(after > many ? 0n : after + 200n > many ? many - after + 1n : 200n) },
+          (_, n): PaymentFacts => {
+            const index = after + BigInt(n) + 1n;
+            const paymentHash = hashOf(index);
+            const one = { ...failed, paymentHash, paymentIndex: index.toString() };
+            return index <= many ? one : { ...one, status: 'succeeded', failure: null, preimage: hashOf(0n) };
+          },
+        );
+      },
+    });
+    while (await compare());
+    expect(await at.findings()).toEqual([expect.stringContaining(`has paid ${hashOf(many + 1n)}`)]);
+  });
+});
