@@ -458,6 +458,9 @@ create table public.lightning_nodes (
   payment_index bigint default 0 not null,
   payments_compared bigint,
   restored_at timestamp with time zone,
+  in_channels numeric(24,0),
+  booked_there numeric(24,0),
+  held_at timestamp with time zone,
   constraint lightning_nodes_pkey PRIMARY KEY (identity),
   constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
 );

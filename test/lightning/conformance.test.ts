@@ -68,6 +68,18 @@ describe.each(ENGINES)('%s', (_name, open) => {
     });
   });
 
+  test('says what of its channels is its own, and a payment adds to it', async () => {
+    const before = await port.inChannels();
+    const { preimage, paymentHash } = made();
+    expect(await engine.pay(await port.addInvoice(asked(preimage)), paymentHash)).toBe(true);
+    await eventually('it is settled', async () => (await port.invoice(paymentHash))?.state === 'settled');
+    await eventually('the channel has it', async () => (await port.inChannels()) !== before);
+    const added = (await port.inChannels()) - before;
+    // AMOUNT is in thousandths, and each channel is shown in whole satoshis
+    expect(Number(added - AMOUNT / 1_000n)).toBeGreaterThanOrEqual(-1);
+    expect(Number(added - AMOUNT / 1_000n)).toBeLessThanOrEqual(1);
+  });
+
   test('announces a payment, and again whoever asks for what came after an earlier one', async () => {
     const [first, second] = [made(), made()];
     const announced: InvoiceFacts[] = [];

@@ -78,3 +78,35 @@ test('one that was answered by the first node waits for it as well', async () =>
   expect(await at.available()).toBe(500_000n);
   expect(await at.compared()).toEqual([]);
 });
+
+test('one that is replaced during a look is noticed before the payment fails', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look(unheard);
+  pass(62 * MINUTE);
+  const track: typeof at.paying.track = (hash) => {
+    isReplaced = true;
+    return at.paying.track(hash);
+  };
+  await at.look({ track });
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  isReplaced = false;
+  outgoing().resolve(to.hash, true);
+  await looks(1, 2 * MINUTE);
+  expect(await status(id)).toBe('completed');
+  expect(await at.compared()).toEqual([]);
+});
+
+test('one that is put back to an older state during a look is noticed before the payment fails', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look(unheard);
+  pass(62 * MINUTE);
+  const track: typeof at.paying.track = (hash) => {
+    outgoing().forget(hash);
+    return at.paying.track(hash);
+  };
+  await at.look({ track });
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect((await openBreakers(at.ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['LN-5']);
+});

@@ -51,6 +51,8 @@ export type LightningPort = {
   condition(): Promise<LightningCondition>;
   /** What the node's usable channels can receive now, together. */
   receivableMsat(): Promise<bigint>;
+  /** What of its open channels is the node's own, what is on its way out of them included, in satoshis, rounded up. */
+  inChannels(): Promise<bigint>;
   /**
    * Makes an invoice; the same preimage again gives the same invoice.
    * @returns its BOLT11 text

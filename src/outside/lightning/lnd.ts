@@ -55,6 +55,15 @@ function receivableOf(channel: Answer): bigint {
   return rest > 0n ? rest * 1000n : 0n;
 }
 
+/** What of a channel is ours. Whoever has opened it pays its fees, out of what is not the other side's. */
+function oursOf(channel: Answer): bigint {
+  const htlcs = objects(channel, 'pending_htlcs');
+  const sum = (isIncoming: boolean): bigint =>
+    htlcs.filter(({ incoming = false }) => incoming === isIncoming).reduce((total, one) => total + whole(one, 'amount'), 0n);
+  if (channel.initiator === true) return whole(channel, 'capacity') - whole(channel, 'remote_balance') - sum(true);
+  return whole(channel, 'local_balance') + sum(false) + 1n;
+}
+
 const says = (error: unknown, words: string): boolean => error instanceof LndRefusal && error.message.includes(words);
 
 /** @param options.chain the network that the node must be on */
@@ -114,6 +123,10 @@ export function createLnd(
         receivable = null;
       });
       return receivable;
+    },
+    async inChannels() {
+      const channels = objects(await call('GET', '/v1/channels'), 'channels');
+      return channels.reduce((total, channel) => total + oursOf(channel), 0n);
     },
     async addInvoice({ preimage, amountMsat, expirySeconds, description }) {
       const paymentHash = createHash('sha256').update(preimage).digest('hex');

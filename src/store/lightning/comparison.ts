@@ -87,3 +87,27 @@ export async function unbookedFractions(sql: Sql): Promise<{ readonly all: bigin
   const all = BigInt(rows[0]?.all_sat ?? 0);
   return { all, unbooked: all - BigInt(rows[0]?.booked ?? 0) };
 }
+
+/** What the books have at our node: what payments brought and payouts left there, and how much of it open payouts were committed for. Satoshis. */
+export async function readBookedThere(sql: Sql): Promise<{ readonly whole: bigint; readonly onItsWay: bigint }> {
+  const { rows } = await sql.query<{ whole: string; out: string }>({
+    name: 'read_booked_at_node',
+    text: `select coalesce(sum(amount), 0)::text as whole, coalesce(sum(amount) filter (where kind = 'asset_lightning_outbound'), 0)::text as out
+             from ledger.account_balance where kind in ('asset_lightning', 'asset_lightning_outbound')`,
+    values: [],
+  });
+  return { whole: BigInt(rows[0]?.whole ?? 0), onItsWay: BigInt(rows[0]?.out ?? 0) };
+}
+
+/** Keeps what a node had in its channels, and the books there. */
+export async function setHoldings(
+  sql: Sql,
+  identity: string,
+  held: { readonly inChannels: bigint; readonly bookedThere: bigint; readonly atMs: number },
+): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_holdings',
+    text: 'update lightning_nodes set in_channels = $2, booked_there = $3, held_at = $4 where identity = $1',
+    values: [identity, held.inChannels, held.bookedThere, new Date(held.atMs)],
+  });
+}

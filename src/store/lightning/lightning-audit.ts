@@ -76,3 +76,14 @@ export const OF_LIGHTNING: readonly Question[] = [
              cross join (select coalesce(sum(amount), 0) as amount from (${OVER_LIGHTNING}) o where o.is_open) r where l.amount <> r.amount`,
   },
 ];
+
+/** What the operator may have done himself stops nothing: he closes channels, and moves what is in them to the chain. */
+export const TOLD_OF_LIGHTNING: readonly Question[] = [
+  {
+    id: 'LN-7',
+    says: 'what payments brought to the Lightning node and payouts left there was in its channels when it was last looked at with nothing on its way out',
+    text: `select 'node ' || identity || ' had ' || in_channels || ' satoshis in its channels, and the books have ' || booked_there || ' there: ' || (booked_there - in_channels)
+                  || ' are not in them (a closed channel leaves them in its wallet)' as what
+             from lightning_nodes where in_channels < booked_there and held_at = (select max(held_at) from lightning_nodes)`,
+  },
+];

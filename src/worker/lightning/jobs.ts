@@ -2,13 +2,16 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { InvoiceFacts, LightningPort } from '../../core/lightning/port.ts';
 import { roundingEntry } from '../../core/lightning/postings.ts';
+import { least } from '../../core/money.ts';
 import type { Context } from '../../flow/context.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import {
   addLightningReceipts,
   ourInvoices,
+  readBookedThere,
   readCompared,
   setCompared,
+  setHoldings,
   unbookedFractions,
 } from '../../store/lightning/comparison.ts';
 import { recordSettled, wantedInvoices } from '../../store/lightning/settlements.ts';
@@ -131,9 +134,11 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
       const page = await port.invoices(reading.from, { openOnly: false });
       await compare(page, reading);
       if (page.length > 0) continue;
-      await setCompared(ctx.db, reading.identity, reading.at, reading.beganMs);
+      const { identity, at, beganMs } = reading;
+      await setCompared(ctx.db, identity, at, beganMs);
       reading = null;
       await bookFractions(ctx);
+      await compareHoldings(ctx, port, identity);
       return false;
     }
     return true;
@@ -144,4 +149,13 @@ async function bookFractions(ctx: Context): Promise<void> {
   const { all, unbooked } = await unbookedFractions(ctx.db);
   if (unbooked <= 0n) return;
   await postEntries(ctx.db, [{ entry: roundingEntry(all, unbooked), transactionId: null, atMs: ctx.ports.clock.now() }]);
+}
+
+/** Compares what is in the node's channels with the books, unless something is on its way out: then one of the two has it a moment before the other. */
+async function compareHoldings(ctx: Context, port: LightningPort, identity: string): Promise<void> {
+  const before = await readBookedThere(ctx.db);
+  const inChannels = await port.inChannels();
+  const after = await readBookedThere(ctx.db);
+  if (before.onItsWay !== 0n || after.onItsWay !== 0n) return;
+  await setHoldings(ctx.db, identity, { inChannels, bookedThere: least(before.whole, after.whole), atMs: ctx.ports.clock.now() });
 }
