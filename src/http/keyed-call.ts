@@ -14,7 +14,7 @@ type KeyedCall = Omit<SignedInCall, 'ctx' | 'prepared'> & { readonly body: JsonO
  * @param handle gets a context inside the database transaction when the call has a key, and returns the answer's text
  */
 export async function answerKeyed(
-  { endpoint, ask, prepare }: OperationOf<'token'>,
+  { endpoint, ask, prepare, after }: OperationOf<'token'>,
   { context, request, caller, body, fields }: KeyedCall,
   handle: (ctx: Context, prepared: Prepared | null) => Promise<string>,
 ): Promise<Answer> {
@@ -27,13 +27,18 @@ export async function answerKeyed(
   }
   const { keyKept } = endpoint;
   const key = keyKept === null ? null : presentedKey(body, request.raw.headers['idempotency-key']);
-  if (keyKept === null || key === null) return { httpStatus: 200, text: await work(context.ctx), replayed: false };
+  if (keyKept === null || key === null) {
+    const text = await work(context.ctx);
+    if (after !== undefined) await after(context.ctx);
+    return { httpStatus: 200, text, replayed: false };
+  }
   const of = { merchantId: caller.merchantId, operation: endpoint.path, key, bodyHash: bodyHash(body), kept: keyKept };
   if (prepare !== undefined && refused === null && !(await isAnswered(context.ctx, of)))
     prepared = await prepare(context.ctx, of, fields);
   const once = { ...of, ...(endpoint.answersSecret === true ? { isSecret: true as const } : {}) };
   const answer = await context.keyed(caller.merchantId, () => answerOnce(context.ctx, once, work, errorBody));
   if (answer.replayed && endpoint.alsoOnReplay === true) await work(context.ctx);
+  if (after !== undefined) await after(context.ctx);
   return answer;
 }
 

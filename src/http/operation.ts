@@ -54,6 +54,10 @@ type TypedHandler<E extends Endpoint> = (
 export type Asks = {
   readonly [K in keyof MerchantApi]?: (call: SignedInCall, fields: BodyOf<MerchantApi[K]['fields']>) => Promise<void>;
 };
+/**
+ * What the answer of a write waits for after its effect is committed, and of a stored answer too. It must not throw: the effect is there.
+ */
+export type Afters = { readonly [K in keyof MerchantApi]?: (ctx: Context) => Promise<void> };
 /** One handler for each row: a missing one does not compile. */
 export type MerchantHandlers = { readonly [K in keyof MerchantApi]: TypedHandler<MerchantApi[K]> };
 
@@ -66,6 +70,7 @@ export type Operation = { readonly endpoint: Endpoint } & (
       readonly handler: (call: SignedInCall, fields: Fields) => Promise<unknown>;
       readonly ask: ((call: SignedInCall, fields: Fields) => Promise<void>) | undefined;
       readonly prepare: Preparation | undefined;
+      readonly after: ((ctx: Context) => Promise<void>) | undefined;
     }
   | {
       readonly kind: 'stream';

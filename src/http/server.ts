@@ -11,7 +11,7 @@ import { Refusal } from '../core/refusal.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
 import { createEventStreams } from './event-streams.ts';
 import { PREPARATIONS } from './handlers/lightning-preparations.ts';
-import { MERCHANT_ASKS, MERCHANT_HANDLERS } from './handlers/merchant.ts';
+import { MERCHANT_AFTERS, MERCHANT_ASKS, MERCHANT_HANDLERS } from './handlers/merchant.ts';
 import { streamHandler } from './handlers/stream.ts';
 import { mount } from './mount.ts';
 import type { Operation, Preparation } from './operation.ts';
@@ -78,8 +78,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
   for (const name of names) {
-    const before = { ask: MERCHANT_ASKS[name], prepare: PREPARATIONS[name] };
-    mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], before));
+    const around = { ask: MERCHANT_ASKS[name], prepare: PREPARATIONS[name], after: MERCHANT_AFTERS[name] };
+    mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], around));
   }
   const open = streamHandler(createEventStreams(context, options.eventTail));
   mount(app, context, streamOperation(STREAM_API.streamEvents, open));
@@ -94,10 +94,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
 function operationOf(
   endpoint: Endpoint,
   handler: unknown,
-  before: { readonly ask: unknown; readonly prepare: Preparation | undefined },
+  around: { readonly ask: unknown; readonly prepare: Preparation | undefined; readonly after: unknown },
 ): Operation {
   const { access } = endpoint;
-  return { endpoint, kind: access.kind, access, handler, ...before } as Operation;
+  return { endpoint, kind: access.kind, access, handler, ...around } as Operation;
 }
 
 function streamOperation(endpoint: Endpoint, open: unknown): Operation {

@@ -172,3 +172,25 @@ test('where the database has forgotten the last event, what it has since then is
   // what was written shortly before comes again
   expect(bodies().filter((id) => id === kept)).toHaveLength(2);
 });
+
+test('where the database was put back and gave the last event’s identifier again, what was written before that is told too', async () => {
+  const first = await listen('--forward-to', shop.url);
+  const last = await started();
+  await shop.until((all) => all.length === 1);
+  const [place] = places();
+  await eventually('the place has moved', () => (readFileSync(place as string, 'utf8').includes('written') ? true : null));
+  await first.end('SIGTERM');
+  const between = await started();
+  await api.sql('begin');
+  await api.sql('set local session_replication_role = replica');
+  await api.sql(
+    `with gone as (delete from events where object_id = $1 returning *)
+       insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+         select merchant_id, object_id, sequence, type, status, reason, at + interval '1 second' from gone`,
+    [last],
+  );
+  await api.sql('commit');
+  const second = await listen('--forward-to', shop.url);
+  await shop.until((all) => all.some(({ body }) => body.data.object.transaction_id === between));
+  expect(second.said()).toContain('it goes on from before');
+});

@@ -174,7 +174,7 @@ const CASES: readonly (readonly [what: string, change: string, red: readonly str
     `update events set sequence = sequence + 1 where object_id = $paid and status = 'succeeded'`,
     ['BOOK-10'],
   ],
-  ['an unpaid transaction that is gone', `delete from transactions where id = $open`, ['INV-14']],
+  ['an unpaid transaction that is gone', `delete from transactions where id = $open`, ['BOOK-10', 'INV-14']],
 ];
 
 describe('healthy books in which somebody has changed', () => {

@@ -107,6 +107,44 @@ describe('a webhook', () => {
   });
 });
 
+test.each([
+  ['without a key', {}],
+  ['with one', { 'idempotency-key': 'webhook-before' }],
+])(
+  'a webhook is answered when what was being written before it is in the list, %s',
+  async (_how, key: Record<string, string>) => {
+    const id = await started();
+    const [written, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const writing = api.ctx.db.transaction(async (sql) => {
+      await sql.query({
+        text: `insert into events (merchant_id, object_id, sequence, type, status, previous, reason, at)
+               select merchant_id, id, 2, 'transaction.reorged', 'started', 'started', 'a test', now() from transactions where id = $1`,
+        values: [id],
+      });
+      written.resolve();
+      await ended.promise;
+    });
+    await written.promise;
+    let isAnswered = false;
+    const making = create({}, key).finally(() => {
+      isAnswered = true;
+    });
+    while ((await api.sql('select from webhooks')).length === 0);
+    const after = await started();
+    expect(isAnswered).toBe(false);
+    ended.resolve();
+    await writing;
+    expect((await making).status).toBe(200);
+    const { data } = (await api.call('/list_events', { object: id })).json;
+    expect(data.map(({ sequence }: { sequence: number }) => sequence)).toEqual([2, 1]);
+    // each event is sent there or was in the list before
+    const sent = await api.sql('select e.object_id from deliveries d join events e on e.id = d.event_id');
+    expect(sent).toEqual([{ object_id: after }]);
+    await removeAll();
+    await api.sql('delete from deliveries');
+  },
+);
+
 describe('refused is', () => {
   test.each([
     ['no URL', {}, 'missing_field'],

@@ -4,6 +4,7 @@ import {
   type Attempt,
   dueDeliveries,
   pruneAttempts,
+  recallDeliveries,
   waitingWebhooks,
   writeAttempts,
 } from '../../src/store/deliveries/deliveries.ts';
@@ -12,6 +13,12 @@ import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 let database: TestDatabase;
 beforeAll(async () => {
   database = await freshDatabase();
+  await sql(
+    `with one as (
+       insert into merchants (affiliate_id, email, business_name, created_at) values ('aff_1', 'a@example.com', 'A', now()) returning id)
+     insert into webhooks (number, id, merchant_id, url, secret, created_at) overriding system value
+       select n, 'wh_' || n, id, 'http://127.0.0.1:1/', 'whsec_AAAA', now() from one, generate_series(1, 30) n`,
+  );
 });
 afterAll(() => database.drop());
 const AT = Date.UTC(2026, 5, 1);
@@ -75,6 +82,18 @@ test('each endpoint with something waiting is found once, with what is due first
   expect(await dueDeliveries(database.db, [{ webhook: 3n, count: 5, without: [] }], AT)).toEqual([]);
 });
 
+test('what waits for an endpoint that is disabled or gone is due at once, since it is only to be deleted', async () => {
+  await sql(`insert into deliveries select w, 1, to_timestamp(${AT / 1000}) from generate_series(29, 31) w`);
+  await sql('update webhooks set enabled = number <> 30');
+  const atOnce = Number.NEGATIVE_INFINITY;
+  expect(await waitingWebhooks(database.db)).toEqual([
+    { webhook: 29n, dueAtMs: AT },
+    { webhook: 30n, dueAtMs: atOnce },
+    { webhook: 31n, dueAtMs: atOnce },
+  ]);
+  await sql('update webhooks set enabled = true');
+});
+
 test('attempts are forgotten in small steps, the oldest first, and those of the last days never', async () => {
   const days = (n: number) => AT - n * 86_400_000;
   const old = Array.from({ length: 5 }, (_, n) => ({ ...failed, eventId: BigInt(n), atMs: days(40 - n) }));
@@ -95,4 +114,21 @@ test('attempts that a fast clock dated hold up none of the older ones, of whiche
     2, 1,
   ]);
   expect(await sql('select count(*)::int as n from delivery_attempts')).toEqual([{ n: 4 }]);
+});
+
+test('what waits longer than it can is made due in small steps, and what waits for its turn is left', async () => {
+  await sql(
+    `insert into deliveries (webhook, event_id, due_at, failures)
+       select 1, n, to_timestamp(${AT / 1000}) + make_interval(secs => case when n <= 5 then 100 else n end), 1 from generate_series(1, 10) n`,
+  );
+  await sql(`insert into deliveries values (1, 20, '-infinity', 0, 0)`);
+  const recall = { nowMs: AT, longestMs: [10_000], limit: 2 };
+  const steps = [];
+  for (let n = 0; n < 4; n++) steps.push(await recallDeliveries(database.db, recall));
+  expect(steps).toEqual([2, 2, 1, 0]);
+  const left = await sql(
+    `select event_id, due_at from deliveries where event_id between 6 and 10 and due_at > to_timestamp(${AT / 1000})`,
+  );
+  expect(left).toHaveLength(5);
+  expect(await sql(`select from deliveries where due_at = to_timestamp(${AT / 1000})`)).toHaveLength(5);
 });

@@ -2,7 +2,13 @@
 import { eventId } from '../../core/events.ts';
 import { formatAmount, formatMinor } from '../../core/money.ts';
 import { openedOrNull, openText } from '../../core/sealed-text.ts';
-import type { PayoutThen, StoredEvent, TransactionThen } from '../../store/deliveries/events.ts';
+import {
+  type FoundEvent,
+  isWhole,
+  type PayoutThen,
+  type StoredEvent,
+  type TransactionThen,
+} from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
 import { shownPayout } from '../payouts/reads.ts';
 
@@ -13,9 +19,10 @@ export type EventBody = ReturnType<typeof eventBody>;
 
 /**
  * As webhooks tell it, the same at every attempt. `previous.status` is null for what was created, and the present status where an announcement
- * changed none. Throws where the destination of a payout cannot be opened with our key.
+ * changed none. Throws where the destination of a payout cannot be opened with our key, and where the object is gone.
  */
-export function eventBody({ ports }: Pick<Context, 'ports'>, event: StoredEvent) {
+export function eventBody({ ports }: Pick<Context, 'ports'>, event: FoundEvent) {
+  if (!isWhole(event)) throw new Error(`${event.objectId} is gone`);
   return bodyWith(event, (stored) => openText(ports.sealing, stored, event.objectId));
 }
 

@@ -3,14 +3,14 @@
 import { eventId, eventKey } from '../../core/events.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { eventsBetween, lastEventOf } from '../../store/deliveries/event-tail.ts';
-import { findEvent, type StoredEvent } from '../../store/deliveries/events.ts';
+import { type FoundEvent, findEvent, isWhole, type StoredEvent } from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
 import { shownEvent } from './event-body.ts';
 
-export type WrittenEvent = StoredEvent;
+export type WrittenEvent = FoundEvent;
 export type TailListener = {
   /** These events, and no others of the merchants that are followed, have the numbers since the last call up to `upTo`. */
-  told(upTo: bigint, events: readonly StoredEvent[]): void;
+  told(upTo: bigint, events: readonly FoundEvent[]): void;
   /** The database knows less than it did: whoever follows must begin again. */
   restarted(): void;
 };
@@ -45,7 +45,8 @@ export type StreamFilter = {
 export type ToldEvent = { readonly id: bigint; readonly cursor: string; readonly type: string; readonly json: string };
 
 /** Whether a stream tells this event. */
-export function isWanted({ types, object }: StreamFilter, event: StoredEvent): boolean {
+export function isWanted({ types, object }: StreamFilter, event: FoundEvent): event is StoredEvent {
+  if (!isWhole(event)) return false;
   if (types !== null && !types.has(event.type)) return false;
   return object === null || object === event.objectId || object === event.object.kind;
 }

@@ -2,7 +2,7 @@
 import { EVENT_KINDS, EVENT_TYPES, type EventKind, eventKey, typesOfKind } from '../../core/events.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { deliverAgain } from '../../store/deliveries/deliveries.ts';
-import { findEvent, listEventRows } from '../../store/deliveries/events.ts';
+import { findEvent, isWhole, listEventRows } from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
 import { type EventBody, shownEvent } from './event-body.ts';
 
@@ -32,7 +32,13 @@ export async function listEvents(
   const types = (kind === null ? EVENT_TYPES : typesOfKind(kind)).filter((one) => type === null || one === type);
   const objectId = kind === null ? object : null;
   const found = await listEventRows(ctx.db, { merchantId, limit, startingAfter, objectId, types, createdGteMs, createdLtMs });
-  return { data: found.slice(0, limit).map((event) => shownEvent(ctx, event)), hasMore: found.length > limit };
+  return {
+    data: found
+      .slice(0, limit)
+      .filter(isWhole)
+      .map((event) => shownEvent(ctx, event)),
+    hasMore: found.length > limit,
+  };
 }
 
 /**

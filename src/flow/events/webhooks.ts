@@ -1,8 +1,10 @@
 // A merchant's endpoints: made, listed, removed, and given another secret. A secret is shown when it is made and never again.
+import { setTimeout as delay } from 'node:timers/promises';
 import { sortableId } from '../../core/ids.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText, sealText } from '../../core/sealed-text.ts';
 import { FORMER_SECRET_MS, MOST_WEBHOOKS, SECRET_BYTES } from '../../core/webhooks.ts';
+import { eventWriters } from '../../store/deliveries/event-tail.ts';
 import {
   deleteWebhook,
   type FormerSecret,
@@ -17,6 +19,10 @@ import type { Context } from '../context.ts';
 
 /** More rotations within a day end the oldest ones early: a request has room for this many signatures. */
 const MOST_FORMER_SECRETS = 8;
+/** Whoever writes events is through in milliseconds; one that hangs must not keep a merchant waiting. */
+const WRITTEN_WITHIN_MS = 5_000;
+const FIRST_LOOK_MS = 5;
+const LONGEST_LOOK_MS = 200;
 
 export type ShownSecret = { readonly id: string; readonly url: string; readonly secret: string };
 export type WebhookView = Pick<Webhook, 'id' | 'url' | 'events' | 'enabled' | 'createdAtMs'>;
@@ -48,6 +54,25 @@ export async function createWebhook(
     await insertWebhook(sql, { ...made, id, createdAtMs, secret: sealText(ctx.ports.webhookSealing, secret, id) });
   });
   return { id, url: made.url, secret };
+}
+
+/**
+ * Waits, for a moment, until everything is committed that was being written when an endpoint was made: it is not sent there, so whoever reads
+ * the list of events after the answer must find it there. It never throws: the endpoint is made.
+ */
+export async function awaitEventsBefore(ctx: Context): Promise<void> {
+  const began = performance.now();
+  try {
+    let writers = await eventWriters(ctx.db);
+    for (let pauseMs = FIRST_LOOK_MS; writers.length > 0 && performance.now() - began < WRITTEN_WITHIN_MS; ) {
+      await delay(pauseMs);
+      pauseMs = Math.min(LONGEST_LOOK_MS, pauseMs * 2);
+      const now = new Set(await eventWriters(ctx.db));
+      writers = writers.filter((one) => now.has(one));
+    }
+  } catch {
+    // a database that is away says so with the next call
+  }
 }
 
 /** A page of the merchant's endpoints, newest first. @throws Refusal not_found for a `startingAfter` that is none of them */

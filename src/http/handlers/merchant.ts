@@ -3,7 +3,7 @@
 import { PAGE } from '../../contract/endpoint.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
-import { checkWebhookUrl } from '../../flow/events/webhooks.ts';
+import { awaitEventsBefore, checkWebhookUrl } from '../../flow/events/webhooks.ts';
 import { getAccount } from '../../flow/merchants/account.ts';
 import { getSettings, type Settings, setSettings } from '../../flow/merchants/settings.ts';
 import { awaitComparison } from '../../flow/payouts/comparison-wait.ts';
@@ -16,7 +16,7 @@ import { cancelTransaction, createTransaction, resolveTransaction } from '../../
 import { getRates } from '../../flow/transactions/quote.ts';
 import { checkTransaction, listBalanceEntries, listTransactions } from '../../flow/transactions/reads.ts';
 import { addressKey } from '../client-address.ts';
-import type { Asks, MerchantHandlers } from '../operation.ts';
+import type { Afters, Asks, MerchantHandlers } from '../operation.ts';
 import { scaled } from '../rate-limit.ts';
 import { PAYOUT_ASKS, PAYOUT_HANDLERS } from './payouts.ts';
 import { checkedReply, createdReply, entriesReply, expansion, isoTime, listReply, rateReply } from './transaction-replies.ts';
@@ -161,6 +161,8 @@ export const MERCHANT_ASKS: Asks = {
   createWebhook: ({ ctx }, { url }) => checkWebhookUrl(ctx, url),
   cancelPayout: ({ ctx, caller }, { payout_id: payoutId }) => awaitComparison(ctx, { merchantId: caller.merchantId, payoutId }),
 };
+
+export const MERCHANT_AFTERS: Afters = { createWebhook: awaitEventsBefore };
 
 function pairReply({ accessToken, refreshToken }: TokenPair) {
   return { access_token: accessToken, token_type: 'bearer' as const, refresh_token: refreshToken };

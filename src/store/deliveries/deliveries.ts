@@ -1,7 +1,7 @@
 // What is still to be delivered, and what became of each attempt. One process at a time delivers (its session lock), so taking a delivery
 // writes nothing; only its result does.
 import type { Sql } from '../postgres/connect.ts';
-import { EVENT_COLUMNS, EVENT_OBJECTS, type RawEvent, type StoredEvent, storedEvent } from './events.ts';
+import { EVENT_COLUMNS, EVENT_OBJECTS, type FoundEvent, type RawEvent, storedEvent } from './events.ts';
 
 /** The worker's job, and the name of its session lock. */
 export const DELIVERIES_JOB = 'deliveries';
@@ -9,7 +9,10 @@ export const DELIVERIES_JOB = 'deliveries';
 /** When the first of an endpoint's deliveries is due, on the service's clock; −∞ = at once. */
 export type Waiting = { readonly webhook: bigint; readonly dueAtMs: number };
 
-/** Every endpoint for which something waits, whether it is due or not. It goes from one to the next along the index. */
+/**
+ * Every endpoint for which something waits, whether it is due or not. It goes from one to the next along the index. What waits for one that is
+ * gone or disabled is due at once: to be deleted.
+ */
 export async function waitingWebhooks(sql: Sql): Promise<readonly Waiting[]> {
   const { rows } = await sql.query<{ webhook: bigint; due_ms: number | null }>({
     name: 'waiting_webhooks',
@@ -19,7 +22,8 @@ export async function waitingWebhooks(sql: Sql): Promise<readonly Waiting[]> {
         union all
         select n.webhook, n.due_at from each e cross join lateral (
           select webhook, due_at from deliveries where webhook > e.webhook order by webhook, due_at limit 1) n)
-      select webhook, case when isfinite(due_at) then (extract(epoch from due_at) * 1000)::float8 end as due_ms from each`,
+      select e.webhook, case when w.enabled and isfinite(e.due_at) then (extract(epoch from e.due_at) * 1000)::float8 end as due_ms
+        from each e left join webhooks w on w.number = e.webhook`,
     values: [],
   });
   return rows.map(({ webhook, due_ms }) => ({ webhook, dueAtMs: due_ms ?? Number.NEGATIVE_INFINITY }));
@@ -35,7 +39,7 @@ export type Delivery = {
   readonly webhook: bigint;
   readonly failures: number;
   readonly asked: number;
-  readonly event: StoredEvent;
+  readonly event: FoundEvent;
 };
 
 /** The deliveries that are due, of each endpoint at most as many as wanted, the longest waiting first. */
@@ -154,17 +158,25 @@ export async function deliverAgain(sql: Sql, eventId: bigint): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/**
- * Makes due what waits longer than it can after its last attempt: the clock was set back since.
- * @param longestMs after each failed attempt, the longest pause in milliseconds
- */
-export async function recallDeliveries(sql: Sql, nowMs: number, longestMs: readonly number[]): Promise<void> {
-  await sql.query({
+export type Recall = {
+  readonly nowMs: number;
+  /** After each failed attempt, the longest pause in milliseconds. */
+  readonly longestMs: readonly number[];
+  readonly limit: number;
+};
+
+/** Makes due some of what waits longer than it can after its last attempt: the clock was set back since. Returns how many, at most the limit. */
+export async function recallDeliveries(sql: Sql, { nowMs, longestMs, limit }: Recall): Promise<number> {
+  const { rowCount } = await sql.query({
     name: 'recall_deliveries',
-    text: `update deliveries set due_at = $1
-            where isfinite(due_at) and due_at > $1::timestamptz + make_interval(secs => ($2::float8[])[failures] / 1000)`,
-    values: [new Date(nowMs), longestMs],
+    text: `
+      with late as (
+        select webhook, event_id from deliveries
+         where isfinite(due_at) and due_at > $1::timestamptz + make_interval(secs => ($2::float8[])[failures] / 1000) limit $3)
+      update deliveries d set due_at = $1 from late where d.webhook = late.webhook and d.event_id = late.event_id`,
+    values: [new Date(nowMs), longestMs, limit],
   });
+  return rowCount ?? 0;
 }
 
 /** Whether every delivery that was due at this time has been tried. */

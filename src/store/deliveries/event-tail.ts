@@ -1,6 +1,6 @@
 // What streams of events read: everything written since, in the order of its numbers, and who may still commit a lower number.
 import type { Sql } from '../postgres/connect.ts';
-import { EVENT_COLUMNS, EVENT_OBJECTS, type RawEvent, type StoredEvent, storedEvent } from './events.ts';
+import { EVENT_COLUMNS, EVENT_OBJECTS, type FoundEvent, type RawEvent, storedEvent } from './events.ts';
 
 /** Where a commit says who has something to do, separated by commas: one notification for the worker's jobs and for streams. */
 export const WAKING_CHANNEL = 'hurry';
@@ -110,7 +110,7 @@ export async function lastNumberUpTo(sql: Sql, to: bigint): Promise<EventNumber 
 }
 
 /** These events, in order. */
-export async function readEvents(sql: Sql, ids: readonly bigint[]): Promise<readonly StoredEvent[]> {
+export async function readEvents(sql: Sql, ids: readonly bigint[]): Promise<readonly FoundEvent[]> {
   const { rows } = await sql.query<RawEvent>({
     name: 'read_events',
     text: `select ${EVENT_COLUMNS} from events e ${EVENT_OBJECTS} where e.id = any ($1) order by e.id`,
@@ -128,7 +128,7 @@ export async function eventsBetween(
     to,
     limit,
   }: { readonly merchantId: bigint; readonly after: bigint; readonly to: bigint; readonly limit: number },
-): Promise<readonly StoredEvent[]> {
+): Promise<readonly FoundEvent[]> {
   const { rows } = await sql.query<RawEvent>({
     name: 'events_between',
     text: `select ${EVENT_COLUMNS} from (select * from events where merchant_id = $1 and id > $2 and id <= $3 order by id limit $4) e

@@ -29,15 +29,21 @@ export type TransactionThen = {
 /** A payout as it was when the event was written; its destination as it is stored: it may be sealed. */
 export type PayoutThen = Omit<PayoutView, 'id' | 'merchantId'> & { readonly kind: 'payout' };
 
-export type StoredEvent = EventKey & {
+/** An event as its row tells it. `object` is null where that is gone: by somebody's hand, since nothing of ours deletes one. */
+export type FoundEvent = EventKey & {
   readonly id: bigint;
   readonly merchantId: bigint;
   readonly type: string;
   readonly previous: TransactionStatus | PayoutStatus | null;
   readonly atMs: number;
   readonly payment: EventPayment | null;
-  readonly object: TransactionThen | PayoutThen;
+  readonly object: TransactionThen | PayoutThen | null;
 };
+/** An event that can be told. */
+export type StoredEvent = FoundEvent & { readonly object: TransactionThen | PayoutThen };
+
+/** Whether its object is there: an event whose object is gone is told to nobody, and holds up no other. */
+export const isWhole = (event: FoundEvent): event is StoredEvent => event.object !== null;
 
 type Shown = {
   received?: string;
@@ -61,7 +67,8 @@ export type RawEvent = {
   at: Date;
   data: ({ shown?: Shown } & Partial<EventPayment>) | null;
   currency: string;
-  created_at: Date;
+  /** Null: there is neither a transaction nor a payout. */
+  created_at: Date | null;
   amount_due: string | null;
   usd_minor: bigint | null;
   label: string | null;
@@ -78,8 +85,8 @@ export const EVENT_COLUMNS = `e.id, e.merchant_id, e.object_id, e.sequence, e.ty
 export const EVENT_OBJECTS = `left join transactions t on t.id = e.object_id left join payouts p on p.id = e.object_id`;
 
 /** A row of `events` with its object as it was then: columns that came later are taken from what the event itself has kept. */
-export function storedEvent(raw: RawEvent): StoredEvent {
-  const { data } = raw;
+export function storedEvent(raw: RawEvent): FoundEvent {
+  const { data, created_at: createdAt } = raw;
   const isPayment = data?.txid !== undefined && data.currency !== undefined && data.amount !== undefined;
   return {
     id: raw.id,
@@ -90,11 +97,18 @@ export function storedEvent(raw: RawEvent): StoredEvent {
     previous: raw.previous,
     atMs: raw.at.getTime(),
     payment: isPayment ? ({ currency: data.currency, txid: data.txid, amount: data.amount } as EventPayment) : null,
-    object: raw.method === null ? transactionThen(raw, data?.shown ?? {}) : payoutThen(raw, raw.method, data?.shown ?? {}),
+    object: createdAt === null ? null : objectThen(raw, createdAt.getTime()),
   };
 }
 
-function transactionThen(raw: RawEvent, shown: Shown): TransactionThen {
+function objectThen(raw: RawEvent, createdAtMs: number): TransactionThen | PayoutThen {
+  const shown = raw.data?.shown ?? {};
+  return raw.method === null
+    ? transactionThen(raw, createdAtMs, shown)
+    : payoutThen(raw, createdAtMs, { method: raw.method, shown });
+}
+
+function transactionThen(raw: RawEvent, createdAtMs: number, shown: Shown): TransactionThen {
   return {
     kind: 'transaction',
     status: raw.status as TransactionStatus,
@@ -103,13 +117,17 @@ function transactionThen(raw: RawEvent, shown: Shown): TransactionThen {
     received: BigInt(shown.received ?? 0),
     confirmations: shown.confirmations ?? 0,
     usdMinor: raw.usd_minor ?? 0n,
-    createdAtMs: raw.created_at.getTime(),
+    createdAtMs,
     confirmedAtMs: shown.confirmed_ms ?? null,
     label: raw.label,
   };
 }
 
-function payoutThen(raw: RawEvent, method: PayoutMethod, shown: Shown): PayoutThen {
+function payoutThen(
+  raw: RawEvent,
+  createdAtMs: number,
+  { method, shown }: { readonly method: PayoutMethod; readonly shown: Shown },
+): PayoutThen {
   return {
     kind: 'payout',
     status: raw.status as PayoutStatus,
@@ -123,7 +141,7 @@ function payoutThen(raw: RawEvent, method: PayoutMethod, shown: Shown): PayoutTh
     trace: shown.trace ?? null,
     error: shown.error ?? null,
     heldReason: shown.held_reason ?? null,
-    createdAtMs: raw.created_at.getTime(),
+    createdAtMs,
     completedAtMs: shown.completed_ms ?? null,
   };
 }
@@ -152,7 +170,7 @@ export type EventFilter = {
 };
 
 /** The merchant's events, newest first (ties by the order in which they were written), one more than `limit` where there are more. */
-export async function listEventRows(db: Database, filter: EventFilter): Promise<readonly StoredEvent[]> {
+export async function listEventRows(db: Database, filter: EventFilter): Promise<readonly FoundEvent[]> {
   const { rows } = await db.transaction(async (sql) => {
     await sql.query({ text: `set local statement_timeout = ${LISTED_WITHIN_MS}` });
     return sql.query<RawEvent>(pageOf(filter));

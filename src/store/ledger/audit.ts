@@ -189,12 +189,15 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     id: 'BOOK-10',
-    says: 'every event is of the merchant of its transaction, numbered without a gap and named after what happened',
+    says: 'every event is of a transaction or payout that is there and of its merchant, numbered without a gap and named after what happened',
     text: `select e.object_id || ' event ' || e.sequence || ' is of merchant ' || e.merchant_id || ', the transaction of ' || t.merchant_id as what
              from events e join transactions t on t.id = e.object_id where e.merchant_id <> t.merchant_id
            union all
            select object_id || ' has ' || count(*) || ' events, numbered ' || min(sequence) || ' to ' || max(sequence) from events
             group by object_id having count(*) <> max(sequence) or min(sequence) <> 1
+           union all
+           select distinct e.object_id || ' has events, and is gone' from events e
+            where not exists (select from transactions t where t.id = e.object_id) and not exists (select from payouts p where p.id = e.object_id)
            union all
            select object_id || ' event ' || sequence || ' is called ' || type || ' and leads to ' || status from events
             where object_id like 'txn\\_%' and type <> 'transaction.' || status

@@ -24,6 +24,8 @@ import { createSlots } from './slots.ts';
 /** Endpoints that are filled up at once; the others have their turn after them. */
 const ENDPOINTS_AT_ONCE = 256;
 const FORGET_AT_ONCE = 1_000;
+/** A statement has a limit, and all that waits may have to be changed. */
+const RECALL_AT_ONCE = 5_000;
 /** Another worker delivers: it may end at any time. */
 const STANDBY_MS = 5_000;
 /** While something waits: a clock that was set forward, or a machine that slept, makes it due earlier than a timer says. */
@@ -112,7 +114,8 @@ export function createDeliveries(
   async function checkClock(): Promise<void> {
     const nowAheadMs = clock.now() - (clock.steady ?? performance.now.bind(performance))();
     if (nowAheadMs < aheadMs - LEAST_SETTING_MS) {
-      await recallDeliveries(ctx.db, clock.now(), LONGEST_PAUSES_MS);
+      const recall = { nowMs: clock.now(), longestMs: LONGEST_PAUSES_MS, limit: RECALL_AT_ONCE };
+      while ((await recallDeliveries(ctx.db, recall)) === RECALL_AT_ONCE);
       await recallSecrets(ctx.db, clock.now() + FORMER_SECRET_MS);
     }
     aheadMs = nowAheadMs;

@@ -1,4 +1,5 @@
-// What becomes of a result that does not belong to what the database has now, and of an event that cannot be told: nothing else is lost by it.
+// What becomes of a result that does not belong to what the database has now, of an event that cannot be told, and of what waits for an endpoint
+// that has ended: nothing else is lost by it.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { WebhookSender } from '../../../src/core/webhooks.ts';
 import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
@@ -85,6 +86,57 @@ test('an event that cannot be told, because its object cannot be opened, holds u
   expect(await api.sql('select status, error from delivery_attempts where error is not null')).toEqual([
     { status: null, error: expect.stringMatching(/^unreadable: /) },
   ]);
+});
+
+test('an event whose object is gone holds up no other, of whichever endpoint', async () => {
+  const stranger = await startReceiver();
+  await api.call('/create_webhook', { url: stranger.url }, {}, 'other');
+  await api.sql(
+    `insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+       select id, 'txn_' || repeat('z', 22), 1, 'transaction.started', 'started', 'a test', now() from merchants where affiliate_id = $1`,
+    [api.affiliateId],
+  );
+  const good = await started();
+  const theirs = (await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' }, {}, 'other')).json;
+  await delivering(async () => {
+    await shop.until((all) => all.some(({ body }) => body.data.object.transaction_id === good));
+    await stranger.until((all) => all.some(({ body }) => body.data.object.transaction_id === theirs.transaction_id));
+    await until(async () => (await api.sql('select from deliveries where failures = 1')).length === 1);
+  });
+  expect(troubles).toEqual([expect.stringMatching(/^event evt_tz{22}1 for webhook wh_\w+: Error: txn_z{22} is gone$/)]);
+  stranger.close();
+});
+
+test.each([
+  ['answers 410', async () => void (await started())],
+  [
+    'is deleted',
+    async () => {
+      const [{ id }] = (await api.call('/list_webhooks', {})).json.data;
+      await api.call('/delete_webhook', { webhook_id: id });
+    },
+  ],
+])('what waits for its turn on the schedule is forgotten as soon as its endpoint %s', async (_what, end) => {
+  shop.answerWith((_got, response) => take(response, 500));
+  await started();
+  await delivering(async (hurry) => {
+    await until(async () => (await api.sql('select from deliveries where failures = 1')).length === 1);
+    await api.sql('update deliveries set due_at = $1', [new Date(api.now() + 36_000_000)]);
+    shop.answerWith((_got, response) => take(response, 410));
+    await end();
+    hurry();
+    await until(async () => (await waiting()) === 0);
+  });
+});
+
+test('what failed together does not come back together', async () => {
+  await Promise.all(Array.from({ length: 8 }, started));
+  await delivering(
+    () => until(async () => (await api.sql('select from deliveries where failures = 1')).length === 8),
+    async () => ({ kind: 'answered', status: 500, body: new Uint8Array(), isCut: false, tookMs: 1 }),
+  );
+  const due = await api.sql('select distinct due_at from deliveries');
+  expect(due.length).toBeGreaterThan(1);
 });
 
 test('what a call failed by is kept without what a terminal or the database would stumble over', async () => {

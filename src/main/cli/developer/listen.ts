@@ -3,7 +3,7 @@
 // take is tried again until it does.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { EVENT_TYPES } from '../../../core/events.ts';
+import { EVENT_TYPES, eventKey } from '../../../core/events.ts';
 import type { OutboundResult } from '../../../core/outbound.ts';
 import { isDelivered } from '../../../core/webhooks.ts';
 import { createOutbound } from '../../../outside/outbound/outbound.ts';
@@ -14,7 +14,7 @@ import { CallRefused } from './api-client.ts';
 import { type Filter, type Message, streamOnce } from './event-stream.ts';
 import { type ApiEvent, type EventPage, objectOf } from './events.ts';
 import { withProfile } from './login.ts';
-import { type Cursor, listenSecret, openCursor } from './profile.ts';
+import { type Cursor, listenSecret, openCursor, type Place } from './profile.ts';
 import { openSession, type Session, signedOut } from './session.ts';
 
 type ListenOptions = {
@@ -108,8 +108,14 @@ async function follow(listener: Listener): Promise<void> {
   for (;;) {
     let isOpen = false;
     try {
-      const after = listener.isFromNow ? null : (listener.cursor.last()?.cursor ?? null);
-      for await (const message of streamOnce(listener.session, listener.filter, after)) {
+      const place = listener.isFromNow ? null : listener.cursor.last();
+      for await (const message of streamOnce(listener.session, listener.filter, place?.cursor ?? null)) {
+        // asked on the open stream, which the server ends itself when its database is put back later
+        if (!isOpen && place !== null && !(await isThere(listener.session, place))) {
+          isOpen = true;
+          await goBack(listener);
+          break;
+        }
         if (!isOpen && wasOpen && pauseMs > FIRST_PAUSE_MS) tell('connected again');
         isOpen = true;
         wasOpen = true;
@@ -209,6 +215,15 @@ async function mayGoOn(listener: Listener, error: unknown, wasOpen: boolean): Pr
   if (error.status !== 429 && error.status !== 503) return (error.status >= 500 || error.status === 404) && wasOpen;
   if (error.retryAfterSeconds > 0) await delay(Math.min(error.retryAfterSeconds * 1000, LONGEST_PAUSE_MS));
   return true;
+}
+
+/** Whether the server still has the event of this place: a database that was put back may have given its identifier to another one. */
+async function isThere(session: Session, { cursor, written }: Place): Promise<boolean> {
+  const key = eventKey(cursor);
+  if (written === undefined || key === null) return true;
+  const until = new Date(Date.parse(written) + 1).toISOString();
+  const asked = { object: key.objectId, created_gte: written, created_lt: until, limit: 100 };
+  return (await session.call<EventPage>('/list_events', asked)).data.some(({ id }) => id === cursor);
 }
 
 /** The database is another, or an older one of the same: what it has since shortly before the last event is told, some of it again. */

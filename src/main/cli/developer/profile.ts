@@ -87,12 +87,14 @@ export type Place = {
   readonly cursor: string;
   /** When the last event that was dealt with was written; absent before the first. */
   readonly at?: string;
+  /** When the event of the cursor was written; absent where that is not known. */
+  readonly written?: string;
 };
 export type Cursor = {
   /** Null before the first. */
   last(): Place | null;
-  /** @param at absent: no event was dealt with */
-  save(cursor: string, at?: string): void;
+  /** @param writtenAt when the event of the cursor was written; absent: no event was dealt with */
+  save(cursor: string, writtenAt?: string): void;
 };
 
 /** How far a listener is. @param of what it listens to: another server, user or filter has a place of its own */
@@ -101,9 +103,10 @@ export function openCursor(name: string, of: readonly string[]): Cursor {
   let last = read<Place>(file);
   return {
     last: () => last,
-    save(cursor, at = last?.at) {
+    save(cursor, writtenAt) {
+      const at = writtenAt ?? last?.at;
       if (cursor === last?.cursor && at === last.at) return;
-      last = { cursor, ...(at === undefined ? {} : { at }) };
+      last = { cursor, ...(at === undefined ? {} : { at }), ...(writtenAt === undefined ? {} : { written: writtenAt }) };
       renameSync(written(file, last), file);
     },
   };
