@@ -92,19 +92,19 @@ export function createDeliveries(
     wakeJob();
   });
 
+  /** Writes what there is. What comes meanwhile is the next run's: there may be no end of it. */
   async function writeResults(): Promise<void> {
-    while (results.length > 0) {
-      const taken = results;
-      const before = replaced;
-      results = [];
-      try {
-        await writeAttempts(ctx.db, taken);
-      } catch (error) {
-        if (before === replaced) results = [...taken, ...results];
-        throw error;
-      }
-      for (const { webhook, eventId } of taken) endpoints.get(webhook)?.open.delete(eventId);
+    if (results.length === 0) return;
+    const taken = results;
+    const before = replaced;
+    results = [];
+    try {
+      await writeAttempts(ctx.db, taken);
+    } catch (error) {
+      if (before === replaced) results = [...taken, ...results];
+      throw error;
     }
+    for (const { webhook, eventId } of taken) endpoints.get(webhook)?.open.delete(eventId);
   }
 
   /**
@@ -279,7 +279,7 @@ export function createDeliveries(
       isFinishing = true;
       giveUp.addEventListener('abort', () => stopping.abort());
       await Promise.all(underWay);
-      await writeResults();
+      while (results.length > 0) await writeResults();
       await lock.release();
     },
   };

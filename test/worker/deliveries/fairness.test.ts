@@ -1,8 +1,10 @@
 // Endpoints that are slow, however many merchants have them, leave turns for everybody else.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { WebhookSender } from '../../../src/core/webhooks.ts';
 import { addMerchant } from '../../../src/flow/merchants/merchants.ts';
 import { createTransaction } from '../../../src/flow/transactions/life.ts';
 import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
+import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi, PASSWORD } from '../../http/api-server.ts';
@@ -44,8 +46,8 @@ async function merchantsAt(url: string, events: number, count = MERCHANTS): Prom
       await createTransaction(api.ctx, { merchantId: BigInt(id), usdMinor: 25_00n, method: 'BTC', label: null, email: null });
   }
 }
-async function delivering(work: () => Promise<void>): Promise<void> {
-  const deliveries = createDeliveries(api.ctx, createWebhookSender(api.ctx.ports.outbound), () => undefined);
+async function delivering(work: () => Promise<void>, ctx = api.ctx, send?: WebhookSender): Promise<void> {
+  const deliveries = createDeliveries(ctx, send ?? createWebhookSender(ctx.ports.outbound), () => undefined);
   const loop = startLoop([deliveries.job], () => undefined);
   const stop = await api.ctx.db.listen(
     ['hurry'],
@@ -128,4 +130,48 @@ test('endpoints that have been away for long delay no other after a worker has b
     expect([after, away.received.length]).toEqual([before, 96]);
   });
   for (const one of [away, known, fresh]) one.close();
+});
+
+test('answers that come as fast as results are written keep nobody from being looked at', { timeout: 60_000 }, async () => {
+  const crowd = 'http://127.0.0.1:9/crowd';
+  await merchantsAt(crowd, 32, 1);
+  // all were quick
+  await api.sql(
+    `insert into delivery_attempts (webhook, event_id, at, took_ms, status, answer)
+       select number, 0, now() - n * interval '1 day', 9, 204, '' from webhooks, generate_series(1, 5) n`,
+  );
+  const { webhook } = (await api.call('/create_webhook', { url: 'http://127.0.0.1:9/shop' })).json;
+  const waiting: (() => void)[] = [];
+  const arrived = Promise.withResolvers<void>();
+  let answered = 0;
+  let isOver = false;
+  const answer = { kind: 'answered', status: 204, body: new Uint8Array(), isCut: false, tookMs: 1 } as const;
+  async function send({ url }: { readonly url: string }) {
+    if (url !== crowd) arrived.resolve();
+    else if (!isOver) await new Promise<void>((resolve) => waiting.push(resolve));
+    return answer;
+  }
+  // one more while each result is written
+  const next = (): void => {
+    if (waiting.length > 0) answered += 1;
+    waiting.shift()?.();
+  };
+  const query = ((statement) => {
+    if (statement.name === 'write_attempts') next();
+    return api.ctx.db.query(statement);
+  }) as Sql['query'];
+  await delivering(
+    async () => {
+      while (waiting.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      next();
+      await started();
+      await arrived.promise;
+      expect(answered).toBeLessThan(WEBHOOKS * 32);
+      isOver = true;
+      for (const go of waiting) go();
+    },
+    { ...api.ctx, db: { ...api.ctx.db, query } },
+    send,
+  );
+  await api.sql('delete from webhooks where id = $1', [webhook.id]);
 });
