@@ -13,6 +13,7 @@ const PEERS = [
   'litecoind',
   'bchd',
   'lnd',
+  'geth',
   'anvil',
   'achcheck',
   'schemathesis',

@@ -1,24 +1,70 @@
-// Ethereum's chain for the conformance suite: a real anvil and the sandbox's, each for ether and for the token.
+// Ethereum's chain for the conformance suite: a real geth, a real anvil and the sandbox's, each for ether and for the token.
 import { type EvmCode, isUtxo } from '../../src/core/currency.ts';
 import { createServedEvm } from '../../src/sandbox/evm/served-evm.ts';
 import { addressOf, type EvmTransaction } from '../../src/sandbox/evm/transaction.ts';
-import { callData, rawOf, startAnvil } from '../support/evm/anvil.ts';
+import { type Anvil, callData, rawOf, startAnvil } from '../support/evm/anvil.ts';
 import { FORWARDER, QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import { startGeth } from '../support/evm/geth.ts';
 import type { Engine, Paid } from './engine.ts';
 
 export const EVM_ENGINES: readonly { readonly title: string; readonly currency: EvmCode; start(): Promise<Engine> }[] = (
   ['ETH', 'USDT'] as const
 ).flatMap((currency) => [
-  { title: `anvil (real) ${currency}`, currency, start: () => anvilEngine(currency) },
+  { title: `anvil (real) ${currency}`, currency, start: () => realEngine(currency, anvilNode) },
+  { title: `geth (real) ${currency}`, currency, start: () => realEngine(currency, gethNode) },
   { title: `sandbox ${currency}`, currency, start: () => sandboxEngine(currency) },
 ]);
 
 const addressIn = (script: Buffer): string => `0x${script.subarray(3).toString('hex')}`;
 
-/** Removed transactions are sent again after the blocks of the new branch, as peers would. */
-async function anvilEngine(currency: EvmCode): Promise<Engine> {
+/** A real node, and what the suite does to its chain. */
+type RealNode = Pick<
+  Anvil,
+  'version' | 'url' | 'token' | 'forwarder' | 'rpc' | 'mine' | 'send' | 'secretOf' | 'shut' | 'open' | 'remove'
+> & {
+  /** Takes the top blocks away. */
+  rewind(depth: number): Promise<void>;
+  /** Empty blocks in the place of the top ones; the pool forgets everything. */
+  replaceTop(depth: number): Promise<void>;
+  /** Has the contract that sends tokens on have some. */
+  fund(): Promise<void>;
+};
+
+async function anvilNode(): Promise<RealNode> {
   const anvil = await startAnvil();
-  const { rpc, token, forwarder } = anvil;
+  const { rpc, forwarder } = anvil;
+  return {
+    ...anvil,
+    async rewind(depth) {
+      await rpc('anvil_rollback', depth);
+    },
+    async replaceTop(depth) {
+      await rpc('anvil_reorg', depth, []);
+      await rpc('anvil_dropAllTransactions');
+    },
+    async fund() {
+      await anvil.deal(forwarder, 10n ** 15n);
+    },
+  };
+}
+
+async function gethNode(): Promise<RealNode> {
+  const geth = await startGeth();
+  return {
+    ...geth,
+    async replaceTop(depth) {
+      await geth.rewind(depth);
+      await geth.forget();
+      await geth.mine(depth);
+    },
+    fund: async () => undefined,
+  };
+}
+
+/** Removed transactions are sent again after the blocks of the new branch, as peers would. */
+async function realEngine(currency: EvmCode, start: () => Promise<RealNode>): Promise<Engine> {
+  const node = await start();
+  const { rpc, token, forwarder } = node;
   const made = new Map<string, EvmTransaction>();
 
   function callFor(outputs: readonly Paid[]): { readonly to: string; readonly value: bigint; readonly input: string } {
@@ -51,47 +97,46 @@ async function anvilEngine(currency: EvmCode): Promise<Engine> {
     for (const one of lost) await rpc('eth_sendRawTransaction', rawOf(one)).catch(() => undefined);
   }
   async function rival(original: EvmTransaction, outputs: readonly Paid[]): Promise<EvmTransaction> {
-    const next = { ...callFor(outputs), nonce: original.nonce, maxFee: original.maxFee * 2n };
-    const sent = await anvil.send(next, { secret: anvil.secretOf(original.hash) });
+    const next = { ...callFor(outputs), nonce: original.nonce, maxFee: original.maxFee * 2n, tip: original.tip * 2n };
+    const sent = await node.send(next, { secret: node.secretOf(original.hash) });
     made.set(sent.hash, sent);
     return sent;
   }
 
   return {
-    name: anvil.version,
+    name: node.version,
     currency,
-    url: anvil.url,
+    url: node.url,
     contract: currency === 'USDT' ? token : null,
     unit: 1n,
     async pay(outputs) {
-      if (currency === 'USDT' && outputs.length > 1) await anvil.deal(forwarder, 10n ** 15n);
-      const sent = await anvil.send(callFor(outputs), { units: currency === 'USDT' ? 10n ** 15n : 0n });
+      if (currency === 'USDT' && outputs.length > 1) await node.fund();
+      const sent = await node.send(callFor(outputs), { units: currency === 'USDT' ? 10n ** 15n : 0n });
       made.set(sent.hash, sent);
       return sent.hash;
     },
     replace: async (txid, outputs) => (await rival(made.get(txid) as EvmTransaction, outputs)).hash,
-    mine: (blocks) => anvil.mine(blocks),
+    mine: (blocks) => node.mine(blocks),
     async rewind(depth) {
       const lost = await lostIn(depth);
-      await rpc('anvil_rollback', depth);
+      await node.rewind(depth);
       await sendAgain(lost);
     },
     async reorg(depth, options = {}) {
       const lost = await lostIn(depth);
-      await rpc('anvil_reorg', depth, []);
-      await rpc('anvil_dropAllTransactions');
+      await node.replaceTop(depth);
       if (options.drop) for (const one of lost) await rival(one, []);
-      await anvil.mine(1);
+      await node.mine(1);
       await sendAgain(lost);
     },
     height,
     async stop() {
-      anvil.shut();
+      node.shut();
     },
     async start() {
-      anvil.open();
+      node.open();
     },
-    remove: anvil.remove,
+    remove: node.remove,
   };
 }
 

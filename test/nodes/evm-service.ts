@@ -32,7 +32,7 @@ import type { DriverOptions, Signing } from '../../src/worker/payouts/driver-opt
 import { payoutJobs } from '../../src/worker/payouts/job.ts';
 import { compareBalances } from '../../src/worker/rescan/address-balances.ts';
 import { reconcile } from '../../src/worker/rescan/reconciler.ts';
-import { callData, startAnvil } from '../support/evm/anvil.ts';
+import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
 import { portsFor, SEALS } from '../support/ports.ts';
@@ -43,20 +43,28 @@ const BOTH: readonly EvmCode[] = ['ETH', 'USDT'];
 const PRICES = { ETH: '3000.00', USDT: '1.00' } as const;
 
 export type EvmService = Awaited<ReturnType<typeof openEvmService>>;
+/** What the service needs of a real node. */
+type RealNode = Pick<Anvil, 'url' | 'token' | 'rpc' | 'mine' | 'send' | 'remove'>;
 
 /**
  * Both currencies have capital of the service's own: ten ether, and a thousand USDT with an ether for gas.
  * @param through what stands between the service and its node, by the node's URL
  * @param gasOfUsdt the wei that USDT's sending address has at the beginning
  */
-export async function openEvmService({
-  through = async (url) => url,
-  gasOfUsdt = 10n ** 18n,
-}: {
-  readonly through?: (url: string) => Promise<string>;
-  readonly gasOfUsdt?: bigint;
-} = {}) {
-  const anvil = await startAnvil();
+export async function openEvmService(
+  options: { readonly through?: (url: string) => Promise<string>; readonly gasOfUsdt?: bigint } = {},
+) {
+  return openEvmServiceOn(await startAnvil(), options);
+}
+
+/** The same on another real node. */
+export async function openEvmServiceOn<N extends RealNode>(
+  anvil: N,
+  {
+    through = async (url) => url,
+    gasOfUsdt = 10n ** 18n,
+  }: { readonly through?: (url: string) => Promise<string>; readonly gasOfUsdt?: bigint } = {},
+) {
   const nodeUrl = await through(anvil.url);
   const { db, url, drop } = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'bursar-evm-service-'));

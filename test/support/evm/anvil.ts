@@ -2,7 +2,6 @@
 // a token with mainnet's quirks and a contract that sends ether and tokens on.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { signedBytes } from '../../../src/core/evm/transaction.ts';
 import {
@@ -14,7 +13,9 @@ import {
   TIP,
   type Unsigned,
 } from '../../../src/sandbox/evm/transaction.ts';
+import { freePort } from '../core-daemon.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
+import { openGate } from './gate.ts';
 
 const word = (value: bigint | string): string =>
   (typeof value === 'string' ? value.replace(/^0x/, '') : value.toString(16)).padStart(64, '0');
@@ -135,58 +136,4 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
 export function rawOf({ signature, ...call }: EvmTransaction): string {
   const { yParity, r, s } = signature;
   return `0x${signedBytes({ ...call, chainId: CHAIN_ID }, { yParity, r: BigInt(r), s: BigInt(s) }).toString('hex')}`;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-/** Stands before a server's port, and cuts its clients off while it is shut. */
-async function openGate(port: number) {
-  let isShut = false;
-  let requests = 0;
-  const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    near.on('error', () => undefined);
-    if (isShut) return void near.destroy();
-    const far = connect(port, '127.0.0.1');
-    sockets.add(near);
-    far.on('error', () => near.destroy());
-    near.on('close', () => {
-      sockets.delete(near);
-      far.destroy();
-    });
-    far.on('close', () => near.destroy());
-    near.on('data', (bytes) => {
-      // a request is small: each has its own header
-      requests += bytes.toString('latin1').split('POST / ').length - 1;
-    });
-    near.pipe(far).pipe(near);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const cut = (): void => {
-    for (const socket of sockets) socket.destroy();
-  };
-  return {
-    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
-    requests: () => requests,
-    shut() {
-      isShut = true;
-      cut();
-    },
-    open() {
-      isShut = false;
-    },
-    close() {
-      server.close();
-      cut();
-    },
-  };
 }

@@ -1,0 +1,68 @@
+// A relay before a node that refuses, or changes, what a test says.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+
+type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] };
+type Answer = { readonly result?: unknown; readonly error?: { readonly code: number; readonly message: string } };
+/** What is answered instead of asking the node (null: it is asked), and what is made of its answer. */
+export type Alteration = {
+  instead?(call: Call): Answer | null;
+  afterwards?(call: Call, answer: Answer): Answer;
+};
+
+/** A node whose operator offers no traces: many providers' cheaper plans, and geth as it starts by itself. */
+export const WITHOUT_TRACES: Alteration = {
+  instead: ({ method }) =>
+    /^(?:debug|trace)_/.test(method)
+      ? { error: { code: -32601, message: `the method ${method} does not exist/is not available` } }
+      : null,
+};
+
+/** @param url the node's, without name and password */
+export async function openAlteredNode(url: string) {
+  let alteration: Alteration = {};
+  let asked: string[] = [];
+
+  async function answered(call: Call): Promise<object> {
+    asked.push(call.method);
+    const instead = alteration.instead?.(call) ?? null;
+    const answer = instead ?? (await passed(call));
+    return { jsonrpc: '2.0', id: call.id, ...(alteration.afterwards?.(call, answer) ?? answer) };
+  }
+  async function passed(call: Call): Promise<Answer> {
+    const reply = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...call, jsonrpc: '2.0' }),
+    });
+    const { result, error } = (await reply.json()) as Answer;
+    return error === undefined ? { result } : { error };
+  }
+  async function relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const call = JSON.parse(Buffer.concat(parts).toString('utf8')) as Call | Call[];
+    const answer = await (Array.isArray(call) ? Promise.all(call.map(answered)) : answered(call)).catch(() => null);
+    if (answer === null) return void response.destroy();
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+  }
+  const server = createServer((request, response) => void relay(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
+    alter(to: Alteration): void {
+      alteration = to;
+    },
+    /** The methods that were asked since this was called last. */
+    taken(): readonly string[] {
+      const all = asked;
+      asked = [];
+      return all;
+    },
+    close(): void {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
