@@ -32,8 +32,30 @@ const AREAS = [
     code: /^src\/store\/chain\/(payment-facts|payment-writes|sightings|sighting-plan)\.ts$/,
     tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
+  { code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/, tests: ['test/core/gas', 'test/signer/evm', 'test/nodes/sweeps'] },
   {
-    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units|gas)\.ts$/,
+    code: /^src\/outside\/evm\/(by-balance|balances)\.ts$/,
+    tests: ['test/nodes/evm-unexplained', 'test/nodes/evm-by-balance'],
+  },
+  {
+    code: /^src\/outside\/evm\/(payments|answers|traces|paying)\.ts$/,
+    tests: [
+      'test/nodes/evm-block-answers',
+      'test/nodes/evm-traces',
+      'test/nodes/evm-answers',
+      'test/nodes/evm.test',
+      'test/nodes/evm-token-owner',
+      'test/nodes/evm-payouts',
+    ],
+  },
+  { code: /^src\/store\/chain\/inner-ether\.ts$/, tests: ['test/store/inner-ether', 'test/nodes/evm-by-balance'] },
+  { code: /^src\/(flow|store)\/sweeps\/.*\.ts$/, tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt'] },
+  {
+    code: /^src\/flow\/evm\/.*\.ts$/,
+    tests: ['test/nodes/evm-payouts', 'test/nodes/evm-reverts', 'test/nodes/evm-nonces', 'test/nodes/evm-recovered'],
+  },
+  {
+    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units)\.ts$/,
     tests: ['test/core/payouts', 'test/flow/payouts/holds', 'test/flow/payouts/many-outputs', 'test/flow/payouts/batches'],
   },
   {

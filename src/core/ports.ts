@@ -27,7 +27,6 @@ export type Clock = {
 
 /** Cryptographic randomness. */
 export type Rng = { bytes(length: number): Uint8Array };
-
 /** The state of a node. Only a `ready` one is read. */
 export type NodeCondition =
   | {
@@ -88,10 +87,12 @@ export type OutputFacts = {
   readonly script: string;
   readonly amountMinor: bigint;
   /**
-   * An output that leaves Litecoin's extension block. In the mempool a kernel of this transaction asks for it (`vout` counts on from its
-   * outputs), in a block an output of the HogEx pays it: only script and amount are the same in both.
+   * It leaves Litecoin's extension block. In the mempool a kernel of this transaction asks for it (`vout` counts on from its outputs), in a
+   * block an output of the HogEx pays it: only script and amount are the same in both.
    */
   readonly pegOut?: true;
+  /** Ether that contracts sent in the block, known by balances only: which transaction it was nobody can say, so as with a peg-out. */
+  readonly byBalance?: true;
 };
 
 /** One transaction of a block or the mempool that touches something watched. Hashes in display order, hex. */
@@ -136,6 +137,8 @@ export type WatchList = {
   hasScript(bytes: Uint8Array, start: number, end: number): boolean;
   /** Whether the 36 bytes at start (txid in wire order, index little-endian) are a watched outpoint. */
   hasOutpoint(bytes: Uint8Array, start: number): boolean;
+  /** The watched output scripts, the newest last, each valid until the next one; absent where the list cannot name them. */
+  scripts?(): Iterable<Uint8Array>;
   /**
    * Loads every transaction that was committed until now. The node adapter awaits it after bytes have arrived and before it looks at them:
    * so every address that could be paid before the node sent these bytes is watched.

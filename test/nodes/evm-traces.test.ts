@@ -1,7 +1,7 @@
 // What the calls inside transactions show of ether that moves, read from a node that cannot show them, and from deep trees of calls.
 import { expect, test } from 'vitest';
 import { type Asked, type EvmBlock, readFlatTraces } from '../../src/outside/evm/answers.ts';
-import { createTraceReader } from '../../src/outside/evm/traces.ts';
+import { createTraceReader, type Shown } from '../../src/outside/evm/traces.ts';
 import { NodeTrouble, RpcRefusal } from '../../src/outside/utxo/node/trouble.ts';
 
 const [BLOCK, PAYEE] = [`0x${'a'.repeat(64)}`, `0x${'1'.repeat(40)}`];
@@ -37,7 +37,10 @@ const pruned = new RpcRefusal('debug_traceBlockByHash', -32_000, 'required histo
 test('a block whose state a node has pruned is waited for, then read without, and told', async () => {
   const { traces, later } = reader(() => pruned);
   for (const ms of [0, 30_000, 30_000, 30_000]) expect(await later(ms)).toMatch('historical state unavailable');
-  expect(await later(30_000)).toEqual([[], [], []]);
+  const shown = await later(30_000);
+  expect(shown).toEqual([null, null, null]);
+  expect(traces.lacks()).toEqual([]);
+  traces.missed(block, shown as Shown);
   expect(traces.lacks().join()).toContain(`inside 3 transactions was not seen, the last one ${hashOf(1)} in block 7`);
 });
 
@@ -47,7 +50,9 @@ test('one transaction at which the node falls silent leaves the others seen', as
     method === 'debug_traceBlockByHash' || hash === hashOf(2) ? silence : frame,
   );
   for (const ms of [0, 40_000, 40_000]) expect(await later(ms)).toBe('no answer for 15 s');
-  expect(await later(40_000)).toEqual([[{ to: PAYEE, value: 5n }], [], [{ to: PAYEE, value: 5n }]]);
+  const shown = await later(40_000);
+  expect(shown).toEqual([[{ to: PAYEE, value: 5n }], null, [{ to: PAYEE, value: 5n }]]);
+  traces.missed(block, shown as Shown);
   expect(traces.lacks().join()).toContain(hashOf(2));
 });
 
@@ -56,11 +61,31 @@ test('a node without traces is asked again after a while', async () => {
   let has = false;
   const { traces, later } = reader(() => (has ? block.transactions.map(() => ({ result: frame })) : none));
   expect(await later(0)).toBe(null);
-  expect(traces.lacks().join()).toContain('shows no traces');
+  expect(traces.hasNone()).toBe(true);
   has = true;
   expect(await later(1_000)).toBe(null);
   expect(await later(600_000)).toEqual(block.transactions.map(() => [{ to: PAYEE, value: 5n }]));
-  expect(traces.lacks()).toEqual([]);
+  expect(traces.hasNone()).toBe(false);
+});
+
+test('a node that has had traces, and refuses them as unknown for two minutes, is read without them at one call a block', async () => {
+  const none = new RpcRefusal('debug_traceBlockByHash', -32_601, 'the method does not exist/is not available');
+  let has = true;
+  let calls = 0;
+  const { traces, later } = reader(() => {
+    calls++;
+    return has ? block.transactions.map(() => ({ result: frame })) : none;
+  });
+  expect(await later(0)).toHaveLength(3);
+  has = false;
+  for (const ms of [0, 40_000, 40_000]) expect(await later(ms)).toContain('does not exist');
+  calls = 0;
+  expect(await later(40_000)).toBe(null);
+  expect([calls, traces.hasNone()]).toEqual([1, true]);
+  expect(await later(1_000)).toBe(null);
+  expect(calls).toBe(1);
+  has = true;
+  expect(await later(600_000)).toHaveLength(3);
 });
 
 test('a node that is asked too much is not read without what it would show', async () => {

@@ -154,7 +154,7 @@ describe('ether', () => {
     const contract = await anvil.deploy({ bytecode: LOUD, selectors: {} });
     const owed = await chain.owe();
     const [from] = await anvil.rpc<string[]>('eth_accounts');
-    const loud = await anvil.rpc<string>('eth_sendTransaction', {
+    await anvil.rpc<string>('eth_sendTransaction', {
       from,
       to: contract,
       data: `0x${(1_000).toString(16).padStart(64, '0')}`,
@@ -171,9 +171,8 @@ describe('ether', () => {
       { txid: hash, amount: ETHER / 2n },
       { txid: hash, amount: ETHER / 2n },
     ]);
-    expect((await chain.watcher.pass()).alarms.join()).toMatch(
-      new RegExp(`inside 1 transaction was not seen, the last one ${loud}`),
-    );
+    // what was not shown brought nothing: balances say so
+    expect((await chain.watcher.pass()).alarms.join()).not.toContain('was not seen');
   });
 
   test('is read with as many requests a block, however many payments there are', async () => {

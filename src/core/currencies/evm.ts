@@ -59,6 +59,14 @@ export function evmAddressOf(script: string): string {
   return `0x${script.slice(EVM_SCRIPT.head.length)}`;
 }
 
+/**
+ * Where a waiting transaction's payment stands until a block says what it was: behind every place of a mined one, because the block may show
+ * another amount (a token with a fee on transfers) or none (a call that fails).
+ */
+export const WAITING_PLACE = 1_000_000;
+/** Where payments stand that are known by balances only, in the name of their block: here, and the last 30 bits of the address behind it. */
+export const BALANCE_PLACE = 2 ** 30;
+
 /** The sender and nonce of a transaction in the place of an input: whatever else has both replaces it. */
 export function evmInput(from: string, nonce: number): { readonly txid: string; readonly vout: number } {
   return { txid: from.slice(2).toLowerCase().padStart(64, '0'), vout: nonce };

@@ -8,11 +8,12 @@ import { stuckAfterMs } from '../utxo/node/condition.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asNumber, type EvmBlock, type EvmTransaction } from './answers.ts';
+import { restByBalance } from './by-balance.ts';
 import type { Heads } from './heads.ts';
 import { blocksWithTransfers } from './logs.ts';
 import { createEvmSending } from './paying.ts';
 import { etherIn, tokensIn, waitingIn } from './payments.ts';
-import { type EvmSource, quantity } from './source.ts';
+import { type EvmSource, isLimit, quantity } from './source.ts';
 
 export type EvmNodeOptions = {
   readonly currency: EvmCode;
@@ -26,8 +27,12 @@ export type EvmNodeOptions = {
 };
 
 const NOTHING = { hasScript: () => false, hasOutpoint: () => false };
-/** The selector of decimals(). */
+/** The selectors of decimals() and of deprecated(). */
 const DECIMALS = '0x313ce567';
+const DEPRECATED = '0x0e136b19';
+/** How often a token's contract is looked at again: its owner may put another one in its place. */
+const TOKEN_EVERY_MS = 60_000;
+const WORD = /^0x[0-9a-f]{64}$/i;
 const CALLS_AT_ONCE = 100;
 /** The code of geth and its relatives for a call that reverts. */
 const REVERTED = 3;
@@ -44,16 +49,21 @@ export function createEvmNode({ currency, source, network, clock, contract, head
   const own = chainNetwork(network) === 'regtest';
   /** The contract was looked at on this connection, and is what it should be. */
   let isTokenKnown = contract === null;
+  let tokenLookedMs = 0;
   /** Of the tip that it reported last. */
   let tipHeight = 0;
   let waiting: ReadonlyMap<string, EvmTransaction> = new Map();
 
   async function readFacts(
     block: EvmBlock,
-    watch: Pick<WatchList, 'hasScript' | 'hasOutpoint'>,
+    watch: Pick<WatchList, 'hasScript' | 'hasOutpoint' | 'scripts'>,
   ): Promise<readonly TransactionFacts[]> {
     if (contract !== null) return tokensIn(block, watch, contract, await source.receipts(block));
-    return etherIn(block, watch, await source.transfers(block), () => source.receipts(block));
+    const shown = await source.transfers(block);
+    const found = await etherIn(block, watch, shown, () => source.receipts(block));
+    if (shown !== null && !shown.includes(null)) return found;
+    const rest = await restByBalance(source, block, watch, shown);
+    return rest === null ? found : [...found, rest];
   }
 
   async function facts(hash: string, watch: WatchList): Promise<BlockFacts> {
@@ -71,18 +81,26 @@ export function createEvmNode({ currency, source, network, clock, contract, head
     }
   }
 
-  /** Why the token cannot be read here; null when its contract is there. */
+  /** Why the token cannot be read here; null when its contract is there, and is the one in use. */
   async function tokenProblem(): Promise<string | null> {
-    if (contract === null || isTokenKnown) return null;
-    const [code, answered] = await rpc.batch([
+    const agoMs = clock.now() - tokenLookedMs;
+    if (contract === null || (isTokenKnown && agoMs >= 0 && agoMs < TOKEN_EVERY_MS)) return null;
+    isTokenKnown = false;
+    const [code, answered, replaced] = await rpc.batch([
       { method: 'eth_getCode', params: [contract, 'latest'] },
       { method: 'eth_call', params: [{ to: contract, data: DECIMALS }, 'latest'] },
+      { method: 'eth_call', params: [{ to: contract, data: DEPRECATED }, 'latest'] },
     ]);
+    for (const one of [code, answered, replaced]) if (one instanceof RpcRefusal && isLimit(one)) throw one;
     if (code instanceof RpcRefusal) throw code;
     if (code === '0x') return `there is no contract at ${contract}`;
-    if (typeof answered !== 'string' || !/^0x[0-9a-f]{64}$/i.test(answered) || BigInt(answered) !== BigInt(decimals))
+    if (typeof answered !== 'string' || !WORD.test(answered) || BigInt(answered) !== BigInt(decimals))
       return `the contract at ${contract} does not have ${decimals} decimals`;
+    // a token that nothing can replace does not know the question
+    if (typeof replaced === 'string' && WORD.test(replaced) && BigInt(replaced) !== 0n)
+      return `the contract at ${contract} is deprecated: another one has taken its place, and what is paid there is not read`;
     isTokenKnown = true;
+    tokenLookedMs = clock.now();
     return null;
   }
 

@@ -18,7 +18,13 @@ const INVALID = /intrinsic gas|invalid sender|invalid signature|rlp|decod|chain 
 const LACKS_FUNDS = /insufficient (funds|balance)/i;
 /** The code of geth and its relatives for a call that reverts. */
 const REVERTED = 3;
-const SELECTORS = { balanceOf: '70a08231', isBlackListed: 'e47d6060', paused: '5c975abb', basisPointsRate: 'dd644f72' } as const;
+const SELECTORS = {
+  balanceOf: '70a08231',
+  isBlackListed: 'e47d6060',
+  paused: '5c975abb',
+  basisPointsRate: 'dd644f72',
+  deprecated: '0e136b19',
+} as const;
 const CODE = /^0x([0-9a-f]{2})*$/i;
 const WORD = /^0x[0-9a-f]{64}$/i;
 /** What is offered to the proposer where the node names nothing: 1.5 gwei. */
@@ -30,15 +36,23 @@ const word = (address: string): string => address.slice(2).toLowerCase().padStar
 export function createEvmSending(source: EvmSource, contract: string | null): EvmSending {
   const { rpc } = source;
 
-  async function called(data: string, from: string | null, at: string): Promise<bigint | null> {
-    const answer = await orRefusal(
-      rpc.call('eth_call', [{ ...(from === null ? {} : { from }), to: contract, data: `0x${data}` }, at]),
-    );
+  async function called(data: string, at: string): Promise<bigint | null> {
+    const answer = await orRefusal(rpc.call('eth_call', [{ to: contract, data: `0x${data}` }, at]));
     if (answer instanceof RpcRefusal) {
       if (isLimit(answer)) throw busy(rpc, answer);
       return null;
     }
     return typeof answer === 'string' && WORD.test(answer) ? BigInt(answer) : null;
+  }
+  /** What the token answers to a few questions in one request; null for one that it does not know. */
+  async function answersTo(questions: readonly { readonly data: string }[]): Promise<readonly (bigint | null)[]> {
+    const calls = questions.map(({ data }) => ({ method: 'eth_call', params: [{ to: contract, data: `0x${data}` }, 'latest'] }));
+    const said = await orRefusal(rpc.batch(calls));
+    if (said instanceof RpcRefusal) throw busy(rpc, said);
+    return (said as readonly unknown[]).map((answer) => {
+      if (answer instanceof RpcRefusal && isLimit(answer)) throw busy(rpc, answer);
+      return typeof answer === 'string' && WORD.test(answer) ? BigInt(answer) : null;
+    });
   }
   async function quantityOf(method: string, params: readonly unknown[]): Promise<bigint> {
     const answer = await orRefusal(rpc.call(method, params));
@@ -66,7 +80,7 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const at = quantity(height);
       const nonce = await quantityOf('eth_getTransactionCount', [address, at]);
       const ether = await quantityOf('eth_getBalance', [address, at]);
-      const units = contract === null ? ether : await called(SELECTORS.balanceOf + word(address), null, at);
+      const units = contract === null ? ether : await called(SELECTORS.balanceOf + word(address), at);
       if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
       return { nonce: Number(nonce), ether, units };
     },
@@ -94,14 +108,19 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
     },
     async payeeProblem(from, to) {
       if (contract === null) return null;
-      if (((await called(SELECTORS.isBlackListed + word(to), null, 'latest')) ?? 0n) !== 0n)
-        return { what: 'the token has blacklisted this address', isPayee: true };
-      if (((await called(SELECTORS.paused, null, 'latest')) ?? 0n) !== 0n) return { what: 'the token is paused', isPayee: false };
-      if (((await called(SELECTORS.basisPointsRate, null, 'latest')) ?? 0n) !== 0n)
-        return { what: 'the token takes a fee of each transfer', isPayee: false };
-      if (from !== null && ((await called(SELECTORS.isBlackListed + word(from), null, 'latest')) ?? 0n) !== 0n)
-        return { what: `the token has blacklisted our address ${from}`, isPayee: false };
-      return null;
+      const { isBlackListed, deprecated, paused, basisPointsRate } = SELECTORS;
+      const questions = [
+        { data: isBlackListed + word(to), what: 'the token has blacklisted this address', isPayee: true },
+        { data: deprecated, what: 'another contract has taken the place of the token', isPayee: false },
+        { data: paused, what: 'the token is paused', isPayee: false },
+        { data: basisPointsRate, what: 'the token takes a fee of each transfer', isPayee: false },
+        ...(from === null
+          ? []
+          : [{ data: isBlackListed + word(from), what: `the token has blacklisted our address ${from}`, isPayee: false }]),
+      ];
+      const said = await answersTo(questions);
+      const problem = questions.find((_, at) => (said[at] ?? 0n) !== 0n);
+      return problem === undefined ? null : { what: problem.what, isPayee: problem.isPayee };
     },
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));

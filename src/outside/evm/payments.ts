@@ -3,11 +3,12 @@
 //
 // A transaction of an account takes the place of an input: whatever else is mined with the same sender and nonce replaces it. An output is
 // numbered by its place in its own transaction, which stays when a reorganisation puts the transaction into another block.
-import { EVM_SCRIPT, evmInput, evmScript } from '../../core/currencies/evm.ts';
+import { EVM_SCRIPT, evmInput, evmScript, WAITING_PLACE } from '../../core/currencies/evm.ts';
 import type { EvmOutcome } from '../../core/evm/outcome.ts';
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
-import type { EvmBlock, EvmLog, EvmReceipt, EvmTransaction, InternalTransfer } from './answers.ts';
+import type { EvmBlock, EvmLog, EvmReceipt, EvmTransaction } from './answers.ts';
+import type { Shown } from './traces.ts';
 
 type Watch = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;
 
@@ -17,11 +18,6 @@ const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523
 const CALLS = { a9059cbb: [0, 1], '23b872dd': [1, 2] } as const;
 /** An amount above this is no token's: more than all dollars there are, in millionths. */
 const MOST_UNITS = 2n ** 96n;
-/**
- * Where a waiting transaction's payment stands until a block says what it was: behind every place of a mined one, because the block may show
- * another amount (a token with a fee on transfers) or none (a call that fails).
- */
-const WAITING_PLACE = 1_000_000;
 const HEAD = Buffer.from(EVM_SCRIPT.head, 'hex');
 const WORD = 64;
 
@@ -94,7 +90,7 @@ async function paidByBlock(
 }
 
 /** What the transactions of a block have paid for gas above the base fee, which is burnt; wei. */
-function feesOf({ baseFee }: EvmBlock, receipts: readonly EvmReceipt[]): bigint {
+export function feesOf({ baseFee }: EvmBlock, receipts: readonly EvmReceipt[]): bigint {
   let fees = 0n;
   for (const { gasUsed, gasPaid } of receipts) {
     if (gasUsed === null || gasPaid === null) throw new Malformed('a receipt does not say what its gas has cost');
@@ -106,12 +102,12 @@ function feesOf({ baseFee }: EvmBlock, receipts: readonly EvmReceipt[]): bigint 
 
 /**
  * The ether that a block brings. @param receipts asked for only when something is to our addresses
- * @param transfers what contracts send inside each transaction; null where the node does not show it
+ * @param transfers what contracts send inside each transaction; null, in the whole or for one of them, where the node does not show it
  */
 export async function etherIn(
   block: EvmBlock,
   watch: Watch,
-  transfers: readonly (readonly InternalTransfer[])[] | null,
+  transfers: Shown,
   receipts: () => Promise<readonly EvmReceipt[]>,
 ): Promise<readonly TransactionFacts[]> {
   const look = lookup(watch);

@@ -11,13 +11,13 @@ import {
   type EvmHeader,
   type EvmReceipt,
   type EvmTransaction,
-  type InternalTransfer,
   readBlock,
   readHeader,
   readReceipts,
 } from './answers.ts';
+import { type Balances, createBalanceReader } from './balances.ts';
 import { createPendingReader } from './pending.ts';
-import { createTraceReader } from './traces.ts';
+import { createTraceReader, type Shown } from './traces.ts';
 
 export type EvmSource = {
   readonly rpc: Rpc;
@@ -30,8 +30,12 @@ export type EvmSource = {
   receipts(block: EvmBlock): Promise<readonly EvmReceipt[]>;
   /** What it said of a block turned out to be wrong: it is asked again. */
   forget(hash: string): void;
-  /** For each transaction of a block the ether moved inside it; null where the node shows none. */
-  transfers(block: EvmBlock): Promise<readonly (readonly InternalTransfer[])[] | null>;
+  /** The ether that is moved inside the transactions of a block. */
+  transfers(block: EvmBlock): Promise<Shown>;
+  /** What a block has changed in what addresses hold, of so many in all, in wei; null where the node cannot say. */
+  gains(block: EvmBlock, addresses: readonly string[], total: number): Promise<Balances | null>;
+  /** What it did not show of a block could not be found in another way either. */
+  missed(block: EvmBlock, shown: Shown): void;
   /** The highest block that can no longer be replaced; where the node does not know the tag, the one two epochs behind the tip. */
   finalized(): Promise<BlockRef | null>;
   /** What waits to be mined, as far as the node shows it. */
@@ -52,6 +56,9 @@ const NO_METHOD_TEXT =
   /(?:method|namespace|module|plan|tier)\b.*not (?:found|available|supported|exist|enabled|whitelisted)|unsupported method|unknown method|upgrade/i;
 /** The method is there, and what it needs of this block is not. */
 const NO_STATE_TEXT = /\b(?:state|trie|header|historical|history)\b/i;
+const NO_TRACES = 'it shows no traces (debug_traceBlockByHash, trace_block): ether that contracts send is';
+const BY_BALANCE = `${NO_TRACES} found by what our addresses hold after each block`;
+const NOT_SEEN = `${NO_TRACES} not seen`;
 /** EIP-1474's code, and what providers say instead. */
 const LIMIT_CODE = -32005;
 const LIMIT_TEXT = /rate.?limit|too many requests|throttl|compute units|capacity|quota|daily request/i;
@@ -75,7 +82,8 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
   let unsaid: string | null = null;
   const blocks = createKept<EvmBlock>();
   const receiptsOf = createKept<readonly EvmReceipt[]>();
-  const transfersOf = createKept<readonly (readonly InternalTransfer[])[] | null>();
+  const transfersOf = createKept<Shown>();
+  const balances = createBalanceReader(rpc, isLimit);
 
   /** What a call answers, read; a refusal that is a limit of the node is its trouble. @throws NodeTrouble, RpcRefusal */
   async function asked<T>(
@@ -167,12 +175,20 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
       ),
     receipts: (block) => receiptsOf.get(block.hash, () => readBlockReceipts(block)),
     transfers: (block) => transfersOf.get(block.hash, () => traces.read(block)),
+    gains: balances.gains,
+    missed(block, shown) {
+      // of a node that never says, saying it once is enough
+      if (shown !== null || balances.answers()) traces.missed(block, shown);
+    },
     forget(hash) {
+      balances.forget();
       for (const kept of [blocks, receiptsOf, transfersOf]) kept.forget(hash);
     },
     finalized: () => refused(rpc, finalized()),
     pending: () => refused(rpc, pending.read()),
     lacks: () => [
+      ...(traces.hasNone() ? [balances.answers() ? BY_BALANCE : NOT_SEEN] : []),
+      ...balances.lacks(),
       ...traces.lacks(),
       ...(unsaid === null ? [] : [`it does not say which block is final (${unsaid}): large payments wait`]),
       ...(pending.isBlind() ? ['it does not show what waits to be mined: a payment is seen once it is in a block'] : []),

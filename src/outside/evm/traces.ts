@@ -13,13 +13,19 @@ import {
 } from './answers.ts';
 
 type Transfers = readonly InternalTransfer[];
+/** For each transaction of a block the ether moved inside it; null, in the whole or for one of them, where the node does not show it. */
+export type Shown = readonly (Transfers | null)[] | null;
 
 /** How a node shows ether that contracts move; `none`: it does not. */
 type Tracing = 'callTracer' | 'trace_block' | 'none';
 
 export type TraceReader = {
-  /** For each transaction of a block the ether moved inside it; null where the node shows none. @throws NodeTrouble */
-  read(block: EvmBlock): Promise<readonly Transfers[] | null>;
+  /** @throws NodeTrouble */
+  read(block: EvmBlock): Promise<Shown>;
+  /** The node shows none at all. */
+  hasNone(): boolean;
+  /** What of a block was not shown could not be found in another way either. */
+  missed(block: EvmBlock, shown: Shown): void;
   /** What the node does not show, and what follows from it. */
   lacks(): readonly string[];
 };
@@ -58,6 +64,8 @@ export function createTraceReader(
   /** Since when, and how often, it has shown nothing of any block. */
   let failing: { readonly sinceMs: number; tries: number } | null = null;
   let unseen: { count: number; last: string } | null = null;
+  /** Why it did not show the last transaction that it did not show. */
+  let why = 'no traces';
 
   function wholeBlock(how: Exclude<Tracing, 'none'>, block: EvmBlock): Promise<readonly Transfers[]> {
     return how === 'callTracer'
@@ -81,11 +89,10 @@ export function createTraceReader(
   }
 
   /** Each transaction by itself: one of them is too much, or the node cannot show the block. */
-  async function oneByOne(how: Exclude<Tracing, 'none'>, block: EvmBlock, first: Error): Promise<readonly Transfers[]> {
+  async function oneByOne(how: Exclude<Tracing, 'none'>, block: EvmBlock, first: Error): Promise<Shown> {
     const isGiven = isTooLarge(first) ? null : isGivenUp();
     if (isGiven === false) throw asTrouble(first);
-    const found: Transfers[] = [];
-    const missed: string[] = [];
+    const found: (Transfers | null)[] = [];
     let silent = 0;
     for (const one of block.transactions) {
       try {
@@ -95,20 +102,16 @@ export function createTraceReader(
         if (isOfTheNode(error) || !isFailure(error)) throw error;
         if (!isTooLarge(error) && isGiven === null && !isGivenUp()) throw asTrouble(error);
         if (error instanceof NodeTrouble && error.state === 'down') silent++;
-        missed.push(one.hash);
-        found.push([]);
+        why = first.message;
+        found.push(null);
       }
-    }
-    if (missed.length > 0) {
-      const which = `${missed[0]} in block ${block.height} (${first.message})`;
-      unseen = { count: (unseen?.count ?? 0) + missed.length, last: which };
     }
     return found;
   }
 
   const asTrouble = (error: Error): Error => (error instanceof RpcRefusal ? trouble(error) : error);
 
-  async function read(block: EvmBlock): Promise<readonly Transfers[] | null> {
+  async function read(block: EvmBlock): Promise<Shown> {
     if (block.transactions.length === 0) return [];
     if (tracing === 'none' && steadyMs() - noneSinceMs < ASKED_AGAIN_MS) return null;
     const known = tracing === 'none' ? null : tracing;
@@ -120,21 +123,27 @@ export function createTraceReader(
         return found;
       } catch (error) {
         if (isOfTheNode(error) || !isFailure(error)) throw error;
-        if (known === null && error instanceof RpcRefusal && isUnknown(error)) continue;
-        return oneByOne(how, block, error);
+        if (!(error instanceof RpcRefusal) || !isUnknown(error)) return oneByOne(how, block, error);
+        // it has had the method: another node may have answered once, behind the same address
+        if (known !== null && !isGivenUp()) throw trouble(error);
       }
     }
     tracing = 'none';
     noneSinceMs = steadyMs();
+    failing = null;
     return null;
   }
 
   return {
     read,
+    hasNone: () => tracing === 'none',
+    missed({ transactions, height }, shown) {
+      const hidden = transactions.filter((_, at) => shown === null || shown[at] === null);
+      const [first] = hidden;
+      if (first === undefined) return;
+      unseen = { count: (unseen?.count ?? 0) + hidden.length, last: `${first.hash} in block ${height} (${why})` };
+    },
     lacks: () => [
-      ...(tracing === 'none'
-        ? ['it shows no traces (debug_traceBlockByHash, trace_block): ether that contracts send is not seen']
-        : []),
       ...(unseen === null
         ? []
         : [

@@ -140,12 +140,12 @@ function markDisproved(plan: Plan, facts: TransactionFacts): void {
 }
 
 /**
- * The payment that is this output under another txid. A peg-out has only script and amount to identify it, so its twin is a payment that is
- * no longer there; for an output in a block also one that waited in the mempool until now.
+ * The payment that is this output under another txid. A peg-out, and what only balances show, has only script and amount to identify it, so its
+ * twin is a payment that is no longer there; for an output in a block also one that waited in the mempool until now.
  */
 function twinAmong(plan: Plan, output: OutputFacts, twin: string): PaymentFacts | undefined {
   const rows = [...(plan.byMalleationKey.get(twin) ?? [])].map((id) => plan.rows.get(id) as PaymentFacts);
-  if (output.pegOut === undefined) return rows[0];
+  if (output.pegOut === undefined && output.byBalance === undefined) return rows[0];
   return rows.find(({ state }) => state !== 'mined' && (state !== 'mempool' || plan.context.block !== null));
 }
 
@@ -177,8 +177,9 @@ function ours(owners: ReadonlyMap<string, string>, facts: TransactionFacts): Our
     const transactionId = owners.get(output.script);
     if (transactionId === undefined || output.amountMinor <= 0n) continue;
     const what = `${output.script}:${output.amountMinor}`;
-    if (output.pegOut !== undefined) {
-      found.push({ output, transactionId, malleationKey: createHash('sha256').update(`peg-out|${what}`).digest('hex') });
+    if (output.pegOut !== undefined || output.byBalance !== undefined) {
+      const kind = output.pegOut === undefined ? 'by-balance' : 'peg-out';
+      found.push({ output, transactionId, malleationKey: createHash('sha256').update(`${kind}|${what}`).digest('hex') });
       continue;
     }
     const nth = seen.get(what) ?? 0;

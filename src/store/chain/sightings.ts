@@ -7,6 +7,7 @@ import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
 import { inIdParts, readIds } from '../postgres/row-ids.ts';
 import { noteEarly } from './early-payments.ts';
+import { asRecorded } from './inner-ether.ts';
 import { withoutOwnSends } from './own-senders.ts';
 import { type KnownFacts, type PaymentFacts, readFacts, type Sighting, type SightingsContext } from './payment-facts.ts';
 import { insertPayments, insertSpends, leavePlaces, updatePayments } from './payment-writes.ts';
@@ -24,18 +25,20 @@ export async function recordSightings(
 ): Promise<number> {
   if (seen.length === 0) return 0;
   await noteUnprotected(sql, currency, context, seen);
-  const facts = await withoutOwnSends(
+  const fromOthers = await withoutOwnSends(
     sql,
     currency,
     seen.map((one) => one.facts),
   );
+  const { block } = context;
+  const facts = block === null ? fromOthers : (await asRecorded(sql, currency, block.hash, fromOthers)).facts;
   const sightings = seen.map((one, at) => ({ ...one, facts: facts[at] as TransactionFacts }));
   const scripts = new Set(facts.flatMap((one) => one.outputs.map((output) => output.script)));
   const owners = await ownersOf(
     sql,
     [...scripts].map((script) => Buffer.from(script, 'hex')),
   );
-  if (context.block !== null) await recordOutgoing(sql, currency, context.block, facts, owners);
+  if (block !== null) await recordOutgoing(sql, currency, block, facts, owners);
   const known = await readFacts(sql, currency, { sightings: facts, owners, malleationKeys: malleationKeysOf(owners, facts) });
   const plan = createPlan(currency, context, known);
   const turns = createTurns();

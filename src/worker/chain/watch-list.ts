@@ -29,6 +29,8 @@ const REORG_WATCH_BLOCKS = 100;
 
 export type WatchedScripts = {
   has(bytes: Uint8Array, start: number, end: number): boolean;
+  /** Each of them, the newest last; valid until the next one. */
+  values(): Iterable<Uint8Array>;
   /** Loads every script that was committed until now; the first call reads all of them. */
   fresh(): Promise<void>;
   /** The newest number of the database when they were last loaded (store/chain/early-payments.ts). */
@@ -87,6 +89,7 @@ export function createWatchedScripts(ctx: ChainContext): WatchedScripts {
   });
   return {
     has: (bytes, start, end) => set.has(bytes, start, end),
+    values: () => set.values(),
     fresh,
     get order() {
       return order;
@@ -136,6 +139,10 @@ export function createWatchList(ctx: ChainContext, currency: CurrencyCode, scrip
   return {
     hasScript: (bytes, start, end) => scripts.has(bytes, start, end) || paid.has(bytes, start, end),
     hasOutpoint: (bytes, start) => outpoints.has(bytes, start, start + 36),
+    *scripts() {
+      yield* paid.values();
+      yield* scripts.values();
+    },
     async fresh() {
       await Promise.all([scripts.fresh(), freshOutpoints()]);
     },
@@ -164,7 +171,12 @@ function outpointKey({ txid, vout }: SpentOutpoint): Buffer {
 export function watchOnly(scripts: readonly Uint8Array[]): WatchList {
   const set = createByteSet();
   for (const script of scripts) set.add(script, 0, script.length);
-  return { hasScript: (bytes, start, end) => set.has(bytes, start, end), hasOutpoint: () => false, fresh: async () => undefined };
+  return {
+    hasScript: (bytes, start, end) => set.has(bytes, start, end),
+    hasOutpoint: () => false,
+    scripts: () => scripts,
+    fresh: async () => undefined,
+  };
 }
 
 function addPack(set: ByteSet, pack: Buffer | null): void {

@@ -6,6 +6,7 @@ import { finalDepth } from '../../core/confirmations.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
+import { asRecorded, paidInside, type RecordedPlace } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import {
   addReceipts,
@@ -159,12 +160,23 @@ async function readReceipts(
   if (hash === null) return null;
   const collector = createCollector();
   const { previousHash } = await port.readBlock(hash, collector.watch);
-  const owners = await ownersOf(ctx.db, collector.scripts());
+  // of a node without traces only balances show what contracts sent, and they are asked where something was recorded
+  const hidden = await paidInside(ctx.db, port.currency, { height, hash });
+  const owners = await ownersOf(ctx.db, [...collector.scripts(), ...hidden]);
   if (owners.size === 0) return { height, hash, previousHash, receipts: [] };
   const scripts = [...owners.keys()].map((script) => Buffer.from(script, 'hex'));
   const { touched } = await port.readBlock(hash, watchOnly(scripts));
-  const receipts = receiptsOf(await withoutOwnSends(ctx.db, port.currency, touched), owners);
-  return { height, hash, previousHash, receipts };
+  const fromOthers = await withoutOwnSends(ctx.db, port.currency, touched);
+  const { facts, instead } = await asRecorded(ctx.db, port.currency, hash, fromOthers);
+  return { height, hash, previousHash, receipts: [...receiptsOf(facts, owners), ...receiptsUnder(instead, owners)] };
+}
+
+/** What was found again under another name than it is recorded by. */
+function receiptsUnder(places: readonly RecordedPlace[], owners: ReadonlyMap<string, string>): Receipt[] {
+  return places.flatMap(({ txid, vout, script, amountMinor }) => {
+    const transactionId = owners.get(script);
+    return transactionId === undefined ? [] : [{ txid, vout, amount: amountMinor, coinbase: false, transactionId }];
+  });
 }
 
 function receiptsOf(touched: readonly TransactionFacts[], owners: ReadonlyMap<string, string>): Receipt[] {

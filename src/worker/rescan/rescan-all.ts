@@ -4,6 +4,7 @@ import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
 import { earlyAmong } from '../../store/chain/early-payments.ts';
+import { asRecorded } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { missingPayments } from '../../store/chain/payment-facts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
@@ -109,7 +110,8 @@ async function recordMissing(
   spent: ReturnType<typeof createOutpointSet>,
 ): Promise<MissedPayment[]> {
   const read = await port.readBlock(block.hash, { ...watchOnly(known), hasOutpoint: spent.hasOutpoint });
-  const touched = await withoutOwnSends(ctx.db, port.currency, read.touched);
+  const fromOthers = await withoutOwnSends(ctx.db, port.currency, read.touched);
+  const { facts: touched } = await asRecorded(ctx.db, port.currency, block.hash, fromOthers);
   const outputs = touched.flatMap((facts) => facts.outputs.map((output) => ({ txid: facts.txid, ...output })));
   const missing = await missingPayments(ctx.db, port.currency, { blockHash: block.hash, outputs });
   const txids = new Set(missing.map((one) => one.txid));

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.20;
 
-// The token of mainnet as it behaves: six decimals, transfers that return nothing, a fee that its owner can switch on, a blacklist, a pause,
-// approvals that must go through zero, an owner that can change.
+// The token of mainnet as it behaves, with the names that it gives to what can be asked: six decimals, transfers that return nothing, a fee that
+// its owner can switch on, a blacklist of senders, a pause, approvals that must go through zero, an owner that can change, and a contract that
+// can take its place: from then on this one only passes calls on, and its events come from there.
+interface Successor {
+  function transferByLegacy(address from, address to, uint256 value) external;
+  function balanceOf(address who) external view returns (uint256);
+}
+
 contract QuirkyToken {
   string public name = "Tether USD";
   string public symbol = "USDT";
   uint8 public constant decimals = 6;
-  uint256 public basisPoints;
+  uint256 public basisPointsRate;
   bool public paused;
   address public owner = msg.sender;
-  mapping(address => uint256) public balanceOf;
+  mapping(address => uint256) private balances;
   mapping(address => mapping(address => uint256)) public allowance;
-  mapping(address => bool) public blacklisted;
+  mapping(address => bool) public isBlackListed;
+  bool public deprecated;
+  address public upgradedAddress;
 
   event Transfer(address indexed from, address indexed to, uint256 value);
   event Approval(address indexed owner, address indexed spender, uint256 value);
 
   constructor(uint256 supply) {
-    balanceOf[msg.sender] = supply;
+    balances[msg.sender] = supply;
     emit Transfer(address(0), msg.sender, supply);
   }
 
@@ -26,17 +34,23 @@ contract QuirkyToken {
     require(msg.sender == owner);
     _;
   }
-  function setFee(uint256 points) external onlyOwner { basisPoints = points; }
+  function setFee(uint256 points) external onlyOwner { basisPointsRate = points; }
   function setPaused(bool now_) external onlyOwner { paused = now_; }
-  function setBlacklisted(address who, bool now_) external onlyOwner { blacklisted[who] = now_; }
+  function setBlacklisted(address who, bool now_) external onlyOwner { isBlackListed[who] = now_; }
   function setOwner(address next) external onlyOwner { owner = next; }
+  function deprecate(address next) external onlyOwner { deprecated = next != address(0); upgradedAddress = next; }
+
+  function balanceOf(address who) external view returns (uint256) {
+    return deprecated ? Successor(upgradedAddress).balanceOf(who) : balances[who];
+  }
 
   function _move(address from, address to, uint256 value) private {
-    require(!paused && !blacklisted[from]);
-    uint256 fee = (value * basisPoints) / 10000;
-    balanceOf[from] -= value;
-    balanceOf[to] += value - fee;
-    balanceOf[owner] += fee;
+    require(!paused && !isBlackListed[from]);
+    if (deprecated) return Successor(upgradedAddress).transferByLegacy(from, to, value);
+    uint256 fee = (value * basisPointsRate) / 10000;
+    balances[from] -= value;
+    balances[to] += value - fee;
+    balances[owner] += fee;
     if (fee > 0) emit Transfer(from, owner, fee);
     emit Transfer(from, to, value - fee);
   }
@@ -49,6 +63,23 @@ contract QuirkyToken {
     require(value == 0 || allowance[msg.sender][spender] == 0);
     allowance[msg.sender][spender] = value;
     emit Approval(msg.sender, spender, value);
+  }
+}
+
+// What takes the token's place: it believes the old contract.
+contract NextToken {
+  address private immutable old;
+  mapping(address => uint256) public balanceOf;
+  event Transfer(address indexed from, address indexed to, uint256 value);
+  constructor(address before, address holder, uint256 supply) {
+    old = before;
+    balanceOf[holder] = supply;
+  }
+  function transferByLegacy(address from, address to, uint256 value) external {
+    require(msg.sender == old);
+    balanceOf[from] -= value;
+    balanceOf[to] += value;
+    emit Transfer(from, to, value);
   }
 }
 
