@@ -1,20 +1,22 @@
-// A relay between the service and a node that can refuse one method as a busy node does.
+// A relay between the service and a node that can hold one method: before the node gets the call, or before its answer comes back. What is held
+// stays so until it is let go, as when a process dies in between.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] };
 /** `refuse`: the node says that it is busy. */
-export type RelayMode = 'pass' | 'refuse';
+export type RelayMode = 'pass' | 'hold_call' | 'hold_answer' | 'refuse';
 
 /**
  * @param url the node's, with name and password where it has them
- * @param method what is refused; everything else passes
+ * @param method what is held or refused; everything else passes
  * @param applies which calls of it; absent: all
  */
 export async function openNodeRelay(url: string, method: string, applies: (params: readonly unknown[]) => boolean = () => true) {
   const target = new URL(url);
   const login = target.username === '' ? {} : { authorization: `Basic ${btoa(`${target.username}:${target.password}`)}` };
   let mode: RelayMode = 'pass';
+  const held = new Map<ServerResponse, readonly unknown[]>();
   /** How many calls of the method came, whatever became of them. */
   let count = 0;
 
@@ -33,13 +35,17 @@ export async function openNodeRelay(url: string, method: string, applies: (param
     const body = Buffer.concat(parts).toString('utf8');
     const ours = ([JSON.parse(body)].flat() as Call[]).find((call) => call.method === method && applies(call.params));
     if (ours !== undefined) count += 1;
-    if (ours !== undefined && mode === 'refuse') {
+    const now = ours === undefined ? 'pass' : mode;
+    if (now === 'refuse') {
       const error = { code: -32005, message: 'limit exceeded' };
-      return void response.end(JSON.stringify({ jsonrpc: '2.0', id: ours.id, error }));
+      return void response.end(JSON.stringify({ jsonrpc: '2.0', id: ours?.id, error }));
     }
-    const answer = await ask(body).catch(() => null);
-    if (answer === null) return void response.destroy();
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
+    if (now !== 'hold_call') {
+      const answer = await ask(body).catch(() => null);
+      if (answer === null) return void response.destroy();
+      if (now === 'pass') return void response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
+    }
+    held.set(response, ours?.params ?? []);
   }
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -52,7 +58,15 @@ export async function openNodeRelay(url: string, method: string, applies: (param
     set(to: RelayMode): void {
       mode = to;
     },
+    /** The parameters of a call that is held; null while none is. */
+    held: (): readonly unknown[] | null => [...held.values()][0] ?? null,
+    /** Cuts off whoever waits for what is held; it is never answered. */
+    cut(): void {
+      for (const response of held.keys()) response.destroy();
+      held.clear();
+    },
     close(): void {
+      for (const response of held.keys()) response.destroy();
       server.close();
       server.closeAllConnections();
     },
