@@ -1,6 +1,6 @@
 -------------------------- MODULE LightningPayout --------------------------
 (* Payouts over Lightning for ONE payment hash, as flow/lightning and
-   worker/payouts/lightning-steps pay them.
+   worker/payouts/lightning/steps pay them.
 
    Two payouts (of two merchants, or the second after the first failed) want to
    pay the same invoice. The node remembers one payment per hash: SendPaymentV2

@@ -1,7 +1,7 @@
 ----------------------------- MODULE PayoutBatch -----------------------------
 (* One payout on a chain of Bitcoin's family, from its hold to final depth, as
    src/flow/payouts/{batches,progress,restored-signatures} and
-   src/worker/payouts/driver do it; two workers, one signer.
+   src/worker/payouts/utxo/driver do it; two workers, one signer.
 
    T1 is the batch's first transaction, T2 its fee replacement: both spend coin
    u1 and pay the payee. N pays him too, from coin u2: it must never be signed.

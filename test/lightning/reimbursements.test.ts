@@ -8,7 +8,7 @@ import { approvePayout } from '../../src/flow/payouts/life.ts';
 import { createTransaction } from '../../src/flow/transactions/life.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
-import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning-steps.ts';
+import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning/steps.ts';
 import { owe } from '../support/funded.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openLightningPayouts } from '../support/lightning-payouts.ts';

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
-import { recoverSent } from '../../src/worker/payouts/passed-nonces.ts';
+import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
-import { ACH_STEPS } from '../../src/worker/payouts/ach-driver.ts';
+import { ACH_STEPS } from '../../src/worker/payouts/ach/driver.ts';
 import { runCli } from '../cli/run.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 import { payoutClient, until } from '../support/payout-client.ts';

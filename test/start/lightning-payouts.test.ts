@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
-import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning-steps.ts';
+import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning/steps.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 

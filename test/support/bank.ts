@@ -8,7 +8,7 @@ import { referencesIn } from '../../src/core/ach/own-file.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { SANDBOX_BANK } from '../../src/sandbox/bank/bank.ts';
 import { isTrusted } from '../../src/signer/intent-trust.ts';
-import { achJob } from '../../src/worker/payouts/ach-driver.ts';
+import { achJob } from '../../src/worker/payouts/ach/driver.ts';
 import { tellingTo } from './payout-jobs.ts';
 import { INTENT_KEY } from './ports.ts';
 

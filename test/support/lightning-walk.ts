@@ -2,7 +2,7 @@
 // and the node is started again. What must be true at the end is here too.
 import { expect } from 'vitest';
 import { formatMinor } from '../../src/core/money.ts';
-import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning-steps.ts';
+import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning/steps.ts';
 import type { LightningEngine } from './lightning-engines.ts';
 import type { LightningPayouts } from './lightning-payouts.ts';
 import { randomBelow } from './random.ts';

@@ -13,7 +13,7 @@ import { readAchBytes } from '../../store/ach/entries.ts';
 import { heightOf } from '../../store/chain/blocks.ts';
 import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../../worker/chain/context.ts';
-import { recoverSent } from '../../worker/payouts/passed-nonces.ts';
+import { recoverSent } from '../../worker/payouts/evm/passed-nonces.ts';
 import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
 import { withBooks, withNodes } from './service-access.ts';

@@ -9,7 +9,7 @@ import { areSettled } from '../../store/lightning/settlements.ts';
 import { createBatch } from '../../store/postgres/batch.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { type AskedReading, areRead, isJudged, isSettled, wakeJobs } from '../../store/transactions/due.ts';
-import { ACH_JOB } from '../../worker/payouts/ach-driver.ts';
+import { ACH_JOB } from '../../worker/payouts/ach/driver.ts';
 
 /** How long a database that is there but does not answer may delay a caller. */
 export const SILENT_MS = 10_000;

@@ -7,13 +7,13 @@ import type { PayoutWork } from '../../store/payouts/batches.ts';
 import { sendingPortOf } from '../chain/context.ts';
 import { reachable } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
-import { createPayoutDriver } from './driver.ts';
 import type { DriverOptions, PayoutDriver } from './driver-options.ts';
-import { createEvmDriver } from './evm-driver.ts';
-import { createLane, createNonceCheck } from './evm-lane.ts';
+import { createEvmDriver } from './evm/driver.ts';
+import { createLane, createNonceCheck } from './evm/lane.ts';
 import { createOutputCheck, type OutputCheck } from './output-check.ts';
 import type { SignatureCheck } from './signature-check.ts';
 import { tried } from './tried.ts';
+import { createPayoutDriver } from './utxo/driver.ts';
 
 /** What a look has found of a currency. */
 export type Look = {

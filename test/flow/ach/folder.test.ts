@@ -8,7 +8,7 @@ import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
 import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
 import { unsealed } from '../../../src/outside/sealing.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
-import { achJob } from '../../../src/worker/payouts/ach-driver.ts';
+import { achJob } from '../../../src/worker/payouts/ach/driver.ts';
 import { tellingTo } from '../../support/payout-jobs.ts';
 import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
 

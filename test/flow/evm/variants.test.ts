@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 const ROOT = join(import.meta.dirname, '../../..');
 const PAYOUTS = 'test/nodes/evm-payouts.test.ts';
 const NONCES = 'test/nodes/evm-nonces.test.ts';
-const DRIVER = 'src/worker/payouts/evm-driver.ts';
+const DRIVER = 'src/worker/payouts/evm/driver.ts';
 const PROGRESS = 'src/flow/evm/progress.ts';
 
 type Held = { readonly guard: readonly [file: string, text: string]; readonly test: readonly [file: string, title: string] };

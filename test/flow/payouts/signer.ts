@@ -5,8 +5,8 @@ import type { ChainPort } from '../../../src/core/ports.ts';
 import type { SignedTransaction, TransactionToSign } from '../../../src/core/signer-wire.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { contentHash } from '../../../src/signer/signature-index.ts';
-import { createPayoutDriver } from '../../../src/worker/payouts/driver.ts';
 import type { PayoutDriver, Telling } from '../../../src/worker/payouts/driver-options.ts';
+import { createPayoutDriver } from '../../../src/worker/payouts/utxo/driver.ts';
 import { tellingTo } from '../../support/payout-jobs.ts';
 import type { ServiceOnDatabase } from '../../support/service-on-database.ts';
 

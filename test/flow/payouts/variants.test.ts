@@ -26,7 +26,7 @@ const late: Held = {
   test: [HERE, 'store_looks_at_payout: a signature that comes late books nothing for a payout that has ended'],
 };
 const stored: Held = {
-  guard: ['src/worker/payouts/driver.ts', 'if (newest === undefined) return RETRY_MS;'],
+  guard: ['src/worker/payouts/utxo/driver.ts', 'if (newest === undefined) return RETRY_MS;'],
   test: ['test/start/payout-crash-matrix.test.ts', 'kill -9 of the worker'],
 };
 const silence: Held = {
@@ -69,7 +69,7 @@ const TABLE: Readonly<Record<string, Held>> = {
     test: [HERE, 'committed_when_formed: who is in a batch cannot be cancelled'],
   },
   outputs_compared: {
-    guard: ['src/worker/payouts/driver.ts', 'signsNew ? signFirst(batch) : RETRY_MS'],
+    guard: ['src/worker/payouts/utxo/driver.ts', 'signsNew ? signFirst(batch) : RETRY_MS'],
     test: [KILLED, 'database and signer put back together: the chain shows what both have forgotten, and nothing is paid twice'],
   },
   cancel_waits_for_compare: {

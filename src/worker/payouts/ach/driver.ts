@@ -3,25 +3,25 @@
 // a state from which the next look goes on. A file whose hand-over ended without an answer is handed over again only when the bank has said
 // that it does not have it.
 
-import { type BankPort, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
-import { lastCutOff } from '../../core/ach/banking-days.ts';
-import type { AchOrigin } from '../../core/ach/nacha-file.ts';
-import type { AskTrust } from '../../core/payouts/intent.ts';
-import { LEASE_MS } from '../../core/payouts/states.ts';
-import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../flow/ach/checks.ts';
-import { makeAchFile } from '../../flow/ach/files.ts';
-import { acknowledgeFile, bookRefusal, completeFile } from '../../flow/ach/progress.ts';
-import type { Context } from '../../flow/context.ts';
-import { unfiledAchPayouts } from '../../store/ach/entries.ts';
-import { type AchFile, endAchLease, endedAchFiles, leaseAchFile, moveAchFile, noteAchLook } from '../../store/ach/files.ts';
-import { lastHandedOver, noteHandedOver } from '../../store/ach/hand-overs.ts';
-import { openBreakers } from '../../store/ledger/breakers.ts';
-import { isComparedSince } from '../../store/payouts/unknown-movements.ts';
-import type { Job } from '../loop.ts';
-import { isWhole } from './ach-comparison.ts';
+import { type BankPort, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
+import { lastCutOff } from '../../../core/ach/banking-days.ts';
+import type { AchOrigin } from '../../../core/ach/nacha-file.ts';
+import type { AskTrust } from '../../../core/payouts/intent.ts';
+import { LEASE_MS } from '../../../core/payouts/states.ts';
+import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../../flow/ach/checks.ts';
+import { makeAchFile } from '../../../flow/ach/files.ts';
+import { acknowledgeFile, bookRefusal, completeFile } from '../../../flow/ach/progress.ts';
+import type { Context } from '../../../flow/context.ts';
+import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
+import { type AchFile, endAchLease, endedAchFiles, leaseAchFile, moveAchFile, noteAchLook } from '../../../store/ach/files.ts';
+import { lastHandedOver, noteHandedOver } from '../../../store/ach/hand-overs.ts';
+import { openBreakers } from '../../../store/ledger/breakers.ts';
+import { isComparedSince } from '../../../store/payouts/unknown-movements.ts';
+import type { Job } from '../../loop.ts';
+import type { Telling } from '../driver-options.ts';
+import { tried } from '../tried.ts';
 import { bookKeptReports, type ReadReports, readReports } from './bank-reports.ts';
-import type { Telling } from './driver-options.ts';
-import { tried } from './tried.ts';
+import { isWhole } from './comparison.ts';
 
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;

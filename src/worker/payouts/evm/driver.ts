@@ -2,26 +2,26 @@
 // before it is sent, sends the same bytes again until a block has them, replaces them at a higher fee when they wait, and follows the blocks.
 // Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 
-import { GAS } from '../../core/currencies/evm.ts';
-import type { EvmCode } from '../../core/currency.ts';
-import { type GasOffer, replacementOffer } from '../../core/payouts/gas.ts';
-import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
-import type { SignedTransaction } from '../../core/signer-wire.ts';
-import type { Context } from '../../flow/context.ts';
-import { evmProgress, storeEvmSigned } from '../../flow/evm/progress.ts';
-import { evmRequestOf } from '../../flow/evm/signing.ts';
-import { giveUpUnsignedBatch } from '../../flow/payouts/operator-holds.ts';
-import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
-import { sweepProgress } from '../../flow/sweeps/progress.ts';
-import { giveUpSweep } from '../../flow/sweeps/sweeps.ts';
-import { markSent } from '../../store/payouts/attempts.ts';
-import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../store/payouts/batch-rows.ts';
-import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
-import { reachable } from '../chain/pass-result.ts';
-import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from './driver-options.ts';
-import { driveNext } from './due-batches.ts';
-import { createForming } from './evm-forming.ts';
-import { findAtNonce, type Lane } from './evm-lane.ts';
+import { GAS } from '../../../core/currencies/evm.ts';
+import type { EvmCode } from '../../../core/currency.ts';
+import { type GasOffer, replacementOffer } from '../../../core/payouts/gas.ts';
+import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
+import type { SignedTransaction } from '../../../core/signer-wire.ts';
+import type { Context } from '../../../flow/context.ts';
+import { evmProgress, storeEvmSigned } from '../../../flow/evm/progress.ts';
+import { evmRequestOf } from '../../../flow/evm/signing.ts';
+import { giveUpUnsignedBatch } from '../../../flow/payouts/operator-holds.ts';
+import { restoreSignature } from '../../../flow/payouts/restored-signatures.ts';
+import { sweepProgress } from '../../../flow/sweeps/progress.ts';
+import { giveUpSweep } from '../../../flow/sweeps/sweeps.ts';
+import { markSent } from '../../../store/payouts/attempts.ts';
+import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
+import { mustNotLeave } from '../../../store/payouts/hold-facts.ts';
+import { reachable } from '../../chain/pass-result.ts';
+import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from '../driver-options.ts';
+import { driveNext } from '../due-batches.ts';
+import { createForming } from './forming.ts';
+import { findAtNonce, type Lane } from './lane.ts';
 import { createSweeper } from './sweeper.ts';
 
 const RESEND_MS = 60_000;

@@ -1,9 +1,9 @@
 // The transactions that made the outputs of a batch, for the signer: it takes no amount on trust where signatures do not cover it.
-import type { UtxoCode } from '../../core/currency.ts';
-import { coversAmounts } from '../../core/payouts/outgoing-fees.ts';
-import type { PayingPort } from '../../core/ports.ts';
-import type { Context } from '../../flow/context.ts';
-import { madeIn } from '../../store/payouts/previous-transactions.ts';
+import type { UtxoCode } from '../../../core/currency.ts';
+import { coversAmounts } from '../../../core/payouts/outgoing-fees.ts';
+import type { PayingPort } from '../../../core/ports.ts';
+import type { Context } from '../../../flow/context.ts';
+import { madeIn } from '../../../store/payouts/previous-transactions.ts';
 
 /** Whether the signatures of a currency leave the amounts of inputs out (P2PKH before BIP143). */
 export function needsPrevious(currency: UtxoCode): boolean {

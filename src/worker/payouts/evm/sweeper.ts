@@ -1,22 +1,22 @@
 // Decides what moves next from the addresses of transactions to the one that payouts leave from, and what ether that needs there first. It asks
 // the node, and has the rest reserved in one database transaction (flow/sweeps/sweeps.ts); the driver does what every batch needs.
-import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
-import { ETHER, type EvmCode, isToken } from '../../core/currency.ts';
-import { transferCall } from '../../core/evm/transaction.ts';
-import { least, minus, plus } from '../../core/money.ts';
-import { exactOffer, type GasFees, type GasOffer, gasLimit, isReplacement, payoutOffer } from '../../core/payouts/gas.ts';
-import { leastSwept, sweptEther } from '../../core/payouts/sweeps.ts';
-import type { Context } from '../../flow/context.ts';
-import { type HotAddress, hotAddress } from '../../flow/evm/batches.ts';
-import { formSweep } from '../../flow/sweeps/sweeps.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
-import type { Batch, BatchInput } from '../../store/payouts/batch-rows.ts';
-import { openOutflow } from '../../store/payouts/evm-lane.ts';
-import { hasUnswept, type SweepableAddress, sweepableAddresses } from '../../store/sweeps/addresses.ts';
-import { latestRates } from '../../store/transactions/rates.ts';
-import { troubleOf } from '../chain/pass-result.ts';
-import type { DriverOptions } from './driver-options.ts';
-import type { Lane } from './evm-lane.ts';
+import { evmAddressOf, GAS } from '../../../core/currencies/evm.ts';
+import { ETHER, type EvmCode, isToken } from '../../../core/currency.ts';
+import { transferCall } from '../../../core/evm/transaction.ts';
+import { least, minus, plus } from '../../../core/money.ts';
+import { exactOffer, type GasFees, type GasOffer, gasLimit, isReplacement, payoutOffer } from '../../../core/payouts/gas.ts';
+import { leastSwept, sweptEther } from '../../../core/payouts/sweeps.ts';
+import type { Context } from '../../../flow/context.ts';
+import { type HotAddress, hotAddress } from '../../../flow/evm/batches.ts';
+import { formSweep } from '../../../flow/sweeps/sweeps.ts';
+import { readCursor } from '../../../store/chain/blocks.ts';
+import type { Batch, BatchInput } from '../../../store/payouts/batch-rows.ts';
+import { openOutflow } from '../../../store/payouts/evm-lane.ts';
+import { hasUnswept, type SweepableAddress, sweepableAddresses } from '../../../store/sweeps/addresses.ts';
+import { latestRates } from '../../../store/transactions/rates.ts';
+import { troubleOf } from '../../chain/pass-result.ts';
+import type { DriverOptions } from '../driver-options.ts';
+import type { Lane } from './lane.ts';
 import { bringEther } from './top-up.ts';
 
 export type Sweeper = {

@@ -1,23 +1,23 @@
 // One address of ours on Ethereum's chain from which a currency leaves, in the order of its nonces: what gas costs now, whether the chain has
 // used more nonces than this database knows, and transactions of ours in blocks that were read before we watched for them.
-import { evmAddressOf, evmInput } from '../../core/currencies/evm.ts';
-import { type EvmCode, isToken } from '../../core/currency.ts';
-import type { EvmPort } from '../../core/evm/port.ts';
-import { payoutOffer } from '../../core/payouts/gas.ts';
-import type { Context } from '../../flow/context.ts';
-import { hotAddress } from '../../flow/evm/batches.ts';
-import { ensureHotAddress } from '../../flow/payouts/own-outputs.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
-import { tripBreaker, wasCleared } from '../../store/ledger/breakers.ts';
-import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
-import { openBatches, readBlockHash, usedNonces } from '../../store/payouts/evm-lane.ts';
-import { saveFeeRate } from '../../store/payouts/fee-rates.ts';
-import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
-import { openMovements, saveChecked } from '../../store/payouts/unknown-movements.ts';
-import { portOf } from '../chain/context.ts';
-import { troubleOf } from '../chain/pass-result.ts';
-import { createOutpointSet } from '../chain/watch-list.ts';
-import type { OutputCheck, Trouble } from './output-check.ts';
+import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
+import { type EvmCode, isToken } from '../../../core/currency.ts';
+import type { EvmPort } from '../../../core/evm/port.ts';
+import { payoutOffer } from '../../../core/payouts/gas.ts';
+import type { Context } from '../../../flow/context.ts';
+import { hotAddress } from '../../../flow/evm/batches.ts';
+import { ensureHotAddress } from '../../../flow/payouts/own-outputs.ts';
+import { readCursor } from '../../../store/chain/blocks.ts';
+import { tripBreaker, wasCleared } from '../../../store/ledger/breakers.ts';
+import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
+import { openBatches, readBlockHash, usedNonces } from '../../../store/payouts/evm-lane.ts';
+import { saveFeeRate } from '../../../store/payouts/fee-rates.ts';
+import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
+import { openMovements, saveChecked } from '../../../store/payouts/unknown-movements.ts';
+import { portOf } from '../../chain/context.ts';
+import { troubleOf } from '../../chain/pass-result.ts';
+import { createOutpointSet } from '../../chain/watch-list.ts';
+import type { OutputCheck, Trouble } from '../output-check.ts';
 import { findSent, recordSent } from './passed-nonces.ts';
 
 export type Lane = {

@@ -1,20 +1,20 @@
 // Transactions that our address on Ethereum's chain has sent and that this database does not know: found by what a node says how many it had sent
 // after older blocks, because no node is asked for a sender and a nonce.
-import { evmAddressOf, evmInput } from '../../core/currencies/evm.ts';
-import { EVM_CODES, type EvmCode } from '../../core/currency.ts';
-import type { EvmPort } from '../../core/evm/port.ts';
-import type { TransactionFacts } from '../../core/ports.ts';
-import { Refusal } from '../../core/refusal.ts';
-import type { Context } from '../../flow/context.ts';
-import { hotAddress } from '../../flow/evm/batches.ts';
-import { recoverOnEvm } from '../../flow/evm/recovered.ts';
-import type { Recovered } from '../../flow/payouts/recovery.ts';
-import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
-import { readBlockHash } from '../../store/payouts/evm-lane.ts';
-import { paysPayout, signedHere, unsignedPayouts } from '../../store/payouts/unknown-movements.ts';
-import { portOf } from '../chain/context.ts';
-import { troubleOf } from '../chain/pass-result.ts';
-import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
+import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
+import { EVM_CODES, type EvmCode } from '../../../core/currency.ts';
+import type { EvmPort } from '../../../core/evm/port.ts';
+import type { TransactionFacts } from '../../../core/ports.ts';
+import { Refusal } from '../../../core/refusal.ts';
+import type { Context } from '../../../flow/context.ts';
+import { hotAddress } from '../../../flow/evm/batches.ts';
+import { recoverOnEvm } from '../../../flow/evm/recovered.ts';
+import type { Recovered } from '../../../flow/payouts/recovery.ts';
+import { recordUnknown } from '../../../flow/payouts/unknown-movements.ts';
+import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
+import { paysPayout, signedHere, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
+import { portOf } from '../../chain/context.ts';
+import { troubleOf } from '../../chain/pass-result.ts';
+import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
 
 export type SentTransaction = {
   readonly nonce: number;

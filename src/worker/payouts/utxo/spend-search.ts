@@ -1,14 +1,14 @@
 // Finds the block that holds a transaction of ours, or one that spends the same outputs, among blocks that were read before anybody looked for it.
-import { minus } from '../../core/money.ts';
-import type { PayingPort, TransactionFacts } from '../../core/ports.ts';
-import type { Context } from '../../flow/context.ts';
-import { recordUnknown } from '../../flow/payouts/unknown-movements.ts';
-import { blocksSince, hashesDown, isInChain } from '../../store/chain/blocks.ts';
-import type { Batch } from '../../store/payouts/batch-rows.ts';
-import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
-import { paysPayout } from '../../store/payouts/unknown-movements.ts';
-import type { ChainContext } from '../chain/context.ts';
-import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
+import { minus } from '../../../core/money.ts';
+import type { PayingPort, TransactionFacts } from '../../../core/ports.ts';
+import type { Context } from '../../../flow/context.ts';
+import { recordUnknown } from '../../../flow/payouts/unknown-movements.ts';
+import { blocksSince, hashesDown, isInChain } from '../../../store/chain/blocks.ts';
+import type { Batch } from '../../../store/payouts/batch-rows.ts';
+import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
+import { paysPayout } from '../../../store/payouts/unknown-movements.ts';
+import type { ChainContext } from '../../chain/context.ts';
+import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
 
 /** A block's own date may be up to two hours before the time at which it was mined. */
 const EARLIER_MS = 2 * 3_600_000;

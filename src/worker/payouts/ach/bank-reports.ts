@@ -1,11 +1,11 @@
 // Books what the bank reports. Each report stays with the bank until it is booked and kept in our folder; one that cannot be booked yet is set
 // aside and told, and holds back only the completion of the files that it may concern.
-import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
-import { NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
-import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../flow/ach/progress.ts';
-import type { Context } from '../../flow/context.ts';
-import { hasReturned } from '../../store/ach/entries.ts';
-import { setAchOver } from '../../store/ach/files.ts';
+import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
+import { NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
+import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../../flow/ach/progress.ts';
+import type { Context } from '../../../flow/context.ts';
+import { hasReturned } from '../../../store/ach/entries.ts';
+import { setAchOver } from '../../../store/ach/files.ts';
 
 export type Reporting = {
   readonly bank: BankPort;

@@ -1,9 +1,9 @@
 // Chooses the payout in ether or a token that gets the next nonce: asks the node what it costs and whether its payee takes it, and has the rest
 // reserved in one database transaction (flow/evm/batches). A payee about which the node is silent holds up nobody behind it.
-import { evmAddressOf, GAS } from '../../core/currencies/evm.ts';
-import { minus, plus } from '../../core/money.ts';
-import { type GasFees, gasLimit, payoutOffer, usualGas } from '../../core/payouts/gas.ts';
-import type { Context } from '../../flow/context.ts';
+import { evmAddressOf, GAS } from '../../../core/currencies/evm.ts';
+import { minus, plus } from '../../../core/money.ts';
+import { type GasFees, gasLimit, payoutOffer, usualGas } from '../../../core/payouts/gas.ts';
+import type { Context } from '../../../flow/context.ts';
 import {
   callOf,
   type EvmFormed,
@@ -14,16 +14,16 @@ import {
   hotAddress,
   queuedOnEvm,
   queuedOne,
-} from '../../flow/evm/batches.ts';
-import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
-import { withUnswept } from '../../flow/sweeps/sweeps.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
-import type { QueuedPayout } from '../../store/payouts/batches.ts';
-import { contractPayees } from '../../store/payouts/evm-lane.ts';
-import { savePayoutsWait } from '../../store/payouts/fee-rates.ts';
-import { reachable } from '../chain/pass-result.ts';
-import type { DriverOptions } from './driver-options.ts';
-import type { Lane } from './evm-lane.ts';
+} from '../../../flow/evm/batches.ts';
+import { holdForOperator } from '../../../flow/payouts/operator-holds.ts';
+import { withUnswept } from '../../../flow/sweeps/sweeps.ts';
+import { readCursor } from '../../../store/chain/blocks.ts';
+import type { QueuedPayout } from '../../../store/payouts/batches.ts';
+import { contractPayees } from '../../../store/payouts/evm-lane.ts';
+import { savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
+import { reachable } from '../../chain/pass-result.ts';
+import type { DriverOptions } from '../driver-options.ts';
+import type { Lane } from './lane.ts';
 import { bringEther } from './top-up.ts';
 
 /** After the operator's limits or the node have refused, or while a price is missing. */

@@ -2,26 +2,33 @@
 // bytes again until a block has them, replaces them at a higher fee when they wait too long, and follows the blocks. Any number of workers may
 // run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 
-import type { UtxoCode } from '../../core/currency.ts';
-import { replacementRate } from '../../core/payouts/outgoing-fees.ts';
-import { refusalKind, refusedRule } from '../../core/payouts/signing-refusals.ts';
-import type { SignedTransaction, TransactionToSign } from '../../core/signer-wire.ts';
-import type { Context } from '../../flow/context.ts';
-import { type Formed, MOST_PAYEES, priced, signingRequest, TOO_MANY_OUTPUTS, WAITING_FOR } from '../../flow/payouts/batches.ts';
-import { giveUpUnsignedBatch } from '../../flow/payouts/operator-holds.ts';
-import { progress, storeSigned } from '../../flow/payouts/progress.ts';
-import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
-import { markSent } from '../../store/payouts/attempts.ts';
-import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../store/payouts/batch-rows.ts';
-import { lastBatchAt } from '../../store/payouts/batches.ts';
-import { readFeeRate } from '../../store/payouts/fee-rates.ts';
-import { mustNotLeave } from '../../store/payouts/hold-facts.ts';
-import { payingPortOf } from '../chain/context.ts';
-import { reachable, troubleOf } from '../chain/pass-result.ts';
+import type { UtxoCode } from '../../../core/currency.ts';
+import { replacementRate } from '../../../core/payouts/outgoing-fees.ts';
+import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
+import type { SignedTransaction, TransactionToSign } from '../../../core/signer-wire.ts';
+import type { Context } from '../../../flow/context.ts';
+import {
+  type Formed,
+  MOST_PAYEES,
+  priced,
+  signingRequest,
+  TOO_MANY_OUTPUTS,
+  WAITING_FOR,
+} from '../../../flow/payouts/batches.ts';
+import { giveUpUnsignedBatch } from '../../../flow/payouts/operator-holds.ts';
+import { progress, storeSigned } from '../../../flow/payouts/progress.ts';
+import { restoreSignature } from '../../../flow/payouts/restored-signatures.ts';
+import { markSent } from '../../../store/payouts/attempts.ts';
+import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
+import { lastBatchAt } from '../../../store/payouts/batches.ts';
+import { readFeeRate } from '../../../store/payouts/fee-rates.ts';
+import { mustNotLeave } from '../../../store/payouts/hold-facts.ts';
+import { payingPortOf } from '../../chain/context.ts';
+import { reachable, troubleOf } from '../../chain/pass-result.ts';
+import type { DriverOptions, PayoutDriver } from '../driver-options.ts';
+import { driveNext } from '../due-batches.ts';
+import { createFeeAsking } from '../fee-asking.ts';
 import { createBatchForming } from './batch-forming.ts';
-import type { DriverOptions, PayoutDriver } from './driver-options.ts';
-import { driveNext } from './due-batches.ts';
-import { createFeeAsking } from './fee-asking.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
 

@@ -1,10 +1,10 @@
 // Forms batches of a chain of Bitcoin's family. A payout with which none can be formed (a fault of ours) is found by trying them one by one, and
 // left out for a while: the others do not wait for it.
-import type { UtxoCode } from '../../core/currency.ts';
-import type { Context } from '../../flow/context.ts';
-import { type Formed, formBatch } from '../../flow/payouts/batches.ts';
-import { queuedIds } from '../../store/payouts/queued.ts';
-import type { DriverOptions } from './driver-options.ts';
+import type { UtxoCode } from '../../../core/currency.ts';
+import type { Context } from '../../../flow/context.ts';
+import { type Formed, formBatch } from '../../../flow/payouts/batches.ts';
+import { queuedIds } from '../../../store/payouts/queued.ts';
+import type { DriverOptions } from '../driver-options.ts';
 
 /** Payouts that are tried one by one in a pass. */
 const MOST_TRIED = 20;

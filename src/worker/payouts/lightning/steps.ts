@@ -1,13 +1,13 @@
 // What is done with one payment over Lightning while its lease lasts: it is authorized by the signer, committed, the node is asked, and what the node
 // says is followed. A time-out is never a failure.
 
-import type { PayingNode, PaymentFacts, SendAnswer } from '../../core/lightning/payer.ts';
-import { failureText, LACKS_BALANCE } from '../../core/lightning/payment-failures.ts';
-import { MOST_UNDER_WAY, takesTooMuch } from '../../core/lightning/under-way.ts';
-import { plus } from '../../core/money.ts';
-import type { AskTrust } from '../../core/payouts/intent.ts';
-import { refusalKind, refusedFor } from '../../core/payouts/signing-refusals.ts';
-import type { Context } from '../../flow/context.ts';
+import type { PayingNode, PaymentFacts, SendAnswer } from '../../../core/lightning/payer.ts';
+import { failureText, LACKS_BALANCE } from '../../../core/lightning/payment-failures.ts';
+import { MOST_UNDER_WAY, takesTooMuch } from '../../../core/lightning/under-way.ts';
+import { plus } from '../../../core/money.ts';
+import type { AskTrust } from '../../../core/payouts/intent.ts';
+import { refusalKind, refusedFor } from '../../../core/payouts/signing-refusals.ts';
+import type { Context } from '../../../flow/context.ts';
 import {
   commitPayment,
   completePayment,
@@ -16,14 +16,14 @@ import {
   holdCrowded,
   holdUnknownPayment,
   refusePayment,
-} from '../../flow/lightning/payout-progress.ts';
-import { askPayingNode, stopOnRestored } from '../../flow/lightning/restored-node.ts';
-import { holdForOperator } from '../../flow/payouts/operator-holds.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { isInDoubt } from '../../store/lightning/paying-node.ts';
-import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../store/lightning/payment-rows.ts';
-import type { Telling } from './driver-options.ts';
-import type { AuthorizedPayments } from './lightning-comparison.ts';
+} from '../../../flow/lightning/payout-progress.ts';
+import { askPayingNode, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
+import { holdForOperator } from '../../../flow/payouts/operator-holds.ts';
+import { tripBreaker } from '../../../store/ledger/breakers.ts';
+import { isInDoubt } from '../../../store/lightning/paying-node.ts';
+import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
+import type { Telling } from '../driver-options.ts';
+import type { AuthorizedPayments } from './comparison.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
 export type LightningPaying = AuthorizedPayments & {

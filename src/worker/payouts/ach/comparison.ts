@@ -1,13 +1,13 @@
 // Whether this database knows every bank file that was ever handed over: one that was put back has forgotten some, and their payouts look as if
 // they still waited. Our folder and the bank itself remember; where neither can prove that nothing is missing, a person decides.
-import { type BankPort, BankTrouble, type KeptFiles } from '../../core/ach/bank-port.ts';
-import { lastCutOff } from '../../core/ach/banking-days.ts';
-import { restoreAchFile } from '../../flow/ach/restore.ts';
-import type { Context } from '../../flow/context.ts';
-import { holdUnprovenAch } from '../../flow/payouts/unknown-movements.ts';
-import { unbookedAchFiles } from '../../store/ach/entries.ts';
-import { lastAchLook, readAchHashes } from '../../store/ach/files.ts';
-import { closeMovements, isComparedSince, openMovements, saveChecked } from '../../store/payouts/unknown-movements.ts';
+import { type BankPort, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
+import { lastCutOff } from '../../../core/ach/banking-days.ts';
+import { restoreAchFile } from '../../../flow/ach/restore.ts';
+import type { Context } from '../../../flow/context.ts';
+import { holdUnprovenAch } from '../../../flow/payouts/unknown-movements.ts';
+import { unbookedAchFiles } from '../../../store/ach/entries.ts';
+import { lastAchLook, readAchHashes } from '../../../store/ach/files.ts';
+import { closeMovements, isComparedSince, openMovements, saveChecked } from '../../../store/payouts/unknown-movements.ts';
 
 export type AchComparison = {
   readonly bank: BankPort;

@@ -1,22 +1,22 @@
-// The job that pays over Lightning: leases what is due and takes it a step further (lightning-steps). Any number of workers may run it: a payment is
+// The job that pays over Lightning: leases what is due and takes it a step further (steps.ts). Any number of workers may run it: a payment is
 // worked on under a lease, the node refuses a request that arrives after it, and a crash anywhere leaves a state from which the next one goes on.
 
-import type { PayingNode } from '../../core/lightning/payer.ts';
-import { LEASE_MS } from '../../core/payouts/states.ts';
-import type { Context } from '../../flow/context.ts';
-import { bookInvoiceHere } from '../../flow/lightning/internal-payouts.ts';
-import { expireHeld } from '../../flow/lightning/payout-progress.ts';
-import { askPayingNode } from '../../flow/lightning/restored-node.ts';
+import type { PayingNode } from '../../../core/lightning/payer.ts';
+import { LEASE_MS } from '../../../core/payouts/states.ts';
+import type { Context } from '../../../flow/context.ts';
+import { bookInvoiceHere } from '../../../flow/lightning/internal-payouts.ts';
+import { expireHeld } from '../../../flow/lightning/payout-progress.ts';
+import { askPayingNode } from '../../../flow/lightning/restored-node.ts';
 import {
   endPaymentLease,
   LIGHTNING_PAYOUT_JOB,
   type LightningPayment,
   leasePayment,
   nextPaymentDue,
-} from '../../store/lightning/payment-rows.ts';
-import type { Job } from '../loop.ts';
-import { isPaidKnown } from './lightning-comparison.ts';
-import { begin, follow, type LightningDriverOptions, type Next, RETRY_MS } from './lightning-steps.ts';
+} from '../../../store/lightning/payment-rows.ts';
+import type { Job } from '../../loop.ts';
+import { isPaidKnown } from './comparison.ts';
+import { begin, follow, type LightningDriverOptions, type Next, RETRY_MS } from './steps.ts';
 
 const AT_ONCE = 8;
 /** A wake-up may have been missed: with payments that are open, and without any. */

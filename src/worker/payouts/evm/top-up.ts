@@ -1,13 +1,13 @@
 // Ether for gas, from ether's own address to another one of ours: to addresses of transactions for moving what is there, and to the address that
 // a token's payouts leave from.
-import { ETHER } from '../../core/currency.ts';
-import type { EvmPort } from '../../core/evm/port.ts';
-import { type GasFees, payoutOffer } from '../../core/payouts/gas.ts';
-import type { Context } from '../../flow/context.ts';
-import { hotAddress } from '../../flow/evm/batches.ts';
-import { formTopUp } from '../../flow/sweeps/sweeps.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
-import { portOf } from '../chain/context.ts';
+import { ETHER } from '../../../core/currency.ts';
+import type { EvmPort } from '../../../core/evm/port.ts';
+import { type GasFees, payoutOffer } from '../../../core/payouts/gas.ts';
+import type { Context } from '../../../flow/context.ts';
+import { hotAddress } from '../../../flow/evm/batches.ts';
+import { formTopUp } from '../../../flow/sweeps/sweeps.ts';
+import { readCursor } from '../../../store/chain/blocks.ts';
+import { portOf } from '../../chain/context.ts';
 
 /**
  * Reserves the transaction that brings an address of ours ether; none while one is on its way there.

@@ -1,15 +1,15 @@
 // After a start of the database, and when another copy has taken its place: whether it knows of every payment over Lightning that the signer has
 // let our node make, and of what the node lists besides. Until then nothing is paid, and nothing that could have been paid is cancelled.
-import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import type { PayingNode, TrackedPayment } from '../../core/lightning/payer.ts';
-import type { AuthorizedPayment } from '../../core/signer-wire.ts';
-import type { Context } from '../../flow/context.ts';
-import { restorePayment } from '../../flow/lightning/restored-payments.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { neverSent, notSent } from '../../store/lightning/payment-rows.ts';
-import { unaskedHashes } from '../../store/lightning/sent-payments.ts';
-import { isComparedSince, saveChecked } from '../../store/payouts/unknown-movements.ts';
-import { readSent, type SentPayments } from '../lightning/sent-comparison.ts';
+import { LIGHTNING } from '../../../core/currencies/lightning.ts';
+import type { PayingNode, TrackedPayment } from '../../../core/lightning/payer.ts';
+import type { AuthorizedPayment } from '../../../core/signer-wire.ts';
+import type { Context } from '../../../flow/context.ts';
+import { restorePayment } from '../../../flow/lightning/restored-payments.ts';
+import { tripBreaker } from '../../../store/ledger/breakers.ts';
+import { neverSent, notSent } from '../../../store/lightning/payment-rows.ts';
+import { unaskedHashes } from '../../../store/lightning/sent-payments.ts';
+import { isComparedSince, saveChecked } from '../../../store/payouts/unknown-movements.ts';
+import { readSent, type SentPayments } from '../../lightning/sent-comparison.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
 export type AuthorizedPayments = {
