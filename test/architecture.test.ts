@@ -235,7 +235,7 @@ describe('the source', () => {
   test('a currency is named in its own file, the list and the sandbox only', () => {
     // settings of the Ethereum node have its names
     const mayName =
-      /^src\/(core\/currencies|sandbox)\/|^src\/core\/currency\.ts$|^src\/contract\/sandbox-api\.ts$|^src\/main\/config\/table\.ts$/;
+      /^src\/(core\/currencies|sandbox)\/|^src\/core\/currency\.ts$|^src\/contract\/sandbox-api\.ts$|^src\/main\/config\/variables\.ts$/;
     const word = new RegExp(`\\b(?:${CURRENCY_CODES.join('|')})\\b`);
     const naming = files
       .filter((file) => !mayName.test(file.path))

@@ -36,7 +36,7 @@ import { MAX_USD_MINOR, MIN_USD_MINOR } from '../src/flow/transactions/quote.ts'
 import { FAILED_SIGN_INS } from '../src/http/handlers/merchant.ts';
 import { MAX_BYTES } from '../src/http/read-body.ts';
 import { ANONYMOUS } from '../src/http/server-context.ts';
-import { TABLE } from '../src/main/config/table.ts';
+import { TABLE } from '../src/main/config/variables.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const CONTRACT = readFileSync(join(ROOT, 'docs/behaviour.md'), 'utf8');

@@ -1,6 +1,6 @@
 ----------------------------- MODULE PayoutBatch -----------------------------
 (* One payout on a chain of Bitcoin's family, from its hold to final depth, as
-   src/flow/payouts/{batches,progress,restored-signatures} and
+   src/flow/payouts/{batches,progress,after-restore/restored-signatures} and
    src/worker/payouts/utxo/driver do it; two workers, one signer.
 
    T1 is the batch's first transaction, T2 its fee replacement: both spend coin

@@ -2,8 +2,8 @@
 // processes, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
 import { migrate } from '../store/postgres/migrate.ts';
-import { childEnvironment, describeSettings, readConfigOfAll } from './config/config.ts';
-import type { Config } from './config/table.ts';
+import { childEnvironment, describeSettings, readConfigOfAll } from './config/read-config.ts';
+import type { Config } from './config/variables.ts';
 import { ServerKilled } from './postgres/cluster.ts';
 import { endServer, type OpenDatabase, openDatabase } from './postgres/embedded.ts';
 import { type Child, loadOnly, startChild } from './process/child.ts';

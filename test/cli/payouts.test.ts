@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { requestAchPayout } from '../../src/flow/ach/request.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
 import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
-import { cancelPayout } from '../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { fund, OUTSIDE, tellFee } from '../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';

@@ -2,7 +2,7 @@
 // others ask for goes on. On the simulated node and on two real LND.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { cancelPayout } from '../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { createTransaction } from '../../src/flow/transactions/life.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requestLightningPayout } from '../../src/flow/lightning/payout-request.ts';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
-import { approvePayout, cancelPayout } from '../../src/flow/payouts/life.ts';
+import { approvePayout, cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';

@@ -1,7 +1,7 @@
 // A transaction that was paid over Lightning is reimbursed once, whatever whoever holds the worker and the database says of the first time: the
 // signer's journal and the node know better.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { approvePayout } from '../../src/flow/payouts/life.ts';
+import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import type { SimulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openSimulatedPayouts } from '../support/lightning-payouts.ts';
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatMinor } from '../../src/core/money.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
-import { approvePayout } from '../../src/flow/payouts/life.ts';
+import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { createTransaction } from '../../src/flow/transactions/life.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';

@@ -5,7 +5,7 @@ import { bech32 } from '@scure/base';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { acceptForgotten } from '../../src/flow/lightning/unasked-payments.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
-import { cancelPayout } from '../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { signedRequest } from '../../src/sandbox/lightning/bolt11.ts';

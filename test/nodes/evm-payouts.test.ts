@@ -9,7 +9,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { hotAddress } from '../../src/flow/evm/batches.ts';
 import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { cancelPayout } from '../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
 import { createKeyring } from '../../src/signer/keyring.ts';
 import { openSignatureJournal } from '../../src/signer/signature-journal.ts';

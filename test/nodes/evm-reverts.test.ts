@@ -2,7 +2,7 @@
 // green afterwards, and nobody makes the service pay for that again and again.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { requestTokenPayout } from '../../src/flow/evm/request.ts';
-import { approvePayout } from '../../src/flow/payouts/life.ts';
+import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { listAllPayouts, readPayout, readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { callData } from '../support/evm/anvil.ts';

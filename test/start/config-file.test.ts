@@ -5,8 +5,8 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeEach, expect, test } from 'vitest';
-import { describeSettings, readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config/config.ts';
-import { readSettingsFile } from '../../src/main/config/file.ts';
+import { readSettingsFile } from '../../src/main/config/dotenv-file.ts';
+import { describeSettings, readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config/read-config.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const folder = mkdtempSync(join(tmpdir(), 'bursar-env-'));

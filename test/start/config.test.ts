@@ -3,9 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config/config.ts';
 import { envExample } from '../../src/main/config/env-example.ts';
-import { TABLE, VARIABLES } from '../../src/main/config/table.ts';
+import { readConfig, readConfigOfAll, readSignerSecrets } from '../../src/main/config/read-config.ts';
+import { TABLE, VARIABLES } from '../../src/main/config/variables.ts';
 
 function problems(environment: Record<string, string>): string[] {
   try {
@@ -36,7 +36,7 @@ test('every setting that is not said to be unused is read somewhere', () => {
     .flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
     )
-    .filter((name) => /\.(ts|sh)$/.test(name) && name !== 'src/main/config/table.ts')
+    .filter((name) => /\.(ts|sh)$/.test(name) && name !== 'src/main/config/variables.ts')
     .map((name) => readFileSync(join(root, name), 'utf8'))
     .join('\n');
   const isRead = (key: string) =>

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { setUser } from '../../src/flow/merchants/merchants.ts';
 import { refresh } from '../../src/flow/sign-in/refresh-tokens.ts';
 import { signIn } from '../../src/flow/sign-in/sign-in.ts';
-import { readConfig } from '../../src/main/config/config.ts';
+import { readConfig } from '../../src/main/config/read-config.ts';
 import { printDemo } from '../../src/main/sandbox/demo-login.ts';
 import { prepareDemo } from '../../src/main/sandbox/demo-merchant.ts';
 import { wireSignIn } from '../../src/main/wiring/wire.ts';

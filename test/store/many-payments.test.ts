@@ -2,8 +2,8 @@
 // one database transaction: one statement for all of them would exceed the time limit of a statement, and be tried again for ever.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
+import { moveWaitingTimes } from '../../src/store/chain/clock-settings.ts';
 import { readLockable, readLocksOf, recordLocks } from '../../src/store/chain/payment-locks.ts';
-import { setAlong } from '../../src/store/chain/set-along.ts';
 import { takeBackAbove } from '../../src/store/chain/sightings.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
@@ -67,7 +67,7 @@ test('time below the height where payments were last seen is added to each, in s
 test('a clock that was set moves the dates of all that waits once, in slices', async () => {
   const before = (await distinct('gone_since, seen_at')) as { gone_since: Date; seen_at: Date }[];
   const set = { byMs: -3_600_000, nowMs: service.now(), sinceMs: null };
-  expectSlices(await changed((sql) => setAlong(sql, 'BTC', set)));
+  expectSlices(await changed((sql) => moveWaitingTimes(sql, 'BTC', set)));
   expect(await distinct('gone_since, seen_at')).toEqual([
     {
       gone_since: new Date(before[0]!.gone_since.getTime() - 3_600_000),

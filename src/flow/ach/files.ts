@@ -12,7 +12,7 @@ import { insertAchFile, lockAchFiles, lockQueuedAch, type QueuedAchPayout, readA
 import { nextTraces } from '../../store/ach/traces.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { writePayoutChanges } from '../../store/payouts/changes.ts';
+import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from '../payouts/operator-holds.ts';

@@ -20,8 +20,8 @@ import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../s
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { announcePayouts, writePayoutChanges } from '../../store/payouts/changes.ts';
 import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { announcePayouts, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';

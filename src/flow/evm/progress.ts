@@ -19,8 +19,8 @@ import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { asBooked } from '../../store/payouts/booked-amounts.ts';
-import { writePayoutChanges } from '../../store/payouts/changes.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
+import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import {

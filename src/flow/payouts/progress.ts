@@ -23,8 +23,8 @@ import { heldAgain, insertAttempt, readShares } from '../../store/payouts/attemp
 import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { descendantsDue, freeInputs } from '../../store/payouts/batches.ts';
 import { asBooked } from '../../store/payouts/booked-amounts.ts';
-import { announcePayouts, type PayoutChange, writePayoutChanges } from '../../store/payouts/changes.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
+import { announcePayouts, type PayoutChange, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 

@@ -18,8 +18,8 @@ import { insertPayout, type PayoutRow, type RequestedPayout } from '../../store/
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { guardsOf } from '../merchants/settings.ts';
-import { allOf, notCovered } from './covered.ts';
 import { whyHeld } from './holds.ts';
+import { insufficientBalance, largestAmount } from './sufficient-balance.ts';
 
 export type { PayoutRow } from '../../store/payouts/payouts.ts';
 
@@ -67,9 +67,9 @@ export async function takeOnChain<Method extends 'bitcoin' | 'usdt'>(
     const sent = request.amount === 'all' ? null : payoutAmount(method, request.amount, 'amount');
     const available = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
     const feeMax = internalTo === null ? await highestFee(sql, facts, sent ?? available) : 0n;
-    const amount = sent ?? allOf(unit, available, feeMax, request.automatic?.leave ?? 0n);
+    const amount = sent ?? largestAmount(unit, available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));
-    if (left < 0n) throw notCovered(unit, available, feeMax);
+    if (left < 0n) throw insufficientBalance(unit, available, feeMax);
 
     const usdMinor = facts.rate === null ? null : usdForCryptoUp(amount, currency, facts.rate);
     const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);

@@ -3,7 +3,7 @@ import type { CurrencyCode, PaymentMethod } from '../../core/currency.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { type BalanceEntryRow, balanceEntries } from '../../store/ledger/ledger.ts';
-import { type Expansion, readExpansion } from '../../store/transactions/expansion.ts';
+import { type Expansion, readExpansion } from '../../store/transactions/expand.ts';
 import { type ListedTransaction, type ListFilter, listTransactionRows } from '../../store/transactions/lists.ts';
 import type { CheckRow } from '../../store/transactions/transactions.ts';
 import type { Context } from '../context.ts';

@@ -6,7 +6,7 @@ import { formatAmount } from '../../core/money.ts';
 import { awaitEventsBefore, checkWebhookUrl } from '../../flow/events/webhooks.ts';
 import { getAccount } from '../../flow/merchants/account.ts';
 import { getSettings, type Settings, setSettings } from '../../flow/merchants/settings.ts';
-import { awaitComparison } from '../../flow/payouts/comparison-wait.ts';
+import { awaitComparison } from '../../flow/payouts/after-restore/comparison-wait.ts';
 import { reimburseTransaction } from '../../flow/payouts/reimbursements.ts';
 import { guardedSignIn } from '../../flow/sign-in/lockout.ts';
 import { refresh } from '../../flow/sign-in/refresh-tokens.ts';

@@ -8,7 +8,7 @@ import type { Context } from '../../flow/context.ts';
 import { refuseUnpayable, requestTokenPayout } from '../../flow/evm/request.ts';
 import { canPayLightning, invoiceOfDestination, requestLightningPayout } from '../../flow/lightning/payout-request.ts';
 import { requestPayout } from '../../flow/payouts/bitcoin-request.ts';
-import { cancelPayout } from '../../flow/payouts/life.ts';
+import { cancelPayout } from '../../flow/payouts/cancel-and-approve.ts';
 import { checkPayoutStatus, listPayouts, shownPayout } from '../../flow/payouts/reads.ts';
 import type { PayoutRow } from '../../flow/payouts/request.ts';
 import { getPayoutSettings, setPayoutSettings } from '../../flow/payouts/settings.ts';

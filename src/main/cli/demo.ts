@@ -2,8 +2,8 @@
 
 import type { Command } from 'commander';
 import { CURRENCY_CODES } from '../../core/currency.ts';
-import { readConfig } from '../config/config.ts';
-import { DEMO_PASSWORD } from '../config/table.ts';
+import { readConfig } from '../config/read-config.ts';
+import { DEMO_PASSWORD } from '../config/variables.ts';
 import { post } from './developer/api-client.ts';
 import { apiAddress } from './developer/login.ts';
 import { EXIT, leaf, print } from './output.ts';

@@ -1,6 +1,6 @@
 // `bursar keys show-intent|trust-intent|distrust-intent`: whose payout requests the signer of this data folder acts on.
 import { changeTrust, isIntentKey, trustedIntentKeys } from '../../signer/intent-trust.ts';
-import { readConfig } from '../config/config.ts';
+import { readConfig } from '../config/read-config.ts';
 import { makeDataFolder } from '../process/data-folder.ts';
 import { readIntentPublicKey } from '../wiring/intent-key.ts';
 import { signerFolder } from '../wiring/signer-paths.ts';

@@ -8,7 +8,7 @@ import type { IntentKey } from '../../core/payouts/intent.ts';
 import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/states.ts';
 import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
-import { approvePayout } from '../../flow/payouts/life.ts';
+import { approvePayout } from '../../flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../flow/payouts/resolve.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/reads.ts';
 import { openIntentKey, readIntentPublicKey } from '../wiring/intent-key.ts';

@@ -1,7 +1,7 @@
 // The commands that run the service: start, api, worker, signer, migrate.
 import type { Command } from 'commander';
 import { migrate } from '../../store/postgres/migrate.ts';
-import { readConfig } from '../config/config.ts';
+import { readConfig } from '../config/read-config.ts';
 import { openDatabase } from '../postgres/embedded.ts';
 import { makeDataFolder } from '../process/data-folder.ts';
 import { EXIT, leaf, print } from './output.ts';

@@ -1,5 +1,5 @@
 // .env.example: every setting with its default and what it is for.
-import { TABLE } from './table.ts';
+import { TABLE } from './variables.ts';
 
 /** The text of .env.example: every variable with its default, by sections. */
 export function envExample(): string {

@@ -7,7 +7,7 @@ import { permissionsOf } from '../../outside/lightning/permissions.ts';
 import { configuredTarget, lightningOf } from '../wiring/lightning.ts';
 import { payMacaroon } from '../wiring/lightning-payer.ts';
 import { fine, type Probe, wrong } from './probe-results.ts';
-import type { Config } from './table.ts';
+import type { Config } from './variables.ts';
 
 const what = 'Lightning node';
 

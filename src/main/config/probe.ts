@@ -13,11 +13,11 @@ import { type Inspection, inspectDatabase } from '../../store/postgres/inspect.t
 import { openDatabase } from '../postgres/embedded.ts';
 import { pricing } from '../wiring/nodes.ts';
 import { keyringOptions, signerFolder } from '../wiring/signer-paths.ts';
-import { secretFiles } from './config.ts';
+import { configuredNodes, usdtContract } from './configured-nodes.ts';
 import { probeLightning } from './lightning-probe.ts';
-import { configuredNodes, usdtContract } from './nodes.ts';
 import { fine, type Probe, wrong } from './probe-results.ts';
-import type { Config } from './table.ts';
+import { secretFiles } from './read-config.ts';
+import type { Config } from './variables.ts';
 
 const SIGNER_WITHIN_MS = 5_000;
 

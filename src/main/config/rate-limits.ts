@@ -2,7 +2,7 @@
 import { type CallLimit, OTHER_LIMITS, type RateLimits } from '../../contract/endpoint.ts';
 import { MERCHANT_API } from '../../contract/merchant-api.ts';
 import { STREAM_API } from '../../contract/webhook-api.ts';
-import type { Reader } from './readers.ts';
+import type { Reader } from './value-readers.ts';
 
 const NAMES: readonly string[] = [
   ...Object.values({ ...MERCHANT_API, ...STREAM_API }).map(({ path }) => path.slice(1)),

@@ -1,8 +1,8 @@
 // Settings that contradict each other and so end a start, and settings that have no effect.
 import { checksummed } from '../../outside/evm/address.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
-import { configuredNodes, pinnedContract } from './nodes.ts';
-import { type Config, TABLE } from './table.ts';
+import { configuredNodes, pinnedContract } from './configured-nodes.ts';
+import { type Config, TABLE } from './variables.ts';
 
 const LEAST_SOURCES = 3;
 

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureDatabase, ensureServiceLogin, serverVersion } from '../../store/postgres/server.ts';
-import type { Config } from '../config/table.ts';
+import type { Config } from '../config/variables.ts';
 import { identityOf, isAlive, lock } from '../process/identity.ts';
 import { StartRefused } from '../process/start-refused.ts';
 import { clusterUrl, makeCluster, runningServer, startCluster, stopCluster } from './cluster.ts';

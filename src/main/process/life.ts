@@ -1,7 +1,7 @@
 // The life of one process of the service: it reports when it is ready, stops in order when asked to or when its parent is gone, and prints
 // a refusal as one clear line. src/main/process/child.ts is the other end of the protocol.
 import { setTimeout as delay } from 'node:timers/promises';
-import { addVariables, isStartedByNpm } from '../config/environment.ts';
+import { addVariables, isStartedByNpm } from '../config/process-environment.ts';
 import { outageOf } from './outage-log.ts';
 import { lineOf, StartRefused } from './start-refused.ts';
 

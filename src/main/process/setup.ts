@@ -1,8 +1,8 @@
 // What every process of the service does first: reads its configuration, creates its folder, opens the database (and migrates it, unless a
 // supervisor has done so).
 import { MigrationRefused, migrate } from '../../store/postgres/migrate.ts';
-import { readConfig } from '../config/config.ts';
-import type { Config } from '../config/table.ts';
+import { readConfig } from '../config/read-config.ts';
+import type { Config } from '../config/variables.ts';
 import { type OpenDatabase, openDatabase } from '../postgres/embedded.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { isSupervised } from './life.ts';

@@ -2,8 +2,8 @@
 // is not printed while nothing can be received, or while a node is on another network: both are configuration errors that would lose
 // payments.
 import { setTimeout as delay } from 'node:timers/promises';
-import { configuredCurrencies } from '../config/nodes.ts';
-import type { Config } from '../config/table.ts';
+import { configuredCurrencies } from '../config/configured-nodes.ts';
+import type { Config } from '../config/variables.ts';
 import { httpGet } from './http-get.ts';
 import { StartRefused } from './start-refused.ts';
 

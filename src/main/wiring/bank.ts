@@ -6,7 +6,7 @@ import { keptFiles } from '../../outside/bank/kept-files.ts';
 import { sandboxBank } from '../../outside/bank/sandbox-bank.ts';
 import { SANDBOX_BANK } from '../../sandbox/bank/bank.ts';
 import type { Ach } from '../../worker/jobs.ts';
-import type { Config } from '../config/table.ts';
+import type { Config } from '../config/variables.ts';
 import { sandboxEndpoint } from '../sandbox/paths.ts';
 import { sealingOf } from './wire.ts';
 

@@ -8,8 +8,8 @@ import { type Sealing, sealExisting } from '../../flow/merchants/seals.ts';
 import { createRowSeals } from '../../outside/row-seals.ts';
 import { createOnce } from '../../signer/own-files.ts';
 import { hasVersions } from '../../store/merchants/seals.ts';
-import { hexKey } from '../config/readers.ts';
-import type { Config } from '../config/table.ts';
+import { hexKey } from '../config/value-readers.ts';
+import type { Config } from '../config/variables.ts';
 import { StartRefused } from '../process/start-refused.ts';
 
 type Folder = Pick<Config, 'credentialKey' | 'dataFolder'>;

@@ -1,8 +1,8 @@
 // The Lightning node that the signer's process may pay with: its macaroon is read here only.
 import type { LightningPayer } from '../../core/lightning/payer.ts';
 import { createLndPayer } from '../../outside/lightning/lnd-payer.ts';
-import { readSignerSecrets } from '../config/config.ts';
-import type { Config } from '../config/table.ts';
+import { readSignerSecrets } from '../config/read-config.ts';
+import type { Config } from '../config/variables.ts';
 import { certificateOf, macaroonOf, sandboxTarget } from './lightning.ts';
 
 /** Null where no node is configured, or no macaroon that may pay. Nothing is opened: whoever asks connects. */

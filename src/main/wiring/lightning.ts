@@ -4,7 +4,7 @@ import { chainNetwork } from '../../core/currency.ts';
 import type { LightningPort } from '../../core/lightning/port.ts';
 import { createLnd } from '../../outside/lightning/lnd.ts';
 import type { LndTarget } from '../../outside/lightning/lnd-rest.ts';
-import type { Config } from '../config/table.ts';
+import type { Config } from '../config/variables.ts';
 import { StartRefused } from '../process/start-refused.ts';
 import { sandboxEndpoint } from '../sandbox/paths.ts';
 

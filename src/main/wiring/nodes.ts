@@ -7,8 +7,8 @@ import type { Context } from '../../flow/context.ts';
 import { fixedFeed, rateFeeds } from '../../outside/rates/feeds.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
 import { createChainNodes } from '../../outside/utxo/by-currency.ts';
-import { configuredNodes, usdtContract } from '../config/nodes.ts';
-import type { Config } from '../config/table.ts';
+import { configuredNodes, usdtContract } from '../config/configured-nodes.ts';
+import type { Config } from '../config/variables.ts';
 import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from '../sandbox/paths.ts';
 import { type Wired, type WireOptions, wireBooks } from './wire.ts';
 

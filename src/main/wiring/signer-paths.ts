@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { KeyringOptions } from '../../signer/keyring.ts';
 import type { ListeningSocket } from '../../signer/server.ts';
-import { readSignerSecrets } from '../config/config.ts';
-import type { Config } from '../config/table.ts';
+import { readSignerSecrets } from '../config/read-config.ts';
+import type { Config } from '../config/variables.ts';
 import { StartRefused } from '../process/start-refused.ts';
 
 /** sun_path holds 108 bytes with the closing zero. */

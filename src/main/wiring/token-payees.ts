@@ -4,8 +4,8 @@
 import type { TokenPayees } from '../../core/evm/outcome.ts';
 import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { configuredNodes, usdtContract } from '../config/nodes.ts';
-import type { Config } from '../config/table.ts';
+import { configuredNodes, usdtContract } from '../config/configured-nodes.ts';
+import type { Config } from '../config/variables.ts';
 import { sandboxEndpoint, sandboxNodeUrl } from '../sandbox/paths.ts';
 
 /** A merchant waits for the answer. */

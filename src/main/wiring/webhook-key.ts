@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import type { Sealing } from '../../core/ports.ts';
 import { createSealing, unsealed } from '../../outside/sealing.ts';
 import { createOnce } from '../../signer/own-files.ts';
-import { hexKey } from '../config/readers.ts';
-import type { Config } from '../config/table.ts';
+import { hexKey } from '../config/value-readers.ts';
+import type { Config } from '../config/variables.ts';
 import { StartRefused } from '../process/start-refused.ts';
 
 /** In the sandbox nothing is sealed. Throws StartRefused for a file that holds no key. */

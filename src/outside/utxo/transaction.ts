@@ -5,7 +5,7 @@ import { isProtected, type UtxoParameters } from '../../core/currencies/utxo.ts'
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../../core/ports.ts';
 import { type Cursor, displayHash, doubleHash, Malformed, readByte, readCount, skip, skipBytes } from './bytes.ts';
 import { type PegOut, readMwebTransaction } from './mweb.ts';
-import { readToken, TOKEN_PREFIX } from './node/token.ts';
+import { readToken, TOKEN_PREFIX } from './node/cash-token.ts';
 
 export type Features = UtxoParameters['blockFeatures'];
 export type Watched = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;

@@ -7,7 +7,7 @@ import { balanceSql, inQuotedCurrency } from '../transactions/case-facts.ts';
 import { type Question, UNITS } from './audit.ts';
 
 const ms = (length: number): string => `interval '${length} ms'`;
-/** SQL: the clock was set since a transaction `t` was made, so what waited in it has another date (chain/set-along.ts). */
+/** SQL: the clock was set since a transaction `t` was made, so what waited in it has another date (chain/clock-settings.ts). */
 const CLOCK_WAS_SET = `exists (select from clock_settings s where s.at_order > t.made_order and s.currency in (t.currency, '*'))`;
 /** SQL: the judge has nothing left to do about a transaction `t`. */
 const JUDGED = `not exists (select from due_marks m where m.transaction_id = t.id) and not exists (select from set_aside a where a.transaction_id = t.id)

@@ -12,8 +12,8 @@ import {
 import type { PayoutMethod } from '../../core/payouts/units.ts';
 import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { type PayoutChange, writePayoutChanges } from './changes.ts';
 import { PAYOUT_JOB } from './outgoing-facts.ts';
+import { type PayoutChange, writePayoutChanges } from './status-changes.ts';
 
 /** A payout as it was requested. Amounts in minor units of `currency`. */
 export type RequestedPayout = {

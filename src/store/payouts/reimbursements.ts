@@ -9,8 +9,8 @@ import { insertPayment } from '../lightning/payment-rows.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
-import { writePayoutChanges } from './changes.ts';
 import { wakeDriver } from './outgoing-facts.ts';
+import { writePayoutChanges } from './status-changes.ts';
 
 type RefundRow = {
   id: string;

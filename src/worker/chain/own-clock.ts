@@ -3,7 +3,7 @@
 // longer. A watcher checks the clock before each pass, and shifts the dates of what waits on its chain.
 import type { CurrencyCode } from '../../core/currency.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
-import { setAlong } from '../../store/chain/set-along.ts';
+import { moveWaitingTimes } from '../../store/chain/clock-settings.ts';
 import type { ChainContext } from './context.ts';
 
 export type OwnClock = {
@@ -50,7 +50,7 @@ export function createOwnClock(ctx: ChainContext, currency: CurrencyCode, onSet:
       const isSeen = last !== null && now !== null && now.steadyMs >= last.steadyMs;
       const { byMs, sinceMs } = isSeen ? seen(last as Look, now as Look) : await unseen(nowMs);
       if (byMs !== 0) {
-        await ctx.db.transaction((sql) => setAlong(sql, currency, { byMs, nowMs, sinceMs }));
+        await ctx.db.transaction((sql) => moveWaitingTimes(sql, currency, { byMs, nowMs, sinceMs }));
         onSet();
       }
       last = now;

@@ -3,7 +3,7 @@
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import { restoreSignature } from '../../flow/payouts/restored-signatures.ts';
+import { restoreSignature } from '../../flow/payouts/after-restore/restored-signatures.ts';
 import { lastSignature } from '../../store/payouts/attempts.ts';
 import type { Signing } from './driver-options.ts';
 

@@ -1,3 +1,4 @@
+// One step of the jobs that pay: what fails in it is told, and the rest goes on.
 import type { Telling } from './driver-options.ts';
 
 /**

@@ -2,7 +2,7 @@
 // report that waits holds back nothing but the files that it may concern.
 import { beforeEach, expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
-import { approvePayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';

@@ -5,7 +5,7 @@ import type { CurrencyCode } from '../../../src/core/currency.ts';
 import { parseRate, type Rate } from '../../../src/core/rate.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
-import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout, cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { saveRates } from '../../../src/store/transactions/rates.ts';
 import { testBank } from '../../support/bank.ts';

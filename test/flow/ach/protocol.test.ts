@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { returnAddenda, writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { achReference } from '../../../src/core/ach/own-file.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';

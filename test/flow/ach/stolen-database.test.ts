@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { achHandOverEntry } from '../../../src/core/payouts/ach-postings.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { requestAutomaticPayouts } from '../../../src/flow/payouts/automatic-payouts.ts';
-import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout, cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import {
   getPayoutSettings,
   type PayoutSettingsChange,

@@ -1,7 +1,7 @@
 // What gives money back to a merchant gives what the ledger says was taken, whatever somebody in the database has made of the payout's row.
 import { expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { approvalAbove, BTC, ctx, ledgerFindings, of, request, row, shopWith, world } from './merchants.ts';
 

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { resolveTransaction } from '../../../src/flow/transactions/life.ts';

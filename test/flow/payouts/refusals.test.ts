@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
-import { approvePayout, cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout, cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { clearBreakers, openBreakers, tripBreaker } from '../../../src/store/ledger/breakers.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';

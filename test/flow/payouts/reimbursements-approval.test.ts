@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
-import { approvePayout } from '../../../src/flow/payouts/life.ts';
+import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { holdForOperator } from '../../../src/flow/payouts/operator-holds.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';

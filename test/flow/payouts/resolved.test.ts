@@ -1,9 +1,9 @@
 // A payout or reimbursement that a stranger's transaction seems to have paid, as a person has decided it: the books agree, whatever he has found.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
+import { recordUnknown } from '../../../src/flow/payouts/after-restore/unknown-movements.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
-import { recordUnknown } from '../../../src/flow/payouts/unknown-movements.ts';
 import { batchesOf } from '../../support/batches.ts';
 import { OUTSIDE, tellFee } from '../../support/funded.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';

@@ -7,7 +7,7 @@ import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { formBatch, priced, signingRequest } from '../../../src/flow/payouts/batches.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
-import { cancelPayout } from '../../../src/flow/payouts/life.ts';
+import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { progress, storeSigned } from '../../../src/flow/payouts/progress.ts';
 import { type Batch, leaseBatch, readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { OUTSIDE, tellFee } from '../../support/funded.ts';
@@ -65,7 +65,7 @@ const TABLE: Readonly<Record<string, Held>> = {
     test: ['test/signer/rules.test.ts', 'must be in the database'],
   },
   committed_when_formed: {
-    guard: ['src/flow/payouts/life.ts', "payout.status !== 'pending'"],
+    guard: ['src/flow/payouts/cancel-and-approve.ts', "payout.status !== 'pending'"],
     test: [HERE, 'committed_when_formed: who is in a batch cannot be cancelled'],
   },
   outputs_compared: {
@@ -73,7 +73,7 @@ const TABLE: Readonly<Record<string, Held>> = {
     test: [KILLED, 'database and signer put back together: the chain shows what both have forgotten, and nothing is paid twice'],
   },
   cancel_waits_for_compare: {
-    guard: ['src/flow/payouts/life.ts', 'notComparedSince'],
+    guard: ['src/flow/payouts/cancel-and-approve.ts', 'notComparedSince'],
     test: [
       'test/flow/payouts/holds.test.ts',
       'cancel_waits_for_compare: is refused until our outputs were compared since PostgreSQL was started',

@@ -7,7 +7,7 @@ import { requiredDepth } from '../../../src/core/confirmations.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { resolveTransaction } from '../../../src/flow/transactions/life.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
-import { readExpansion } from '../../../src/store/transactions/expansion.ts';
+import { readExpansion } from '../../../src/store/transactions/expand.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';
 import { longestTurn, workedMs } from '../../support/longest-turn.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';

@@ -2,8 +2,8 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import type { Command } from 'commander';
-import { readConfig } from '../../config/config.ts';
-import { DEMO_PASSWORD } from '../../config/table.ts';
+import { readConfig } from '../../config/read-config.ts';
+import { DEMO_PASSWORD } from '../../config/variables.ts';
 import { liveGroup } from '../../process/group-file.ts';
 import { CommandFailed, calledWrongly, leaf, print } from '../output.ts';
 import { post } from './api-client.ts';

@@ -21,6 +21,7 @@ import {
   scriptAnswer,
   transactionAnswer,
 } from './answers.ts';
+import { CURRENCY_METHODS } from './currency-methods.ts';
 import {
   flag,
   hash,
@@ -33,7 +34,6 @@ import {
   text,
   verbosity,
 } from './error.ts';
-import { OWN_METHODS } from './own.ts';
 import { generateBlock, generateToAddress, invalidateBlock, sendRawTransaction, testMempoolAccept } from './send.ts';
 
 export type Method = (node: SimulatedNode, params: Params) => Json;
@@ -261,7 +261,7 @@ const METHODS: Readonly<Record<string, Method>> = {
 
 /** The method with this name; null when this currency's node has none. */
 export function methodNamed(dialect: Dialect, name: string): Method | null {
-  const own = OWN_METHODS[dialect.code];
+  const own = CURRENCY_METHODS[dialect.code];
   if (own !== undefined && Object.hasOwn(own, name)) return own[name] as Method;
   return Object.hasOwn(METHODS, name) && !dialect.rpc.without.includes(name) ? (METHODS[name] as Method) : null;
 }

@@ -2,9 +2,9 @@
 // they still waited. Our folder and the bank itself remember; where neither can prove that nothing is missing, a person decides.
 import { type BankPort, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
 import { lastCutOff } from '../../../core/ach/banking-days.ts';
-import { restoreAchFile } from '../../../flow/ach/restore.ts';
+import { restoreAchFile } from '../../../flow/ach/restored-files.ts';
 import type { Context } from '../../../flow/context.ts';
-import { holdUnprovenAch } from '../../../flow/payouts/unknown-movements.ts';
+import { holdUnprovenAch } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { unbookedAchFiles } from '../../../store/ach/entries.ts';
 import { lastAchLook, readAchHashes } from '../../../store/ach/files.ts';
 import { closeMovements, isComparedSince, openMovements, saveChecked } from '../../../store/payouts/unknown-movements.ts';

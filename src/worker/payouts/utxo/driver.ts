@@ -7,6 +7,7 @@ import { replacementRate } from '../../../core/payouts/outgoing-fees.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction, TransactionToSign } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
+import { restoreSignature } from '../../../flow/payouts/after-restore/restored-signatures.ts';
 import {
   type Formed,
   MOST_PAYEES,
@@ -17,7 +18,6 @@ import {
 } from '../../../flow/payouts/batches.ts';
 import { giveUpUnsignedBatch } from '../../../flow/payouts/operator-holds.ts';
 import { progress, storeSigned } from '../../../flow/payouts/progress.ts';
-import { restoreSignature } from '../../../flow/payouts/restored-signatures.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
 import { lastBatchAt } from '../../../store/payouts/batches.ts';

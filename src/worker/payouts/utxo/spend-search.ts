@@ -2,7 +2,7 @@
 import { minus } from '../../../core/money.ts';
 import type { PayingPort, TransactionFacts } from '../../../core/ports.ts';
 import type { Context } from '../../../flow/context.ts';
-import { recordUnknown } from '../../../flow/payouts/unknown-movements.ts';
+import { recordUnknown } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { blocksSince, hashesDown, isInChain } from '../../../store/chain/blocks.ts';
 import type { Batch } from '../../../store/payouts/batch-rows.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';

@@ -1,18 +1,18 @@
 // An operator has a transaction booked that this database and its signer have both forgotten, because they were put back together: the payouts
 // that it pays get it as their transaction, and what it pays to others is booked as lost.
-import type { UtxoCode } from '../../core/currency.ts';
-import { sortableId } from '../../core/ids.ts';
-import { least, minus, plus, sum } from '../../core/money.ts';
-import type { OutputFacts } from '../../core/ports.ts';
-import { isInChain } from '../../store/chain/blocks.ts';
-import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
-import { postEntries } from '../../store/ledger/ledger.ts';
-import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
-import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../store/payouts/batches.ts';
-import { writePayoutChanges } from '../../store/payouts/changes.ts';
-import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
-import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
-import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
+import type { UtxoCode } from '../../../core/currency.ts';
+import { sortableId } from '../../../core/ids.ts';
+import { least, minus, plus, sum } from '../../../core/money.ts';
+import type { OutputFacts } from '../../../core/ports.ts';
+import { isInChain } from '../../../store/chain/blocks.ts';
+import { type SpendingKey, spendingKey } from '../../../store/chain/xpubs.ts';
+import { postEntries } from '../../../store/ledger/ledger.ts';
+import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
+import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../../store/payouts/batches.ts';
+import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
+import { knownOwnScripts, nextOwnIndex } from '../../../store/payouts/own-outputs.ts';
+import { lockPayouts, type PayoutRow } from '../../../store/payouts/payouts.ts';
+import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
 import {
   type DecidedPayout,
   decidedPayouts,
@@ -20,11 +20,11 @@ import {
   paysPayout,
   resolveMovement,
   unsignedPayouts,
-} from '../../store/payouts/unknown-movements.ts';
-import type { Sql } from '../../store/postgres/connect.ts';
-import type { Context } from '../context.ts';
-import { addAttempt } from './progress.ts';
-import { acceptedLoss, type Recovered, type RecoveryOf, recovering } from './recovery.ts';
+} from '../../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../../store/postgres/connect.ts';
+import type { Context } from '../../context.ts';
+import { addAttempt } from '../progress.ts';
+import { acceptedLoss, type Recovered, type RecoveryOf, recovering } from './recover.ts';
 import { reopen } from './restored-signatures.ts';
 import { adopt, bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
 

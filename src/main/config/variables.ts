@@ -1,4 +1,4 @@
-// Every environment variable of the service, one row each. config.ts reads the environment by it, .env.example is made of it.
+// Every environment variable of the service, one row each. read-config.ts reads the environment by it, .env.example is made of it.
 import { CURRENCY_CODES, type CurrencyCode, type Network, nodesOf, UTXO_CODES } from '../../core/currency.ts';
 import { rateLimits } from './rate-limits.ts';
 import {
@@ -23,7 +23,7 @@ import {
   text,
   url,
   urls,
-} from './readers.ts';
+} from './value-readers.ts';
 
 export type Variable<T> = {
   readonly name: string;

@@ -11,9 +11,9 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
-import { writePayoutChanges } from '../../store/payouts/changes.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
+import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import {
   type DecidedPayout,
   decidedPayouts,
@@ -24,10 +24,10 @@ import {
 } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from '../payouts/after-restore/recover.ts';
+import { reopen } from '../payouts/after-restore/restored-signatures.ts';
+import { adopt, differenceEntry } from '../payouts/after-restore/unknown-outputs.ts';
 import { post } from '../payouts/progress.ts';
-import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from '../payouts/recovery.ts';
-import { reopen } from '../payouts/restored-signatures.ts';
-import { adopt, differenceEntry } from '../payouts/unknown-outputs.ts';
 import { feeFor, HOT_INDEX, type HotAddress, hotAddress } from './batches.ts';
 
 export type EvmRecovery = RecoveryOf<EvmCode> & {

@@ -6,7 +6,7 @@ import { Refusal } from '../../core/refusal.ts';
 type Unit = { readonly code: string; readonly decimals: number; readonly minimumMinor: bigint; readonly minimum: string };
 
 /** The largest amount that leaves its fee, and `leave`, in the balance. @throws Refusal insufficient_balance, payout_below_minimum */
-export function allOf(unit: Unit, available: bigint, feeMax: bigint, leave: bigint): bigint {
+export function largestAmount(unit: Unit, available: bigint, feeMax: bigint, leave: bigint): bigint {
   // an empty balance has no largest amount
   if (available === 0n)
     throw new Refusal('insufficient_balance', { param: 'amount', message: 'The available balance is empty.' });
@@ -19,7 +19,7 @@ export function allOf(unit: Unit, available: bigint, feeMax: bigint, leave: bigi
 }
 
 /** The refusal of what a balance does not cover. */
-export function notCovered(unit: Unit, available: bigint, feeMax: bigint): Refusal {
+export function insufficientBalance(unit: Unit, available: bigint, feeMax: bigint): Refusal {
   const most = minus(available, feeMax);
   const covered = most >= unit.minimumMinor ? `; at most ${formatMinor(most, unit.decimals)} ${unit.code} can be paid out` : '';
   return new Refusal('insufficient_balance', {

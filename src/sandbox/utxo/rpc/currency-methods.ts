@@ -40,7 +40,7 @@ function getDoubleSpendProof(_: SimulatedNode, params: Params): Json {
   return null;
 }
 
-export const OWN_METHODS: Partial<Record<UtxoCode, Readonly<Record<string, Method>>>> = {
+export const CURRENCY_METHODS: Partial<Record<UtxoCode, Readonly<Record<string, Method>>>> = {
   DASH: {
     getbestchainlock: getBestChainLock,
     getislocks: getInstantLocks,

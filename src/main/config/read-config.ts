@@ -3,10 +3,10 @@ import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:
 import { resolve } from 'node:path';
 import { isSupervised } from '../process/life.ts';
 import { StartRefused } from '../process/start-refused.ts';
-import { readSettingsFile } from './file.ts';
+import { readSettingsFile } from './dotenv-file.ts';
 import { contradictions, unusedSettings } from './setting-conflicts.ts';
-import { type Environment, readSettings, type Settings, settingsFileOf } from './settings.ts';
-import { type Config, type SignerSecrets, TABLE, VARIABLES, type Variable } from './table.ts';
+import { type Environment, readSettings, type Settings, settingsFileOf } from './setting-values.ts';
+import { type Config, type SignerSecrets, TABLE, VARIABLES, type Variable } from './variables.ts';
 
 /**
  * Reads and checks what is set: the environment, and below it the settings file. An empty variable counts as not set. A secret may be given

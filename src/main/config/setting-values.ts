@@ -1,7 +1,7 @@
 // The settings: the environment, and below it the file `.env` beside package.json. An empty variable counts as not set in both.
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readSettingsFile } from './file.ts';
+import { readSettingsFile } from './dotenv-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

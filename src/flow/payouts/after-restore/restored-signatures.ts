@@ -1,24 +1,24 @@
 // After a database was restored from a copy, it may not know of transactions that the signer has signed since. Each is written back as what it
 // was, a batch with its inputs and entries, before anything new is formed: otherwise what has left would be paid a second time.
-import { CURRENCY_CODES, type CurrencyCode, type EvmCode } from '../../core/currency.ts';
-import { formatAmount, minus, plus } from '../../core/money.ts';
-import { holdAgainEntry } from '../../core/payouts/postings.ts';
-import type { SignedTransaction } from '../../core/signer-wire.ts';
-import { listKeys, type StoredKey } from '../../store/chain/xpubs.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { isStored } from '../../store/payouts/attempts.ts';
-import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
-import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
-import { writePayoutChanges } from '../../store/payouts/changes.ts';
-import { lockPayouts, type PayoutRow, paidFrom } from '../../store/payouts/payouts.ts';
-import { recordMovements } from '../../store/payouts/unknown-movements.ts';
-import type { Sql } from '../../store/postgres/connect.ts';
-import type { Context } from '../context.ts';
-import { addEvmAttempt } from '../evm/progress.ts';
-import { writeSweepBack } from '../sweeps/restored.ts';
-import { CANCELLED } from './life.ts';
-import { addAttempt } from './progress.ts';
+import { CURRENCY_CODES, type CurrencyCode, type EvmCode } from '../../../core/currency.ts';
+import { formatAmount, minus, plus } from '../../../core/money.ts';
+import { holdAgainEntry } from '../../../core/payouts/postings.ts';
+import type { SignedTransaction } from '../../../core/signer-wire.ts';
+import { listKeys, type StoredKey } from '../../../store/chain/xpubs.ts';
+import { tripBreaker } from '../../../store/ledger/breakers.ts';
+import { lockBalances, postEntries } from '../../../store/ledger/ledger.ts';
+import { isStored } from '../../../store/payouts/attempts.ts';
+import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
+import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../../store/payouts/batches.ts';
+import { lockPayouts, type PayoutRow, paidFrom } from '../../../store/payouts/payouts.ts';
+import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
+import { recordMovements } from '../../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../../store/postgres/connect.ts';
+import type { Context } from '../../context.ts';
+import { addEvmAttempt } from '../../evm/progress.ts';
+import { writeSweepBack } from '../../sweeps/restored-sweeps.ts';
+import { CANCELLED } from '../cancel-and-approve.ts';
+import { addAttempt } from '../progress.ts';
 
 export type Restored = 'known' | 'written_back' | 'unknown_payout';
 

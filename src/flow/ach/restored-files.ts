@@ -19,7 +19,7 @@ import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/pay
 import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { holdUnknown } from '../payouts/unknown-movements.ts';
+import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
 
 /** `contradicts`: it pays what this database does not know, or knows as ended; payouts are stopped. */
 export type RestoredFile = 'restored' | 'known' | 'contradicts';

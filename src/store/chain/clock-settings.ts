@@ -17,7 +17,7 @@ const GRACE = `${GRACE_MS + 1_000} ms`;
  * the set
  *   clock, and stay. Null = unknown: then only dates in the future are moved
  */
-export async function setAlong(
+export async function moveWaitingTimes(
   sql: Sql,
   currency: CurrencyCode,
   set: { readonly byMs: number; readonly nowMs: number; readonly sinceMs: number | null },
@@ -31,12 +31,12 @@ export async function setAlong(
   });
   // the chain's lock first, then transactions, then payments: the order of all writers
   await sql.query({
-    name: 'set_cursor_along',
+    name: 'move_cursor_time',
     text: `update chain_cursors set caught_up_at = caught_up_at + $2 * interval '1 ms' where currency = $1`,
     values,
   });
   await sql.query({
-    name: 'set_condition_along',
+    name: 'move_condition_time',
     text: `update node_conditions set checked_at = checked_at + $2 * interval '1 ms' where currency = $1`,
     values,
   });
@@ -51,7 +51,7 @@ export async function setAlong(
   });
   await inParts(rows[0]?.ids ?? [], ROWS_AT_ONCE, async (part) => {
     await sql.query({
-      name: 'set_transactions_along',
+      name: 'move_transaction_times',
       text: `with waiting as materialized (select id from transactions where id = any ($1) and ${isOpen} order by id for no key update)
              update transactions t set window_ends_at = window_ends_at + $4 * interval '1 ms', succeeded_at = succeeded_at + $4 * interval '1 ms',
                     due_at = due_at + $4 * interval '1 ms'
@@ -68,7 +68,7 @@ export async function setAlong(
   });
   await inIdParts(waiting, (part) =>
     sql.query({
-      name: 'set_payments_along',
+      name: 'move_payment_times',
       text: `with waiting as materialized (select id from payments where id = any ($1) and ${isWaiting} order by id for no key update)
              update payments p set gone_since = gone_since + $4 * interval '1 ms', due_at = due_at + $4 * interval '1 ms',
                     seen_at = case when noticed_at is null then seen_at + $4 * interval '1 ms' else seen_at end,

@@ -1,17 +1,17 @@
 // A forgotten transaction that spends outputs of which this database knows nothing: payments to transactions, or change, that it has forgotten too.
 // What they paid for is booked; that they were ours is booked with it, since nothing here ever said so.
-import type { CurrencyCode } from '../../core/currency.ts';
-import type { Entry } from '../../core/judge/case.ts';
-import { negated, sum } from '../../core/money.ts';
-import { adoptedEntry, unknownInflowEntry, unknownOutflowEntry } from '../../core/payouts/postings.ts';
-import type { Outpoint } from '../../core/ports.ts';
-import { postEntries } from '../../store/ledger/ledger.ts';
-import { insertOwnAddress } from '../../store/payouts/own-outputs.ts';
-import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
-import { type DecidedPayout, openMovements, unbookedOutput } from '../../store/payouts/unknown-movements.ts';
-import type { Sql } from '../../store/postgres/connect.ts';
-import type { Context } from '../context.ts';
-import { resolveLocked } from './resolve.ts';
+import type { CurrencyCode } from '../../../core/currency.ts';
+import type { Entry } from '../../../core/judge/case.ts';
+import { negated, sum } from '../../../core/money.ts';
+import { adoptedEntry, unknownInflowEntry, unknownOutflowEntry } from '../../../core/payouts/postings.ts';
+import type { Outpoint } from '../../../core/ports.ts';
+import { postEntries } from '../../../store/ledger/ledger.ts';
+import { insertOwnAddress } from '../../../store/payouts/own-outputs.ts';
+import { lockPayouts, type PayoutRow } from '../../../store/payouts/payouts.ts';
+import { type DecidedPayout, openMovements, unbookedOutput } from '../../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../../store/postgres/connect.ts';
+import type { Context } from '../../context.ts';
+import { resolveLocked } from '../resolve.ts';
 import { holdUnknown } from './unknown-movements.ts';
 
 type Spending = {

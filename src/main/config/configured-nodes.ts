@@ -1,7 +1,7 @@
 // Which currencies have nodes, their URLs, and the contract of the token.
 import { CURRENCIES, CURRENCY_CODES, type CurrencyCode, chainNetwork, EVM_CODES, evmRow } from '../../core/currency.ts';
 import { checksummed } from '../../outside/evm/address.ts';
-import { type Config, nodeUrlName } from './table.ts';
+import { type Config, nodeUrlName } from './variables.ts';
 
 /** The RPC URLs of the configured nodes, the preferred one first; the sandbox uses its own nodes instead. */
 export function configuredNodes(config: Config): ReadonlyMap<CurrencyCode, readonly string[]> {

@@ -1,12 +1,12 @@
 // What booking a forgotten transaction shares on every chain: what an operator names, what is refused before anything is booked, and the words of a
 // loss. Each is one database transaction.
-import type { CurrencyCode } from '../../core/currency.ts';
-import { formatAmount } from '../../core/money.ts';
-import type { TransactionFacts } from '../../core/ports.ts';
-import { Refusal } from '../../core/refusal.ts';
-import { isStored } from '../../store/payouts/attempts.ts';
-import type { Sql } from '../../store/postgres/connect.ts';
-import type { Context } from '../context.ts';
+import type { CurrencyCode } from '../../../core/currency.ts';
+import { formatAmount } from '../../../core/money.ts';
+import type { TransactionFacts } from '../../../core/ports.ts';
+import { Refusal } from '../../../core/refusal.ts';
+import { isStored } from '../../../store/payouts/attempts.ts';
+import type { Sql } from '../../../store/postgres/connect.ts';
+import type { Context } from '../../context.ts';
 
 export type RecoveryOf<Currency extends CurrencyCode> = {
   readonly currency: Currency;

@@ -1,12 +1,12 @@
 // Money that has left without this database knowing why. It is recorded and reported, and nothing new leaves until an operator has decided.
-import type { CurrencyCode } from '../../core/currency.ts';
-import { unfiledAchPayouts } from '../../store/ach/entries.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { type PayoutChange, writePayoutChanges } from '../../store/payouts/changes.ts';
-import { lockPayouts } from '../../store/payouts/payouts.ts';
-import { closeUnexplained, recordMovements, type UnknownMovement } from '../../store/payouts/unknown-movements.ts';
-import type { Sql } from '../../store/postgres/connect.ts';
-import type { Context } from '../context.ts';
+import type { CurrencyCode } from '../../../core/currency.ts';
+import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
+import { tripBreaker } from '../../../store/ledger/breakers.ts';
+import { lockPayouts } from '../../../store/payouts/payouts.ts';
+import { type PayoutChange, writePayoutChanges } from '../../../store/payouts/status-changes.ts';
+import { closeUnexplained, recordMovements, type UnknownMovement } from '../../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../../store/postgres/connect.ts';
+import type { Context } from '../../context.ts';
 
 export type Unknown = {
   readonly movements: readonly UnknownMovement[];
