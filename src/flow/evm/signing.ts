@@ -11,42 +11,62 @@ import { feeFor, HOT_INDEX, hotAddress } from './batches.ts';
 /** The number of a batch's next transaction, and what it offers. */
 export type NextAttempt = { readonly number: number; readonly offer: GasOffer };
 
-/** What the signer is asked for. The payee and what it gets are those of the first transaction, whatever a replacement offers. */
-function evmSigningRequest(
+/** What only this batch's request has, beside what all requests on the chain have. */
+type Asked = {
+  readonly output: TransactionToSign['outputs'][number];
+  /** Null: the transaction sends ether. */
+  readonly contract: string | null;
+  readonly fee: bigint;
+  readonly sweep?: Pick<NonNullable<TransactionToSign['evm']>, 'purpose' | 'payee'>;
+};
+
+/**
+ * What the signer is asked for.
+ * @param contract of the batch's currency; null of ether
+ * @returns null while there is no price of what the gas of its payout is worth
+ */
+export async function evmRequestOf(
+  ctx: Context,
   batch: Batch<EvmCode>,
   contract: string | null,
-  { number, offer }: NextAttempt,
-  fee: bigint,
-): TransactionToSign {
+  next: NextAttempt,
+): Promise<TransactionToSign | null> {
+  const asked =
+    batch.purpose === 'payout' ? await askedOfPayout(ctx, batch, contract) : await askedOfSweep(ctx, batch, contract, next.offer);
+  if (asked === null) return null;
   const [input] = batch.inputs;
-  const [payout] = batch.payouts;
-  if (input === undefined || payout === undefined || batch.gas === null)
-    throw new Error(`batch ${batch.id} has no nonce or payout`);
+  if (input === undefined || batch.gas === null) throw new Error(`batch ${batch.id} has no nonce`);
   const { txid, vout, amount, xpub, chain, index } = input;
   return {
     currency: batch.currency,
     batchId: batch.id,
-    number,
+    number: next.number,
     leaseEpoch: batch.leaseEpoch.toString(),
     inputs: [{ txid, vout, amount: amount.toString(), xpub, chain, index }],
-    outputs: [
-      {
-        payoutId: payout.id,
-        script: payout.script.toString('hex'),
-        ...(payout.reimburses === null
-          ? { amount: payout.amount.toString() }
-          : { amount: minus(payout.amount, fee).toString(), total: payout.amount.toString() }),
-      },
-    ],
+    outputs: [asked.output],
     change: null,
     evm: {
-      contract,
+      contract: asked.contract,
       gas: batch.gas.limit,
-      maxFee: offer.maxFee.toString(),
-      tip: offer.tip.toString(),
-      fee: fee.toString(),
+      maxFee: next.offer.maxFee.toString(),
+      tip: next.offer.tip.toString(),
+      fee: asked.fee.toString(),
+      ...asked.sweep,
     },
   };
+}
+
+/** The payee and what it gets are those of the first transaction, whatever a replacement offers. */
+async function askedOfPayout(ctx: Context, batch: Batch<EvmCode>, contract: string | null): Promise<Asked | null> {
+  const fee = await feeOfBatch(ctx, batch);
+  if (fee === null) return null;
+  const [payout] = batch.payouts;
+  if (payout === undefined) throw new Error(`batch ${batch.id} has no payout`);
+  const amounts =
+    payout.reimburses === null
+      ? { amount: payout.amount.toString() }
+      : { amount: minus(payout.amount, fee).toString(), total: payout.amount.toString() };
+  return { output: { payoutId: payout.id, script: payout.script.toString('hex'), ...amounts }, contract, fee };
 }
 
 /** What the payout of a batch is charged at most: that of its first transaction, or what its nonce was reserved with. */
@@ -61,6 +81,27 @@ async function feeOfBatch(ctx: Context, batch: Batch<EvmCode>): Promise<bigint |
   return feeFor(ctx, ctx.db, batch.currency, payout, wei);
 }
 
+/** All transactions of a sweep take the same from its address; of ether the gas comes out of that. */
+async function askedOfSweep(ctx: Context, batch: Batch<EvmCode>, contract: string | null, offer: GasOffer): Promise<Asked> {
+  const [input] = batch.inputs;
+  const { target, purpose } = batch;
+  if (input === undefined || batch.gas === null || target === null || purpose === 'payout')
+    throw new Error(`batch ${batch.id} is no sweep`);
+  const gasMost = BigInt(batch.gas.limit) * offer.maxFee;
+  const takesGas = purpose === 'sweep' && !isToken(batch.currency);
+  const amounts = takesGas
+    ? { amount: minus(input.amount, gasMost).toString(), total: input.amount.toString() }
+    : { amount: input.amount.toString() };
+  const payee = purpose === 'top_up' ? await topUpPayee(ctx, target) : null;
+  return {
+    // a batch without payouts stands for itself
+    output: { payoutId: batch.id, script: target.toString('hex'), ...amounts },
+    contract: purpose === 'top_up' ? null : contract,
+    fee: gasMost,
+    sweep: { purpose, ...(payee === null ? {} : { payee }) },
+  };
+}
+
 /** Whose address gets ether for gas. */
 type TopUpPayee = NonNullable<NonNullable<TransactionToSign['evm']>['payee']>;
 
@@ -70,58 +111,4 @@ async function topUpPayee(ctx: Context, target: Buffer): Promise<TopUpPayee | nu
     if (hot?.script.equals(target)) return { currency, index: HOT_INDEX, chain: 1 };
   }
   return addressOfScript(ctx.db, target);
-}
-
-/** What the signer is asked for. All transactions of a sweep take the same from its address; of ether the gas comes out of that. */
-function sweepSigningRequest(
-  batch: Batch<EvmCode>,
-  contract: string | null,
-  { number, offer, payee }: { readonly number: number; readonly offer: GasOffer; readonly payee: TopUpPayee | null },
-): TransactionToSign {
-  const [input] = batch.inputs;
-  if (input === undefined || batch.gas === null || batch.target === null || batch.purpose === 'payout')
-    throw new Error(`batch ${batch.id} is no sweep`);
-  const { txid, vout, amount, xpub, chain, index } = input;
-  const gasMost = BigInt(batch.gas.limit) * offer.maxFee;
-  const takesGas = batch.purpose === 'sweep' && !isToken(batch.currency);
-  return {
-    currency: batch.currency,
-    batchId: batch.id,
-    number,
-    leaseEpoch: batch.leaseEpoch.toString(),
-    inputs: [{ txid, vout, amount: amount.toString(), xpub, chain, index }],
-    outputs: [
-      {
-        // a batch without payouts stands for itself
-        payoutId: batch.id,
-        script: batch.target.toString('hex'),
-        ...(takesGas ? { amount: minus(amount, gasMost).toString(), total: amount.toString() } : { amount: amount.toString() }),
-      },
-    ],
-    change: null,
-    evm: {
-      contract: batch.purpose === 'top_up' ? null : contract,
-      gas: batch.gas.limit,
-      maxFee: offer.maxFee.toString(),
-      tip: offer.tip.toString(),
-      fee: gasMost.toString(),
-      purpose: batch.purpose,
-      ...(payee === null ? {} : { payee }),
-    },
-  };
-}
-
-/** Null while there is no price of what the gas of its payout is worth. */
-export async function evmRequestOf(
-  ctx: Context,
-  batch: Batch<EvmCode>,
-  contract: string | null,
-  next: NextAttempt,
-): Promise<TransactionToSign | null> {
-  if (batch.purpose === 'payout') {
-    const fee = await feeOfBatch(ctx, batch);
-    return fee === null ? null : evmSigningRequest(batch, contract, next, fee);
-  }
-  const payee = batch.purpose === 'top_up' && batch.target !== null ? await topUpPayee(ctx, batch.target) : null;
-  return sweepSigningRequest(batch, contract, { ...next, payee });
 }
