@@ -14,34 +14,18 @@ import {
 } from '../../core/payouts/evm-postings.ts';
 import { chargedGas } from '../../core/payouts/gas.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
-import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
-import { asBooked } from '../../store/payouts/booked-amounts.ts';
+import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import {
-  decidedHeight,
-  lockOwed,
-  type Progress,
-  post,
-  reimbursedBy,
-  sendAgain,
-  stopOnForeignSpend,
-} from '../payouts/progress.ts';
+import { comparing, lockOwed, type Progress, post, reimbursedBy, storing, unmined } from '../payouts/batch-progress.ts';
 
 /** As storeSigned. */
 export function storeEvmSigned(ctx: Context, signed: SignedTransaction, epoch: bigint): Promise<boolean> {
-  return ctx.db.transaction(async (sql) => {
-    const batch = await readBatch<EvmCode>(sql, signed.request.batchId, { lock: true });
-    if (batch === null || batch.leaseEpoch !== epoch) return false;
-    if (batch.attempts.some((attempt) => attempt.number === signed.request.number)) return false;
-    await addEvmAttempt(ctx, sql, batch, signed);
-    return true;
-  });
+  return storing<EvmCode>(ctx, signed, epoch, (sql, batch) => addEvmAttempt(ctx, sql, batch, signed));
 }
 
 /** The attempt and its entries; the batch and its payouts are locked. */
@@ -78,16 +62,15 @@ export async function addEvmAttempt(ctx: Context, sql: Sql, batch: Batch<EvmCode
  * @param finalized the highest block that can no longer be replaced
  */
 export function evmProgress(ctx: Context, batchId: string, finalized: number): Promise<Progress> {
-  return ctx.db.transaction(async (sql) => {
-    const read = await readBatch<EvmCode>(sql, batchId, { lock: true });
-    const tip = read === null ? null : await readCursor(sql, read.currency);
+  return comparing<EvmCode>(ctx, batchId, async (sql, { batch, decided, mined }) => {
     // what pays nobody here was booked whole when it was recovered
-    if (read === null || tip === null || read.attempts.length === 0 || read.payouts.length === 0) return 'waiting';
-    const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
-    const decided = await decidedHeight(ctx, sql, batch, tip.height);
+    if (batch.payouts.length === 0) return 'waiting';
     const isFinal = (height: number | null): boolean => height !== null && height <= Math.min(finalized, decided);
-    const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
-    if (mined === null) return unmined(ctx, sql, batch, isFinal);
+    if (mined === null)
+      return unmined(ctx, sql, batch, {
+        isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
+        fail: () => fail(ctx, sql, batch, null),
+      });
     if ((mined.height as number) > decided) return 'unagreed';
     if (mined.outcome?.result === 'paid') {
       const confirmations = decided - (mined.height as number) + 1;
@@ -96,18 +79,6 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number): P
     if (mined.outcome?.result !== 'failed') return stopUnclear(ctx, sql, batch, mined);
     return isFinal(mined.height) ? fail(ctx, sql, batch, mined) : 'waiting';
   });
-}
-
-async function unmined(
-  ctx: Context,
-  sql: Sql,
-  batch: Batch<EvmCode>,
-  isFinal: (height: number | null) => boolean,
-): Promise<Progress> {
-  await stopOnForeignSpend(ctx, sql, batch);
-  if (batch.inputs.some(({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight)))
-    return fail(ctx, sql, batch, null);
-  return sendAgain(ctx, sql, batch);
 }
 
 /** It succeeded, and its events say something else than was asked for: nobody but a person knows what the destination has. */

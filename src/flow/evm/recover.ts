@@ -27,7 +27,7 @@ import type { Context } from '../context.ts';
 import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from '../payouts/after-restore/recover.ts';
 import { reopen } from '../payouts/after-restore/restored-signatures.ts';
 import { adopt, differenceEntry } from '../payouts/after-restore/unknown-outputs.ts';
-import { post } from '../payouts/progress.ts';
+import { post } from '../payouts/batch-progress.ts';
 import { feeFor, HOT_INDEX, type HotAddress, hotAddress } from './batches.ts';
 
 export type EvmRecovery = RecoveryOf<EvmCode> & {

@@ -2,9 +2,8 @@
 // confirms one, it becomes final, or it becomes certain that none can be mined. Only evidence on the chain ends a payout; nothing here calls
 // anything outside.
 import { finalDepth } from '../../core/confirmations.ts';
-import type { CurrencyCode } from '../../core/currency.ts';
-import type { Entry } from '../../core/judge/case.ts';
-import { greatest, least, minus, plus, sum } from '../../core/money.ts';
+import type { UtxoCode } from '../../core/currency.ts';
+import { greatest, minus, plus, sum } from '../../core/money.ts';
 import { shares } from '../../core/payouts/outgoing-fees.ts';
 import {
   completeEntries,
@@ -15,18 +14,15 @@ import {
   trueUpEntry,
 } from '../../core/payouts/postings.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
-import { readAgreedHeight } from '../../store/chain/node-conditions.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
 import { heldAgain, insertAttempt, readShares } from '../../store/payouts/attempts.ts';
-import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
+import { type Attempt, type Batch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { descendantsDue, freeInputs } from '../../store/payouts/batches.ts';
-import { asBooked } from '../../store/payouts/booked-amounts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
-import { announcePayouts, type PayoutChange, writePayoutChanges } from '../../store/payouts/status-changes.ts';
+import { type PayoutChange, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { comparing, lockOwed, type Posted, type Progress, post, reimbursedBy, storing, unmined } from './batch-progress.ts';
 
 /**
  * Stores a signed transaction, and books what it takes from our outputs, before it is sent. Refused (false) when another worker has leased
@@ -37,13 +33,7 @@ export function storeSigned(
   signed: SignedTransaction,
   at: { readonly epoch: bigint; readonly feeRate: bigint },
 ): Promise<boolean> {
-  return ctx.db.transaction(async (sql) => {
-    const batch = await readBatch(sql, signed.request.batchId, { lock: true });
-    if (batch === null || batch.leaseEpoch !== at.epoch) return false;
-    if (batch.attempts.some((attempt) => attempt.number === signed.request.number)) return false;
-    await addAttempt(ctx, sql, batch, signed, at);
-    return true;
-  });
+  return storing<UtxoCode>(ctx, signed, at.epoch, (sql, batch) => addAttempt(ctx, sql, batch, signed, at));
 }
 
 /** The attempt and its entries; the batch and its payouts are locked. */
@@ -85,17 +75,6 @@ export async function addAttempt(
   await post(ctx, sql, entries);
 }
 
-export type Posted = { readonly payout: BatchPayout; readonly entry: Entry };
-
-/** Books entries of payouts at the clock's time, each to its own payout; an entry whose key is booked already changes nothing. */
-export async function post(ctx: Context, sql: Sql, entries: readonly Posted[]): Promise<void> {
-  const atMs = ctx.ports.clock.now();
-  await postEntries(
-    sql,
-    entries.map(({ payout, entry }) => ({ entry, transactionId: null, payoutId: payout.id, atMs })),
-  );
-}
-
 /** By payout: the highest share that any attempt has, which is what was booked as on its way out. */
 function highestShares(byAttempt: ReadonlyMap<bigint, ReadonlyMap<string, bigint>>): Map<string, bigint> {
   const highest = new Map<string, bigint>();
@@ -103,103 +82,27 @@ function highestShares(byAttempt: ReadonlyMap<bigint, ReadonlyMap<string, bigint
   return highest;
 }
 
-/** What the merchants of these payouts owe in their currencies, locked; paying some of it back lowers it for the next. */
-export async function lockOwed(
-  sql: Sql,
-  payouts: readonly BatchPayout[],
-): Promise<(payout: BatchPayout, entering: bigint) => bigint> {
-  const owed = new Map<string, bigint>();
-  const keyOf = (payout: BatchPayout): string => `${payout.merchantId} ${payout.currency}`;
-  // what a reimbursement has taken is no longer the merchant's
-  const owing = payouts.filter((payout) => payout.reimburses === null);
-  const merchants = [...new Set(owing.map((payout) => payout.merchantId))].sort((a, b) => (a < b ? -1 : 1));
-  for (const merchantId of merchants) {
-    const currencies = [...new Set(owing.filter((one) => one.merchantId === merchantId).map((one) => one.currency))];
-    const balances = await lockBalances(sql, merchantId, currencies);
-    for (const currency of currencies) owed.set(`${merchantId} ${currency}`, balances.get(currency)?.receivable ?? 0n);
-  }
-  return (payout, entering) => {
-    const before = owed.get(keyOf(payout)) ?? 0n;
-    owed.set(keyOf(payout), minus(before, least(before, entering)));
-    return before;
-  };
-}
-
-/**
- * Up to which height the chain decides about a batch: to its tip, or, where it pays more than the contested limit, to the highest block that
- * two of our nodes hold (what no price was known for is above every limit).
- */
-export async function decidedHeight(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>, tip: number): Promise<number> {
-  const worth = batch.payouts.reduce<bigint | null>(
-    (all, { usdMinor }) => (all === null || usdMinor === null ? null : plus(all, usdMinor)),
-    0n,
-  );
-  if (worth !== null && worth <= ctx.contestedLimitMinor) return tip;
-  return Math.min(tip, (await readAgreedHeight(sql, batch.currency)) ?? tip);
-}
-
-/** `unagreed`: a block holds it that decides only once a second node has it too. */
-export type Progress = 'unagreed' | 'confirmed' | 'moved' | 'reorged' | 'final' | 'failed' | 'displaced' | 'waiting';
-
 /**
  * Compares a batch with what the chain shows of it, and books what follows: the first confirmation completes its payouts, final depth ends it,
  * a reorganisation changes no status, and only a final transaction that is none of ours (or inputs that are gone for good) fails it.
  */
 export function progress(ctx: Context, batchId: string): Promise<Progress> {
-  return ctx.db.transaction(async (sql) => {
-    const read = await readBatch(sql, batchId, { lock: true });
-    const batch = read === null ? null : { ...read, payouts: await asBooked(sql, read.payouts) };
-    const tip = batch === null ? null : await readCursor(sql, batch.currency);
-    if (batch === null || tip === null || batch.attempts.length === 0) return 'waiting';
-    const decided = await decidedHeight(ctx, sql, batch, tip.height);
+  return comparing<UtxoCode>(ctx, batchId, async (sql, { batch, decided, mined }) => {
     const deep = (height: number | null): boolean => height !== null && decided - height + 1 >= finalDepth(batch.currency).depth;
-    const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
     if (mined?.height != null && mined.height > decided) return 'unagreed';
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height) });
-    await stopOnForeignSpend(ctx, sql, batch);
-    const taken = batch.inputs.filter((input) => input.spentBy !== null && deep(input.spentHeight));
-    // what made the input was undone for good: its own loss is booked where it was received
-    const isGone = batch.inputs.some((input) => deep(input.goneHeight));
-    if (taken.length > 0 || isGone)
-      return fail(
-        ctx,
-        sql,
-        batch,
-        taken.map((input) => input.amount),
-      );
-    return sendAgain(ctx, sql, batch);
-  });
-}
-
-/** Where the block that held a batch is gone, the same bytes are sent again, and no status changes. */
-export async function sendAgain(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Promise<'waiting' | 'reorged'> {
-  if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
-  await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
-  await announcePayouts(
-    sql,
-    batch.payouts.map((payout) => ({
-      payout,
-      type: 'payout.reorged',
-      status: payout.status,
-      previous: null,
-      reason: 'a reorganisation removed its block; the same transaction is sent again',
-    })),
-    ctx.ports.clock.now(),
-  );
-  return 'reorged';
-}
-
-/** Outputs of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */
-export async function stopOnForeignSpend(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Promise<void> {
-  const foreign = batch.inputs.filter((input) => input.spentBy !== null);
-  if (foreign.length === 0 || batch.state === 'dead') return;
-  await tripBreaker(sql, {
-    name: 'payouts',
-    by: ['INV-10'],
-    findings: foreign.map(
-      ({ txid, vout, spentBy }) => `${txid}:${vout} of batch ${batch.id} is spent by ${spentBy}, which was not signed here`,
-    ),
-    atMs: ctx.ports.clock.now(),
+    const isTaken = (input: Batch['inputs'][number]): boolean => input.spentBy !== null && deep(input.spentHeight);
+    return unmined(ctx, sql, batch, {
+      // what made the input was undone for good: its own loss is booked where it was received
+      isGone: (input) => isTaken(input) || deep(input.goneHeight),
+      fail: () =>
+        fail(
+          ctx,
+          sql,
+          batch,
+          batch.inputs.filter(isTaken).map((input) => input.amount),
+        ),
+    });
   });
 }
 
@@ -241,10 +144,6 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
   await setBatchState(sql, batch.id, { state: 'final', minedAttempt: mined.id });
   return 'final';
 }
-
-/** The identifiers of the transactions whose payments these payouts send back. */
-export const reimbursedBy = (payouts: readonly BatchPayout[]): readonly string[] =>
-  payouts.flatMap(({ reimburses }) => (reimburses === null ? [] : [reimburses]));
 
 /** A reorganisation may put another transaction of the batch in the place of one that completed a reimbursement: its customer got what that pays. */
 async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap<string, bigint>): Promise<void> {

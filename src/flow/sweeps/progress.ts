@@ -2,30 +2,23 @@
 // block is final. One that failed, or whose nonce somebody else has used, leaves its payments where they are: they are moved by another.
 import type { EvmCode } from '../../core/currency.ts';
 import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
-import { readCursor } from '../../store/chain/blocks.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { type Attempt, type Batch, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
+import { type Attempt, type Batch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
 import { stopUnclear } from '../evm/progress.ts';
-import { decidedHeight, type Progress, sendAgain, stopOnForeignSpend } from '../payouts/progress.ts';
+import { comparing, type Progress, unmined } from '../payouts/batch-progress.ts';
 
 /** As evmProgress, for a batch without payouts. */
 export function sweepProgress(ctx: Context, batchId: string, finalized: number): Promise<Progress> {
-  return ctx.db.transaction(async (sql) => {
-    const batch = await readBatch<EvmCode>(sql, batchId, { lock: true });
-    const tip = batch === null ? null : await readCursor(sql, batch.currency);
-    if (batch === null || tip === null || batch.attempts.length === 0) return 'waiting';
-    const decided = await decidedHeight(ctx, sql, batch, tip.height);
+  return comparing<EvmCode>(ctx, batchId, async (sql, { batch, decided, mined }) => {
     const isFinal = (height: number | null): boolean => height !== null && height <= Math.min(finalized, decided);
-    const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
-    if (mined === null) {
-      await stopOnForeignSpend(ctx, sql, batch);
-      if (batch.inputs.some(({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight)))
-        return ended(ctx, sql, batch, null);
-      return sendAgain(ctx, sql, batch);
-    }
+    if (mined === null)
+      return unmined(ctx, sql, batch, {
+        isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
+        fail: () => ended(ctx, sql, batch, null),
+      });
     if (mined.outcome === null || mined.outcome.result === 'unclear') return stopUnclear(ctx, sql, batch, mined);
     if (isFinal(mined.height)) return ended(ctx, sql, batch, mined);
     if (batch.state === 'mined' && batch.minedAttempt === mined.id) return 'waiting';

@@ -20,7 +20,10 @@ const TABLE: Readonly<Record<string, Held>> = {
     test: ['test/signer/evm.test.ts', 'same_nonce: '],
   },
   // not seen is not failed
-  timeout_is_unknown: { guard: [PROGRESS, 'return sendAgain(ctx, sql, batch);'], test: [PAYOUTS, 'timeout_is_unknown: '] },
+  timeout_is_unknown: {
+    guard: ['src/flow/payouts/batch-progress.ts', 'fail() : sendAgain(ctx, sql, batch)'],
+    test: [PAYOUTS, 'timeout_is_unknown: '],
+  },
   // what failed, or was taken by another transaction, counts only when its block is final
   fail_at_final: {
     guard: [PROGRESS, "return isFinal(mined.height) ? fail(ctx, sql, batch, mined) : 'waiting';"],

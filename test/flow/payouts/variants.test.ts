@@ -21,6 +21,7 @@ const HERE = 'test/flow/payouts/variants.test.ts';
 const BATCHES = 'test/flow/payouts/batches.test.ts';
 const KILLED = 'test/start/payouts-killed.test.ts';
 const PROGRESS = 'src/flow/payouts/progress.ts';
+const EVERY_BATCH = 'src/flow/payouts/batch-progress.ts';
 const late: Held = {
   guard: [PROGRESS, "payout.status !== 'processing'"],
   test: [HERE, 'store_looks_at_payout: a signature that comes late books nothing for a payout that has ended'],
@@ -30,7 +31,7 @@ const stored: Held = {
   test: ['test/start/payout-crash-matrix.test.ts', 'kill -9 of the worker'],
 };
 const silence: Held = {
-  guard: [PROGRESS, "if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';"],
+  guard: [EVERY_BATCH, "if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';"],
   test: [HERE, 'silence_is_unknown: a transaction that nobody has seen for weeks fails no payout'],
 };
 const durable: Held = {
@@ -48,7 +49,7 @@ const difference: Held = {
   test: [BATCHES, 'that was replaced books the difference only, and gives it back where the cheaper one is mined'],
 };
 const foreign: Held = {
-  guard: [PROGRESS, 'taken.length > 0 || isGone'],
+  guard: [PROGRESS, 'isTaken(input) || deep(input.goneHeight)'],
   test: [BATCHES, 'of which a stranger spent the inputs fails at final depth and not before'],
 };
 const back: Held = {
@@ -111,7 +112,7 @@ const TABLE: Readonly<Record<string, Held>> = {
   rebuild_from_journal: back,
   journal_fsync: durable,
   p4_checks_row: {
-    guard: [PROGRESS, 'batch.leaseEpoch !== at.epoch'],
+    guard: [EVERY_BATCH, 'batch.leaseEpoch !== epoch'],
     test: [BATCHES, 'whose lease another worker took stores nothing, and one signature is stored once'],
   },
   sign_books_difference: difference,

@@ -1,0 +1,168 @@
+// What every batch on a chain shares, whatever it pays and on which chain: a signature is stored under its lease, the batch is compared with the
+// blocks that were read, and what is booked, announced or stopped on the way. Nothing here calls anything outside.
+import type { CurrencyCode } from '../../core/currency.ts';
+import type { Entry } from '../../core/judge/case.ts';
+import { least, minus, plus } from '../../core/money.ts';
+import type { SignedTransaction } from '../../core/signer-wire.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { readAgreedHeight } from '../../store/chain/node-conditions.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
+import { asBooked } from '../../store/payouts/booked-amounts.ts';
+import { announcePayouts } from '../../store/payouts/status-changes.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+import type { Context } from '../context.ts';
+
+/**
+ * Stores a signed transaction before it is sent. Refused (false) when another worker has leased the batch since, or the transaction is stored
+ * already.
+ * @param add writes it; the batch and its payouts are locked
+ */
+export function storing<Code extends CurrencyCode>(
+  ctx: Context,
+  { request }: SignedTransaction,
+  epoch: bigint,
+  add: (sql: Sql, batch: Batch<Code>) => Promise<void>,
+): Promise<boolean> {
+  return ctx.db.transaction(async (sql) => {
+    const batch = await readBatch<Code>(sql, request.batchId, { lock: true });
+    if (batch === null || batch.leaseEpoch !== epoch) return false;
+    if (batch.attempts.some((attempt) => attempt.number === request.number)) return false;
+    await add(sql, batch);
+    return true;
+  });
+}
+
+/** `unagreed`: a block holds it that decides only once a second node has it too. */
+export type Progress = 'unagreed' | 'confirmed' | 'moved' | 'reorged' | 'final' | 'failed' | 'displaced' | 'waiting';
+
+/** A batch beside what the blocks that were read show of it. */
+export type Compared<Code extends CurrencyCode> = {
+  readonly batch: Batch<Code>;
+  /** Up to which height the chain decides about it. */
+  readonly decided: number;
+  /** Its transaction that a block of the best chain holds; null = none does. */
+  readonly mined: Attempt | null;
+};
+
+/**
+ * Compares a batch with its chain, in one database transaction in which it is locked; without an attempt, or on a chain that was never read,
+ * nothing follows from that.
+ * @param follow books what follows
+ */
+export function comparing<Code extends CurrencyCode>(
+  ctx: Context,
+  batchId: string,
+  follow: (sql: Sql, compared: Compared<Code>) => Promise<Progress>,
+): Promise<Progress> {
+  return ctx.db.transaction(async (sql) => {
+    const read = await readBatch<Code>(sql, batchId, { lock: true });
+    const tip = read === null ? null : await readCursor(sql, read.currency);
+    if (read === null || tip === null || read.attempts.length === 0) return 'waiting';
+    const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
+    const decided = await decidedHeight(ctx, sql, batch, tip.height);
+    return follow(sql, { batch, decided, mined: batch.attempts.find((attempt) => attempt.height !== null) ?? null });
+  });
+}
+
+/**
+ * What follows while no block holds a transaction of the batch: payouts stop where a stranger's spends its inputs, and unless an input is
+ * gone for good the same bytes are sent again.
+ * @param isGone whether none of the batch can be mined any more, because of this input
+ * @param fail ends the batch
+ */
+export async function unmined<Code extends CurrencyCode>(
+  ctx: Context,
+  sql: Sql,
+  batch: Batch<Code>,
+  {
+    isGone,
+    fail,
+  }: { readonly isGone: (input: Batch<Code>['inputs'][number]) => boolean; readonly fail: () => Promise<Progress> },
+): Promise<Progress> {
+  await stopOnForeignSpend(ctx, sql, batch);
+  return batch.inputs.some(isGone) ? fail() : sendAgain(ctx, sql, batch);
+}
+
+/**
+ * Up to which height the chain decides about a batch: to its tip, or, where it pays more than the contested limit, to the highest block that
+ * two of our nodes hold (what no price was known for is above every limit).
+ */
+async function decidedHeight(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>, tip: number): Promise<number> {
+  const worth = batch.payouts.reduce<bigint | null>(
+    (all, { usdMinor }) => (all === null || usdMinor === null ? null : plus(all, usdMinor)),
+    0n,
+  );
+  if (worth !== null && worth <= ctx.contestedLimitMinor) return tip;
+  return Math.min(tip, (await readAgreedHeight(sql, batch.currency)) ?? tip);
+}
+
+/** Where the block that held a batch is gone, the same bytes are sent again, and no status changes. */
+async function sendAgain(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Promise<'waiting' | 'reorged'> {
+  if (batch.state !== 'mined' && batch.state !== 'final') return 'waiting';
+  await setBatchState(sql, batch.id, { state: 'signed', minedAttempt: batch.minedAttempt });
+  await announcePayouts(
+    sql,
+    batch.payouts.map((payout) => ({
+      payout,
+      type: 'payout.reorged',
+      status: payout.status,
+      previous: null,
+      reason: 'a reorganisation removed its block; the same transaction is sent again',
+    })),
+    ctx.ports.clock.now(),
+  );
+  return 'reorged';
+}
+
+/** Outputs of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */
+async function stopOnForeignSpend(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Promise<void> {
+  const foreign = batch.inputs.filter((input) => input.spentBy !== null);
+  if (foreign.length === 0 || batch.state === 'dead') return;
+  await tripBreaker(sql, {
+    name: 'payouts',
+    by: ['INV-10'],
+    findings: foreign.map(
+      ({ txid, vout, spentBy }) => `${txid}:${vout} of batch ${batch.id} is spent by ${spentBy}, which was not signed here`,
+    ),
+    atMs: ctx.ports.clock.now(),
+  });
+}
+
+export type Posted = { readonly payout: BatchPayout; readonly entry: Entry };
+
+/** Books entries of payouts at the clock's time, each to its own payout; an entry whose key is booked already changes nothing. */
+export async function post(ctx: Context, sql: Sql, entries: readonly Posted[]): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  await postEntries(
+    sql,
+    entries.map(({ payout, entry }) => ({ entry, transactionId: null, payoutId: payout.id, atMs })),
+  );
+}
+
+/** What the merchants of these payouts owe in their currencies, locked; paying some of it back lowers it for the next. */
+export async function lockOwed(
+  sql: Sql,
+  payouts: readonly BatchPayout[],
+): Promise<(payout: BatchPayout, entering: bigint) => bigint> {
+  const owed = new Map<string, bigint>();
+  const keyOf = (payout: BatchPayout): string => `${payout.merchantId} ${payout.currency}`;
+  // what a reimbursement has taken is no longer the merchant's
+  const owing = payouts.filter((payout) => payout.reimburses === null);
+  const merchants = [...new Set(owing.map((payout) => payout.merchantId))].sort((a, b) => (a < b ? -1 : 1));
+  for (const merchantId of merchants) {
+    const currencies = [...new Set(owing.filter((one) => one.merchantId === merchantId).map((one) => one.currency))];
+    const balances = await lockBalances(sql, merchantId, currencies);
+    for (const currency of currencies) owed.set(`${merchantId} ${currency}`, balances.get(currency)?.receivable ?? 0n);
+  }
+  return (payout, entering) => {
+    const before = owed.get(keyOf(payout)) ?? 0n;
+    owed.set(keyOf(payout), minus(before, least(before, entering)));
+    return before;
+  };
+}
+
+/** The identifiers of the transactions whose payments these payouts send back. */
+export const reimbursedBy = (payouts: readonly BatchPayout[]): readonly string[] =>
+  payouts.flatMap(({ reimburses }) => (reimburses === null ? [] : [reimburses]));
