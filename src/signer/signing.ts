@@ -134,24 +134,15 @@ function checkedAny(options: SigningOptions, request: SigningRequest<CurrencyCod
 }
 
 /** Applies every rule that needs no signature but for the limits; returns what makes the signature, with the fee. */
-async function checked(
-  { keyring, db, limits, now, intentKeys, leftOverLightning }: SigningOptions,
-  request: SigningRequest,
-  { index }: SignatureJournal,
-): Promise<Checked> {
+async function checked(options: SigningOptions, request: SigningRequest, { index }: SignatureJournal): Promise<Checked> {
+  const { keyring, limits, now, leftOverLightning } = options;
   const { currency, batchId, inputs, outputs, change } = request;
-  const account = (await keyring.accounts())?.find((one) => one.currency === currency);
-  if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
+  const account = await accountOf(keyring, currency);
   checkForm(request, account.xpub);
   const scripts = scriptsOf({ ...account, currency });
   const inputScripts = inputs.map((input) => scripts(input.chain, input.index));
   checkAmounts(request, (at) => inputScripts[at] as Uint8Array);
-  const facts = await factsFor(db, request, index);
-  const trust = { network: keyring.network, intentKeys: await intentKeys() };
-  checkFacts(request, facts, trust);
-  checkJournal(facts, index);
-  checkConflicts(request, index, facts.batches);
-  checkReimbursed(request, facts, index, trust);
+  const facts = await checkedFacts(options, request, index);
   checkChange(request, index);
   checkStops(request, facts, index);
   const { fee, each } = checkFee(request, facts);
@@ -175,17 +166,11 @@ async function checked(
 
 /** The same for Ethereum's chain. */
 async function checkedEvm(options: SigningOptions, request: EvmSigningRequest, { index }: SignatureJournal): Promise<Checked> {
-  const { keyring, db, intentKeys, usdtContract } = options;
+  const { keyring, usdtContract } = options;
   const { currency } = request;
-  const account = (await keyring.accounts())?.find((one) => one.currency === currency);
-  if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
+  const account = await accountOf(keyring, currency);
   checkEvmForm(request, { xpub: account.xpub, hot: hotAddressOf({ ...account, currency }), usdtContract });
-  const facts = await factsFor(db, request, index);
-  const trust = { network: keyring.network, intentKeys: await intentKeys() };
-  checkFacts(request, facts, trust);
-  checkJournal(facts, index);
-  checkConflicts(request, index, facts.batches);
-  checkReimbursed(request, facts, index, trust);
+  const facts = await checkedFacts(options, request, index);
   checkReplacement(request, index);
   checkNonce(request, facts, index);
   checkStops(request, facts, index);
@@ -243,6 +228,28 @@ function makerOf({ currency, evm, inputs, outputs }: EvmSigningRequest, network:
       : { to: contract, value: 0n, input: transferCall(payee, amount) }),
   };
   return (keys) => signEvm(call, keys);
+}
+
+/** The account of the signer's seed that a currency leaves from. */
+async function accountOf(keyring: Keyring, currency: CurrencyCode) {
+  const account = (await keyring.accounts())?.find((one) => one.currency === currency);
+  if (account === undefined) throw new SigningRefused('keys', `the signer has no account of ${currency}`);
+  return account;
+}
+
+/** What a request for payouts is compared with on every chain: the database, as the signer reads it itself, the intents and the journal. */
+async function checkedFacts(
+  { keyring, db, intentKeys }: SigningOptions,
+  request: SigningRequest<CurrencyCode>,
+  index: SignatureIndex,
+) {
+  const facts = await factsFor(db, request, index);
+  const trust = { network: keyring.network, intentKeys: await intentKeys() };
+  checkFacts(request, facts, trust);
+  checkJournal(facts, index);
+  checkConflicts(request, index, facts.batches);
+  checkReimbursed(request, facts, index, trust);
+  return facts;
 }
 
 /** Reads what a request is compared with. */
