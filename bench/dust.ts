@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Context } from '../src/flow/context.ts';
-import { resolveTransaction } from '../src/flow/transactions/life.ts';
+import { resolveTransaction } from '../src/flow/transactions/create-cancel-resolve.ts';
 import { createTransactionBatches } from '../src/flow/transactions/request-batches.ts';
 import { systemClock } from '../src/outside/clock.ts';
 import { beginCursor, insertBlock, moveCursor, readCursor, setCaughtUp } from '../src/store/chain/blocks.ts';

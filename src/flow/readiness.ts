@@ -9,8 +9,8 @@ import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } 
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type EventWriter, longEventWriters } from '../store/deliveries/event-tail.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
-import { type WaitingPayout, waitingForOperator } from '../store/payouts/operator-holds.ts';
 import { openMovements } from '../store/payouts/unknown-movements.ts';
+import { type WaitingPayout, waitingForOperator } from '../store/payouts/waiting-for-operator.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
 import { readUndecided, type UndecidedTransaction } from '../store/transactions/undecided-transactions.ts';

@@ -6,7 +6,7 @@ import { extendLinks } from '../flow/ledger-links.ts';
 import { Alarm, type Report } from './alarm.ts';
 import type { Job } from './loop.ts';
 import { compareBalances } from './rescan/address-balances.ts';
-import { scheduled } from './scheduled.ts';
+import { scheduled } from './scheduled-job.ts';
 
 const MINUTE_MS = 60_000;
 /** What the audit of every few minutes looks back. */

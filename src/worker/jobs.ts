@@ -28,7 +28,7 @@ import { pollRates } from './rate-poller.ts';
 import { type BlockMemory, createBlockMemory } from './rescan/block-script-fingerprints.ts';
 import { reconcile } from './rescan/reconciler.ts';
 import { deepScan, lookUpAgain } from './rescan/rescan.ts';
-import { type Scheduled, scheduled } from './scheduled.ts';
+import { type Scheduled, scheduled } from './scheduled-job.ts';
 
 type Reading = { readonly report: Report; readonly memory: BlockMemory };
 

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LAWFUL_STEPS, runAudit } from '../../src/flow/audit.ts';
-import { cancelTransaction } from '../../src/flow/transactions/life.ts';
+import { cancelTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createSimulatedNode, type ServedNode } from '../../src/sandbox/utxo/served-node.ts';
 import { ask, askAll } from '../../src/store/ledger/audit.ts';
 import { OF_PAYMENTS } from '../../src/store/ledger/payment-audit.ts';

@@ -1,7 +1,7 @@
 // The audit against somebody who changes one thing of what was decided about payments and transactions, with triggers off: each column that decides money
 // or a status is recomputed from other rows. And it is green through a life with everything in it.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
+import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { ask } from '../../src/store/ledger/audit.ts';
 import { OF_DERIVED } from '../../src/store/ledger/derived-audit.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';

@@ -1,6 +1,6 @@
 // Outputs at a script that our key does not control on their chain are never payments. Should one be booked all the same, the audit is red.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { resolveTransaction } from '../../src/flow/transactions/life.ts';
+import { resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
 let service: ServiceOnDatabase;

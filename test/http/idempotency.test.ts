@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { within } from '../../src/flow/context.ts';
 import { answerOnce } from '../../src/flow/idempotency.ts';
 import { createAuthenticator, signOut } from '../../src/flow/sign-in/sign-in.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { pruneKeys } from '../../src/store/transactions/idempotency.ts';
 import { type ApiServer, makeApi, PASSWORD } from './api-server.ts';

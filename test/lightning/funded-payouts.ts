@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { LightningPayer } from '../../src/core/lightning/payer.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
 import { prepareInvoice } from '../../src/flow/lightning/invoices.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
+import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../src/flow/transactions/reads.ts';
 import { beginCursor } from '../../src/store/chain/blocks.ts';
 import { eventually } from '../support/service.ts';

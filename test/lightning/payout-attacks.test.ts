@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { PaymentFacts, SendAnswer } from '../../src/core/lightning/payer.ts';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
-import { reconsiderPayout } from '../../src/flow/payouts/holds.ts';
+import { reconsiderPayout } from '../../src/flow/payouts/held-reasons.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';

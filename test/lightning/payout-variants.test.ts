@@ -5,7 +5,7 @@ import type { SendAnswer } from '../../src/core/lightning/payer.ts';
 import { runAudit } from '../../src/flow/audit.ts';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
-import { cancelTransaction, createTransaction } from '../../src/flow/transactions/life.ts';
+import { cancelTransaction, createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import {

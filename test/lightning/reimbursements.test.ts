@@ -5,7 +5,7 @@ import { formatMinor } from '../../src/core/money.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
 import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning/steps.ts';

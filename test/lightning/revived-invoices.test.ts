@@ -1,7 +1,7 @@
 // Invoices that our node has forgotten it had cancelled (it was put back to an older state), and that are paid then: the money is the customer's, and
 // the merchant's word, or his policy, decides.
 import { beforeEach, expect, test } from 'vitest';
-import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
+import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { eachWithSimulatedNode, engine, MINUTE, pass, pay, service } from './simulated-service.ts';
 
 eachWithSimulatedNode();

@@ -9,7 +9,7 @@ import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import { runAudit } from '../../src/flow/audit.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';

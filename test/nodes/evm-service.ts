@@ -12,7 +12,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { hotAddress } from '../../src/flow/evm/batches.ts';
 import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';

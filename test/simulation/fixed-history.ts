@@ -1,7 +1,7 @@
 // A fixed history in the simulated service: one merchant, a purchase or two, and what happens to them move by move; it ends with the same
 // checks as a random history.
 import { expect } from 'vitest';
-import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
+import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import { CODES, type Code, HOUR, MINUTE } from './behaviour.ts';
 import { type ChainMoveContext, calmDown, markStart, mineBlocks } from './chain-moves.ts';

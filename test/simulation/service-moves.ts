@@ -2,7 +2,7 @@
 // once, and of one that dies in the middle), prices and time. `false` means that the move was not possible.
 
 import { Refusal } from '../../src/core/refusal.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/life.ts';
+import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { CODES, type Code, HOUR, MINUTE, SECOND } from './behaviour.ts';
 import { CHAIN_MOVES } from './chain-moves.ts';

@@ -1,7 +1,7 @@
 // What lists of payouts, and what decides about one, read where there are very many: about what they show, whatever the filter.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/hold-facts.ts';
 import { listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
+import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/request-facts.ts';
 import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/settings.ts';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { SEALS } from '../support/ports.ts';

@@ -5,7 +5,7 @@ import { parseRate } from '../../src/core/rate.ts';
 import { runAudit } from '../../src/flow/audit.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { type CreatedTransaction, createTransaction, reconsider } from '../../src/flow/transactions/life.ts';
+import { type CreatedTransaction, createTransaction, reconsider } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import { dueTransactions } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';

@@ -6,7 +6,7 @@ import { takeDue } from '../../src/store/postgres/schedules.ts';
 import { isSettled } from '../../src/store/transactions/due.ts';
 import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
-import { scheduled } from '../../src/worker/scheduled.ts';
+import { scheduled } from '../../src/worker/scheduled-job.ts';
 import { SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

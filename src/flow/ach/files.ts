@@ -15,7 +15,7 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { holdForOperator } from '../payouts/operator-holds.ts';
+import { holdForOperator } from '../payouts/waiting-for-operator.ts';
 import { type AchChecks, isIntended, stopByInv20, whyNotFiled } from './checks.ts';
 
 const MOST_ENTRIES = 1_000;

@@ -11,13 +11,13 @@ import { cryptoForUsdExactUp, type Rate, usdForCryptoDown } from '../../core/rat
 import { Refusal } from '../../core/refusal.ts';
 import { sealDestination } from '../../core/sealed-text.ts';
 import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
-import { readStops } from '../../store/payouts/hold-facts.ts';
 import type { PayoutRow, RequestedPayout } from '../../store/payouts/payouts.ts';
+import { readStops } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
-import { whyHeld } from '../payouts/holds.ts';
+import { whyHeld } from '../payouts/held-reasons.ts';
 import { refuseUnlisted, takePayout } from '../payouts/request.ts';
 
 const { minimumMinor: MINIMUM, minimum: MINIMUM_TEXT, decimals: DECIMALS } = PAYOUT_UNITS.ach;

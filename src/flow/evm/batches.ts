@@ -14,7 +14,7 @@ import { nextNonce, openOutflow } from '../../store/payouts/evm-lane.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
-import { holdForOperator } from '../payouts/operator-holds.ts';
+import { holdForOperator } from '../payouts/waiting-for-operator.ts';
 
 /** Our address from which a currency leaves: the first of chain 1 of its account. */
 export type HotAddress = {

@@ -2,8 +2,8 @@
 import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
 import { Refusal } from '../../core/refusal.ts';
-import type { RequestFacts } from '../../store/payouts/hold-facts.ts';
 import type { PayoutRow } from '../../store/payouts/payouts.ts';
+import type { RequestFacts } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { reservedNetworkFee } from '../payouts/network-fees.ts';

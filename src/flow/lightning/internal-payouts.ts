@@ -8,12 +8,12 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { closeInvoices, SETTLED_HEIGHT } from '../../store/lightning/invoices.ts';
 import { type LightningPayment, setEnded } from '../../store/lightning/payment-rows.ts';
 import { recordSettled } from '../../store/lightning/settlements.ts';
-import { readStops } from '../../store/payouts/hold-facts.ts';
 import { insertInternalPayment, lockPaidTransaction } from '../../store/payouts/internal-payouts.ts';
 import { movePayout } from '../../store/payouts/payouts.ts';
+import { readStops } from '../../store/payouts/request-facts.ts';
 import type { Context } from '../context.ts';
 import { whyNotBooked } from '../payouts/internal-payouts.ts';
-import { holdForOperator } from '../payouts/operator-holds.ts';
+import { holdForOperator } from '../payouts/waiting-for-operator.ts';
 import { expireLocked, onLeased, owedOf } from './payout-progress.ts';
 
 /**

@@ -21,9 +21,9 @@ import {
 } from '../../store/lightning/payment-rows.ts';
 import { heldAndExpired, othersUnderWay } from '../../store/lightning/under-way.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { readStops } from '../../store/payouts/hold-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
+import { readStops } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 

@@ -14,13 +14,13 @@ import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import { hasPayer, type InvoiceOwner, readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
 import { insertPayment, lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-rows.ts';
-import { readStops } from '../../store/payouts/hold-facts.ts';
 import { lockPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
+import { readStops } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { getPayoutGuards } from '../merchants/settings.ts';
-import { whyHeld } from '../payouts/holds.ts';
+import { whyHeld } from '../payouts/held-reasons.ts';
 import { refuseUnlisted, takePayout } from '../payouts/request.ts';
 import { askForInvoice } from './lnurl.ts';
 

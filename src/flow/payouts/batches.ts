@@ -23,7 +23,7 @@ import {
 import { chainAssets, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { holdForOperator } from './operator-holds.ts';
+import { holdForOperator } from './waiting-for-operator.ts';
 
 /** Payouts that one transaction pays at most. */
 export const MOST_PAYEES = 200;

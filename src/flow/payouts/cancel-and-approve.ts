@@ -8,11 +8,11 @@ import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { dropOperatorHold, lacksApproval } from '../../store/payouts/operator-holds.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, setApproved, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
+import { dropOperatorHold, lacksApproval } from '../../store/payouts/waiting-for-operator.ts';
 import type { Context } from '../context.ts';
-import { reconsiderLocked } from './holds.ts';
+import { reconsiderLocked } from './held-reasons.ts';
 
 /**
  * Cancels a payout that waits: it is failed with the error `cancelled`, its hold repays what is owed and enters available. A second cancel

@@ -18,8 +18,8 @@ import { movePayout, paidFrom } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { isDerivedHere } from '../addresses/derived-here.ts';
 import type { Context } from '../context.ts';
-import { holdForOperator } from './operator-holds.ts';
 import { isAsSigned, readIntent, UNTRUSTED, whyUnheld } from './signed-payouts.ts';
+import { holdForOperator } from './waiting-for-operator.ts';
 
 export type InternalBooking = {
   /** Whose payouts count: asked when one waits. */

@@ -13,12 +13,12 @@ import { checkMinimum, payoutAmount } from '../../core/payouts/validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { type RequestFacts, readRequestFacts, readScriptOwner, type ScriptOwner } from '../../store/payouts/hold-facts.ts';
 import { insertPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
+import { type RequestFacts, readRequestFacts, readScriptOwner, type ScriptOwner } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { guardsOf } from '../merchants/settings.ts';
-import { whyHeld } from './holds.ts';
+import { whyHeld } from './held-reasons.ts';
 import { insufficientBalance, largestAmount } from './sufficient-balance.ts';
 
 export type { PayoutRow } from '../../store/payouts/payouts.ts';

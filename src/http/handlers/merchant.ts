@@ -12,7 +12,7 @@ import { guardedSignIn } from '../../flow/sign-in/lockout.ts';
 import { refresh } from '../../flow/sign-in/refresh-tokens.ts';
 import { signOut } from '../../flow/sign-in/sign-in.ts';
 import type { TokenPair } from '../../flow/sign-in/token-pair.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../flow/transactions/life.ts';
+import { cancelTransaction, createTransaction, resolveTransaction } from '../../flow/transactions/create-cancel-resolve.ts';
 import { getRates } from '../../flow/transactions/quote.ts';
 import { checkTransaction, listBalanceEntries, listTransactions } from '../../flow/transactions/reads.ts';
 import { addressKey } from '../client-address.ts';

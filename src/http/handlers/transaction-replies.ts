@@ -8,7 +8,7 @@ import { formatRate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
 import type { Context } from '../../flow/context.ts';
 import { type RefundShown, readRefund } from '../../flow/payouts/reimbursements.ts';
-import type { CreatedTransaction } from '../../flow/transactions/life.ts';
+import type { CreatedTransaction } from '../../flow/transactions/create-cancel-resolve.ts';
 import {
   expandTransaction,
   type listBalanceEntries,

@@ -5,7 +5,7 @@ import { balanceOf, CURRENCY_CODES, type CurrencyCode, type PaymentMethod } from
 import { formatAmount } from '../../core/money.ts';
 import { type Context, watchedCodes } from '../../flow/context.ts';
 import { readReadiness } from '../../flow/readiness.ts';
-import { reconsider } from '../../flow/transactions/life.ts';
+import { reconsider } from '../../flow/transactions/create-cancel-resolve.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS } from '../../store/chain/node-conditions.ts';
 import { describeUnprotected, readUnprotected, type UnprotectedPayment } from '../../store/chain/unprotected-payments.ts';
 import { beginAgain } from '../../worker/rescan/reconciler.ts';

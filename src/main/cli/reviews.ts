@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { reimburseTransaction } from '../../flow/payouts/reimbursements.ts';
-import { resolveTransaction } from '../../flow/transactions/life.ts';
+import { resolveTransaction } from '../../flow/transactions/create-cancel-resolve.ts';
 import { listReviews, type Review } from '../../store/transactions/reviews.ts';
 import { openIntentKey } from '../wiring/intent-key.ts';
 import { group, leaf, print, table, watchedCode } from './output.ts';

@@ -2,7 +2,7 @@
 // was set aside.
 import type { Command } from 'commander';
 import { formatAmount } from '../../core/money.ts';
-import { reconsiderLarge } from '../../flow/transactions/life.ts';
+import { reconsiderLarge } from '../../flow/transactions/create-cancel-resolve.ts';
 import {
   type FoundEarlyPayment,
   type FoundTransaction,

@@ -1,6 +1,6 @@
 // What must be true of a payout by ach before its entry may reach the bank: what its API has signed, what is held for it, and what was booked since.
 import type { SignedPayout } from '../../core/payouts/intent.ts';
-import { owesOf } from '../payouts/hold-facts.ts';
+import { owesOf } from '../payouts/request-facts.ts';
 import {
   HOLD_COLUMNS,
   type HoldColumns,

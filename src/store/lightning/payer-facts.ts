@@ -1,6 +1,6 @@
 // What the signer reads for itself before it lets our node pay. It runs under the role bursar_signer, which may read this and write nothing.
 import type { SignedPayout } from '../../core/payouts/intent.ts';
-import { owesOf, STOPPED, takesAvailable } from '../payouts/hold-facts.ts';
+import { owesOf, STOPPED, takesAvailable } from '../payouts/request-facts.ts';
 import {
   HOLD_COLUMNS,
   type HoldColumns,

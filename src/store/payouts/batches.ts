@@ -4,9 +4,9 @@ import type { CurrencyCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type Batch, isDue } from './batch-rows.ts';
-import { isStale, takesAvailable } from './hold-facts.ts';
 import { wakeDriver } from './outgoing-facts.ts';
 import { insertOwnAddress } from './own-outputs.ts';
+import { isStale, takesAvailable } from './request-facts.ts';
 
 /** An output of ours that may be spent, and where its key is. */
 export type SpendableOutput = {

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { SignedPayout } from '../../core/payouts/intent.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { owesOf, STOPPED } from './hold-facts.ts';
 import { lockPayout, type PayoutRow } from './payouts.ts';
+import { owesOf, STOPPED } from './request-facts.ts';
 import {
   HOLD_COLUMNS,
   type HoldColumns,

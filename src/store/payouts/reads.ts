@@ -1,5 +1,5 @@
 // Payouts as merchants and operators see them: one, a page of a list, all that is known of one.
-import type { LedgerCurrency } from '../../core/currency.ts';
+import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
 import { type HeldReason, PAYOUT_STATUSES, type PayoutStatus, type PayoutStep } from '../../core/payouts/states.ts';
 import type { PayoutMethod } from '../../core/payouts/units.ts';
 import { PAYOUT_METHODS } from '../../core/payouts/units.ts';
@@ -258,4 +258,19 @@ async function readEntries(sql: Sql, id: string): Promise<PayoutDetails['entries
     values: [id],
   });
   return rows.map((row) => ({ ...row, postings: row.postings.map((one) => ({ ...one, amount: BigInt(one.amount) })) }));
+}
+
+/** Ids of the payouts in a currency that wait for a batch, oldest first, without those that are left out. */
+export async function queuedIds(
+  sql: Sql,
+  currency: CurrencyCode,
+  { limit, without }: { readonly limit: number; readonly without: readonly string[] },
+): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'queued_payout_ids',
+    text: `select id from payouts where step = 'queued' and currency = $1 and script is not null and internal_to is null and id <> all ($3)
+            order by created_at, id limit $2`,
+    values: [currency, limit, without],
+  });
+  return rows.map(({ id }) => id);
 }

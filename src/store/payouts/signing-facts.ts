@@ -2,7 +2,7 @@
 // knows. It runs under the role bursar_signer, which may read this and write nothing.
 import type { SignedPayout } from '../../core/payouts/intent.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
-import { owesOf, STOPPED, takesAvailable } from './hold-facts.ts';
+import { owesOf, STOPPED, takesAvailable } from './request-facts.ts';
 import {
   HOLD_COLUMNS,
   type HoldColumns,

@@ -1,9 +1,9 @@
 // The job that looks at payouts that wait: it lets those go on whose reason has ended, oldest first and each by itself, and stops queued ones
 // while payouts are stopped or whose merchant owes something now. Any number of workers may run it: the row lock of each payout decides who is first.
 import type { Context } from '../../flow/context.ts';
-import { reconsiderPayout } from '../../flow/payouts/holds.ts';
-import { payoutsToReconsider, type ToReconsider } from '../../store/payouts/hold-facts.ts';
+import { reconsiderPayout } from '../../flow/payouts/held-reasons.ts';
 import { HELD_JOB } from '../../store/payouts/payouts.ts';
+import { payoutsToReconsider, type ToReconsider } from '../../store/payouts/request-facts.ts';
 import type { Job } from '../loop.ts';
 
 /** What a verdict, a cancel or a cleared breaker lets go on wakes it at once; blocks that make credits final, and clocks, are found by this. */

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EVENT_TYPES, eventId, eventKey } from '../../../src/core/events.ts';
 import { type EventPage, listEvents } from '../../../src/flow/events/list-events.ts';
-import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
+import { cancelTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../../src/flow/transactions/reads.ts';
 import { checkedReply } from '../../../src/http/handlers/transaction-replies.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';

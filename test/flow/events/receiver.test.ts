@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { EventBody } from '../../../src/flow/events/event-body.ts';
 import { listEvents } from '../../../src/flow/events/list-events.ts';
-import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../../src/flow/transactions/reads.ts';
 import { randomBelow } from '../../support/random.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';

@@ -4,7 +4,7 @@ import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { type Context, within } from '../../../src/flow/context.ts';
 import { answerOnce } from '../../../src/flow/idempotency.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
-import { reconsiderPayout } from '../../../src/flow/payouts/holds.ts';
+import { reconsiderPayout } from '../../../src/flow/payouts/held-reasons.ts';
 import { checkPayoutStatus } from '../../../src/flow/payouts/reads.ts';
 import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
 import { saveChecked } from '../../../src/store/payouts/unknown-movements.ts';

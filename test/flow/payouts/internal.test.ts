@@ -8,7 +8,7 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { bookInternalPayouts, type InternalBooking } from '../../../src/flow/payouts/internal-payouts.ts';
-import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
+import { cancelTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { isTrusted } from '../../../src/signer/intent-trust.ts';
 import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';

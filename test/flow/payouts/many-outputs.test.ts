@@ -6,7 +6,7 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
-import { resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';

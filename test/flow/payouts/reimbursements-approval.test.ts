@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
-import { holdForOperator } from '../../../src/flow/payouts/operator-holds.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
-import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
-import { mustNotLeave } from '../../../src/store/payouts/hold-facts.ts';
+import { holdForOperator } from '../../../src/flow/payouts/waiting-for-operator.ts';
+import { cancelTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
+import { mustNotLeave } from '../../../src/store/payouts/request-facts.ts';
 import { OUTSIDE, owe } from '../../support/funded.ts';
 import {
   capital,

@@ -2,9 +2,9 @@
 // signature, also before the judge has had time to.
 import { expect, test } from 'vitest';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
-import { giveUpUnsignedBatch } from '../../../src/flow/payouts/operator-holds.ts';
-import { cancelTransaction } from '../../../src/flow/transactions/life.ts';
-import { mustNotLeave } from '../../../src/store/payouts/hold-facts.ts';
+import { giveUpUnsignedBatch } from '../../../src/flow/payouts/waiting-for-operator.ts';
+import { cancelTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
+import { mustNotLeave } from '../../../src/store/payouts/request-facts.ts';
 import { capital, ctx, formed, green, PAID, payable, RATE, refundOf, reimburse, service, status } from './refund-service.ts';
 
 const MINUTE = 60_000;

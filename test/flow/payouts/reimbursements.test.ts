@@ -6,7 +6,7 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
-import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { OUTSIDE } from '../../support/funded.ts';
 import {
   capital,

@@ -2,8 +2,8 @@
 // or doubled, and whoever comes second gets an ordinary refusal.
 import { expect, test, vi } from 'vitest';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
-import { giveUpUnsignedBatch, holdForOperator } from '../../../src/flow/payouts/operator-holds.ts';
-import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { giveUpUnsignedBatch, holdForOperator } from '../../../src/flow/payouts/waiting-for-operator.ts';
+import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { randomBelow } from '../../support/random.ts';
 import { capital, ctx, green, PAID, RATE, reimburse, service } from './refund-service.ts';

@@ -1,6 +1,6 @@
 // Several workers, transactions and callers at the same time, and very many payments: each is decided once.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { cancelTransaction, reconsider, resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { cancelTransaction, reconsider, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
 let service: ServiceOnDatabase;

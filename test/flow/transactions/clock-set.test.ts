@@ -1,7 +1,7 @@
 // Our own clock is set back, by an hour, a day or years, and perhaps forward again: nothing is timed out, reversed, withdrawn or settled before as
 // much real time has passed as the rule requires, nor later than that, and a late payment does not become one on time.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { reconsider } from '../../../src/flow/transactions/life.ts';
+import { reconsider } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 
 const SECOND = 1_000;

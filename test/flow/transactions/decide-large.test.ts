@@ -2,8 +2,8 @@
 // what its status refuses reads none.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
+import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { decide } from '../../../src/flow/transactions/decide.ts';
-import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/life.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 

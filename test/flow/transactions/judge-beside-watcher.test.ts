@@ -3,7 +3,7 @@
 // right before that, and goes on when the watcher is through.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
-import { resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';

@@ -2,7 +2,7 @@
 // between; one entry for what a portion books, of which a single payment can be reversed; and with the next payment only what has changed
 // is read.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';
 import { openServiceOnDatabase, type Sent, type ServiceOnDatabase } from '../../support/service-on-database.ts';

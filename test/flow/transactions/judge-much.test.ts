@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { requiredDepth } from '../../../src/core/confirmations.ts';
 import type { Context } from '../../../src/flow/context.ts';
-import { resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { readExpansion } from '../../../src/store/transactions/expand.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';

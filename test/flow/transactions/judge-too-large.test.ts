@@ -2,7 +2,7 @@
 // one portion at most.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readReadiness } from '../../../src/flow/readiness.ts';
-import { reconsiderLarge } from '../../../src/flow/transactions/life.ts';
+import { reconsiderLarge } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { createJudgeDue } from '../../../src/worker/judge-due.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 

@@ -1,7 +1,7 @@
 // A transaction's life on a real database: a verdict is written whole or not at all, and once, whoever decides at the same time; the books
 // agree with it (the audit runs after each history).
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import {
   checkTransaction,
   expandTransaction,

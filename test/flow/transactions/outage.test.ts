@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../../src/core/ports.ts';
-import { reconsider, resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { reconsider, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../../src/flow/transactions/reads.ts';
 import { insertBlock, moveCursor, readCursor, setCaughtUp } from '../../../src/store/chain/blocks.ts';
 import { compareWithMempool, recordMempoolChanges, recordSightings } from '../../../src/store/chain/sightings.ts';

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { WebhookSender } from '../../../src/core/webhooks.ts';
 import { addMerchant } from '../../../src/flow/merchants/merchants.ts';
-import { createTransaction } from '../../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';

@@ -15,7 +15,7 @@ import {
   queuedOnEvm,
   queuedOne,
 } from '../../../flow/evm/batches.ts';
-import { holdForOperator } from '../../../flow/payouts/operator-holds.ts';
+import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { withUnswept } from '../../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../../store/chain/blocks.ts';
 import type { QueuedPayout } from '../../../store/payouts/batches.ts';

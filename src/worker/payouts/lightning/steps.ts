@@ -18,7 +18,7 @@ import {
   refusePayment,
 } from '../../../flow/lightning/payout-progress.ts';
 import { askPayingNode, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
-import { holdForOperator } from '../../../flow/payouts/operator-holds.ts';
+import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { isInDoubt } from '../../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';

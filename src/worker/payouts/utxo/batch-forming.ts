@@ -3,7 +3,7 @@
 import type { UtxoCode } from '../../../core/currency.ts';
 import type { Context } from '../../../flow/context.ts';
 import { type Formed, formBatch } from '../../../flow/payouts/batches.ts';
-import { queuedIds } from '../../../store/payouts/queued.ts';
+import { queuedIds } from '../../../store/payouts/reads.ts';
 import type { DriverOptions } from '../driver-options.ts';
 
 /** Payouts that are tried one by one in a pass. */

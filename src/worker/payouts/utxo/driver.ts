@@ -16,13 +16,13 @@ import {
   TOO_MANY_OUTPUTS,
   WAITING_FOR,
 } from '../../../flow/payouts/batches.ts';
-import { giveUpUnsignedBatch } from '../../../flow/payouts/operator-holds.ts';
 import { progress, storeSigned } from '../../../flow/payouts/progress.ts';
+import { giveUpUnsignedBatch } from '../../../flow/payouts/waiting-for-operator.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
 import { lastBatchAt } from '../../../store/payouts/batches.ts';
 import { readFeeRate } from '../../../store/payouts/fee-rates.ts';
-import { mustNotLeave } from '../../../store/payouts/hold-facts.ts';
+import { mustNotLeave } from '../../../store/payouts/request-facts.ts';
 import { payingPortOf } from '../../chain/context.ts';
 import { reachable, troubleOf } from '../../chain/pass-result.ts';
 import type { DriverOptions, PayoutDriver } from '../driver-options.ts';

@@ -6,10 +6,10 @@ import { heldReason, isAboveLimit, missingIfLost } from '../../core/payouts/held
 import type { HeldReason } from '../../core/payouts/states.ts';
 import { lockBalances } from '../../store/ledger/ledger.ts';
 import { othersGoing } from '../../store/lightning/under-way.ts';
-import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/hold-facts.ts';
-import { dropOperatorHold, isDueAgain } from '../../store/payouts/operator-holds.ts';
 import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, setHeldReason } from '../../store/payouts/payouts.ts';
+import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/request-facts.ts';
+import { dropOperatorHold, isDueAgain } from '../../store/payouts/waiting-for-operator.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';

@@ -8,7 +8,7 @@ import { CROWDED } from '../lightning/under-way.ts';
 import { SETTINGS_COLUMNS, type SettingsColumns, type StoredSettings, settingsFrom } from '../merchants/settings.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { rateBounds, sealedPrice } from '../transactions/rates.ts';
-import { dueAgain } from './operator-holds.ts';
+import { dueAgain } from './waiting-for-operator.ts';
 
 export type ScriptOwner = {
   /** The merchant to whose transaction the script belongs, that transaction and its currency; null = none. */

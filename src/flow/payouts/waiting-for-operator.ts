@@ -5,8 +5,8 @@ import { refusalKind } from '../../core/payouts/signing-refusals.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import { giveUpBatch } from '../../store/payouts/batches.ts';
-import { insertOperatorHold } from '../../store/payouts/operator-holds.ts';
 import { lockPayout, movePayout, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { insertOperatorHold } from '../../store/payouts/waiting-for-operator.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
