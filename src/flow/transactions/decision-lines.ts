@@ -1,7 +1,7 @@
 // Who may decide on a transaction outside the worker, and when. Such a decision reads and copies the payments of its transaction, and
 // anybody may pay one in very many: so of large transactions one is decided at a time in a process, and above a number of payments none.
 import { Refusal, type RefusalCode } from '../../core/refusal.ts';
-import { countUpTo } from '../../store/transactions/payment-count.ts';
+import { countUpTo } from '../../store/transactions/replaced-payments.ts';
 import type { CheckRow } from '../../store/transactions/transactions.ts';
 import { createConcurrencyLimit } from '../concurrency-limit.ts';
 import type { Context } from '../context.ts';

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SECRET_BYTES } from '../../../core/webhooks.ts';
-import { userFolder } from '../../config/user-folder.ts';
+import { userFolder } from '../../config/process-environment.ts';
 import { CommandFailed, calledWrongly } from '../output.ts';
 
 export type Profile = {
