@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { MOST_UNDER_WAY } from '../../src/core/lightning/under-way.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
-import { createTransaction } from '../../src/flow/transactions/life.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';
 import { at, close, engine, invoice, open, outgoing, pass } from './funded-payouts.ts';
 
