@@ -59,11 +59,11 @@ const AREAS = [
     tests: ['test/core/payouts', 'test/flow/payouts/holds', 'test/flow/payouts/many-outputs', 'test/flow/payouts/batches'],
   },
   {
-    code: /^src\/(core\/payouts\/(postings|ach-postings|evm-postings)|flow\/payouts\/(batches|progress|covered|signed-payouts))\.ts$/,
+    code: /^src\/(core\/payouts\/(postings|ach-postings|evm-postings)|flow\/payouts\/(batches|batch-progress|progress|sufficient-balance|signed-payouts))\.ts$/,
     tests: ['test/core/payouts', 'test/flow/payouts/', 'test/flow/ach/'],
   },
   {
-    code: /^src\/flow\/(payouts\/(life|holds|resolve|reimbursements|internal-payouts|restored-signatures)|ach\/.*)\.ts$/,
+    code: /^src\/flow\/(payouts\/(cancel-and-approve|held-reasons|resolve|reimbursements|internal-payouts|after-restore\/.*)|ach\/.*)\.ts$/,
     tests: ['test/flow/payouts/', 'test/flow/ach/'],
   },
   {
@@ -95,7 +95,7 @@ const AREAS = [
     ],
   },
   {
-    code: /^src\/worker\/(payouts\/lightning-(steps|driver|comparison)|lightning\/sent-comparison)\.ts$/,
+    code: /^src\/worker\/(payouts\/lightning\/(steps|driver|comparison)|lightning\/sent-comparison)\.ts$/,
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/replaced-node',
