@@ -94,9 +94,15 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm }:
     if (below(10) === 0 && troubles.length > 0) await one(troubles)();
   }
   calm();
-  const isOpen = async (): Promise<boolean> =>
-    ((await at.admin.query(`select 1 from payouts where step <> 'ended' or (reimburses is not null and not noted)`)).rowCount ??
-      0) > 0;
+  let open: unknown[] = [];
+  const isOpen = async (): Promise<boolean> => {
+    const { rows } = await at.admin.query(
+      `select p.id, p.status, p.step, p.held_reason, p.reimburses, l.state, l.trouble, l.due_at, l.lease_until, l.unanswered_until, l.payment_hash
+         from payouts p join lightning_payments l on l.payout_id = p.id where p.step <> 'ended' or (p.reimburses is not null and not p.noted)`,
+    );
+    open = rows;
+    return open.length > 0;
+  };
   await eventually(
     'everything has ended',
     async () => {
@@ -109,7 +115,9 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm }:
       return !(await isOpen());
     },
     180_000,
-  );
+  ).catch((error: Error) => {
+    throw new Error(`${error.message}: ${JSON.stringify(open)}`);
+  });
   return endings(engine, at, { ins, outs, backs });
 }
 

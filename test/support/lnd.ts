@@ -90,7 +90,8 @@ async function openNode({
           let text = '';
           response.setEncoding('utf8').on('data', (part: string) => (text += part));
           response.on('end', () => {
-            if (response.statusCode === 200) resolve(JSON.parse(text) as T);
+            // of a stream the first line
+            if (response.statusCode === 200) resolve(JSON.parse(text.split('\n')[0] ?? '') as T);
             else reject(new Error(`${path}: ${response.statusCode} ${text}`));
           });
         },

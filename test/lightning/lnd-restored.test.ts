@@ -1,0 +1,124 @@
+// A real LND whose channel is force-closed while it pays, and one that is put back from a copy of its folder: what it has then forgotten is noticed,
+// nothing is paid again, nothing given back unseen.
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { acceptForgotten, acceptForgottenReceipt } from '../../src/flow/lightning/unasked-payments.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
+import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { eventually } from '../support/service.ts';
+
+const AMOUNT = '0.00001';
+
+describe.runIf(HAS_LND)('on LND', () => {
+  const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
+  let engine: Awaited<ReturnType<typeof lndEngine>>;
+  let at: LightningPayouts;
+  beforeEach(async () => {
+    clock.skewMs = 0;
+    engine = await lndEngine();
+    at = await openLightningPayouts(
+      createLnd(async () => engine.target(), { chain: 'regtest' }),
+      createLndPayer(async () => engine.payTarget()),
+      clock,
+    );
+    await at.work();
+    await at.look();
+    await paidIn(at, engine, 500_00n);
+  }, 120_000);
+  afterEach(async () => {
+    await at?.close();
+    await engine?.close();
+  });
+  const status = async (id: string) => (await at.payout(id)).status;
+  const becomes = (id: string, wanted: string, between: () => Promise<void> = async () => undefined) =>
+    eventually(
+      `it is ${wanted}`,
+      async () => {
+        await between();
+        await at.look();
+        return (await status(id)) === wanted;
+      },
+      120_000,
+    );
+  /** A payout whose recipient holds the payment. */
+  async function held(): Promise<{ readonly id: string; readonly hash: string }> {
+    const to = await engine.invoice({ sat: 1_000, isHeld: true });
+    const { id } = await at.request(to.request, AMOUNT);
+    await eventually('it is on its way', async () => {
+      await at.look();
+      return (await at.payment(id)).payment_index !== null;
+    });
+    return { id, hash: to.hash };
+  }
+
+  test('a channel that is force-closed while it pays ends what the recipient took as paid', { timeout: 300_000 }, async () => {
+    const { id, hash } = await held();
+    const { shop } = engine.pair;
+    type Listed = { readonly channel_point: string; readonly pending_htlcs: readonly unknown[] };
+    const { channels } = await shop.call<{ channels: readonly Listed[] }>('GET', '/v1/channels');
+    const used = channels.find(({ pending_htlcs: pending }) => pending.length > 0)!;
+    // its answer goes on until the close is settled
+    shop.call('DELETE', `/v1/channels/${used.channel_point.replace(':', '/')}?force=true`).catch(() => undefined);
+    await eventually('it is closing', async () => {
+      const left = await shop.call<{ channels: readonly Listed[] }>('GET', '/v1/channels');
+      return left.channels.length < channels.length;
+    });
+    await engine.pair.mine(1);
+    await at.look();
+    expect(await status(id)).toBe('processing');
+    await engine.decide(hash, true);
+    await becomes(id, 'completed', () => engine.pair.mine(1));
+    expect(await engine.arrived(hash)).toBe(1_000);
+    expect(await at.compared()).toEqual([]);
+  });
+
+  test('one that is put back from a copy stops payouts, and what it has forgotten waits for an operator', {
+    timeout: 300_000,
+  }, async () => {
+    const before = await engine.invoice({ sat: 1_000 });
+    const known = await at.request(before.request, AMOUNT);
+    await becomes(known.id, 'completed');
+    const putBack = await engine.pair.shop.backup();
+    const pays = async (): Promise<boolean> => engine.pay((await at.create()).address, '');
+    await eventually('its channels are usable again', () => pays().catch(() => false), 60_000);
+    await at.work();
+    const lost = await engine.invoice({ sat: 1_000 });
+    const forgotten = await at.request(lost.request, AMOUNT);
+    await becomes(forgotten.id, 'completed');
+    const open = await held();
+    const came = await paidIn(at, engine, 50_00n);
+    expect(await at.findings()).toEqual([]);
+    await putBack();
+    await eventually('it is noticed', async () => {
+      await at.look();
+      return (await openBreakers(at.ctx.db)).length > 0;
+    });
+    expect((await openBreakers(at.ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['LN-5']);
+    expect(await at.payout(open.id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    expect(await status(known.id)).toBe('completed');
+    await at.work();
+    // whatever its clock says: it is asked for nothing of what it has forgotten
+    for (let hour = 0; hour < 3; hour++) {
+      clock.skewMs += 3_600_000;
+      await at.look();
+    }
+    expect(await status(open.id)).toBe('processing');
+    await at.compare();
+    const findings = await at.findings();
+    const hash = await at.hashOf(came);
+    expect(findings).toContainEqual(expect.stringContaining(`LN-5: ${forgotten.id} was paid`));
+    expect(findings).toContainEqual(expect.stringContaining(`LN-2: ${hash}`));
+    expect(await acceptForgotten(at.ctx, lost.hash)).toBe(forgotten.id);
+    for (const finding of findings) {
+      const received = /^LN-2: ([0-9a-f]{64})/.exec(finding)?.[1];
+      if (received !== undefined) expect(await acceptForgottenReceipt(at.ctx, received)).toMatch(/^txn_/);
+    }
+    await engine.decide(open.hash, true);
+    await resolvePayout(at.ctx, { payoutId: open.id, outcome: 'paid', evidence: 'the recipient has it' });
+    expect(await at.findings()).toEqual([]);
+    expect((await at.path(came)).at(-1)).toBe('succeeded');
+  });
+});
