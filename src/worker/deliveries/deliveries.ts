@@ -24,6 +24,8 @@ import { createSlots } from './slots.ts';
 /** Endpoints that are filled up at once; the others have their turn after them. */
 const ENDPOINTS_AT_ONCE = 256;
 const FORGET_AT_ONCE = 1_000;
+/** So long a run writes results before it looks at the others. A look for a few of them costs more than writing them. */
+const WRITTEN_WITHIN_MS = 50;
 /** A statement has a limit, and all that waits may have to be changed. */
 const RECALL_AT_ONCE = 5_000;
 /** Another worker delivers: it may end at any time. */
@@ -92,19 +94,20 @@ export function createDeliveries(
     wakeJob();
   });
 
-  /** Writes what there is. What comes meanwhile is the next run's: there may be no end of it. */
-  async function writeResults(): Promise<void> {
-    if (results.length === 0) return;
-    const taken = results;
-    const before = replaced;
-    results = [];
-    try {
-      await writeAttempts(ctx.db, taken);
-    } catch (error) {
-      if (before === replaced) results = [...taken, ...results];
-      throw error;
+  /** Writes what there is, and what comes meanwhile, but not for long: there may be no end of it, and others wait to be looked at. */
+  async function writeResults(withinMs: number): Promise<void> {
+    for (const began = performance.now(); results.length > 0 && performance.now() - began < withinMs; ) {
+      const taken = results;
+      const before = replaced;
+      results = [];
+      try {
+        await writeAttempts(ctx.db, taken);
+      } catch (error) {
+        if (before === replaced) results = [...taken, ...results];
+        throw error;
+      }
+      for (const { webhook, eventId } of taken) endpoints.get(webhook)?.open.delete(eventId);
     }
-    for (const { webhook, eventId } of taken) endpoints.get(webhook)?.open.delete(eventId);
   }
 
   /**
@@ -245,7 +248,7 @@ export function createDeliveries(
   }
 
   async function run(hurried: boolean): Promise<boolean> {
-    await writeResults();
+    await writeResults(WRITTEN_WITHIN_MS);
     const isDue = performance.now() - lookedMs >= LOOK_SHARE * lookTookMs;
     if (hurried || (!turns.areLeft && (isDue || underWay.size === 0))) await look();
     turns.areLeft = false;
@@ -279,7 +282,7 @@ export function createDeliveries(
       isFinishing = true;
       giveUp.addEventListener('abort', () => stopping.abort());
       await Promise.all(underWay);
-      while (results.length > 0) await writeResults();
+      await writeResults(Number.POSITIVE_INFINITY);
       await lock.release();
     },
   };
