@@ -108,6 +108,9 @@ describe.each(ENGINES)('%s', (_name, open) => {
     await becomes(ids[0]!, 'completed');
     await letGo();
     expect((await states(ids)).slice(10, 12)).toEqual([expect.objectContaining(GOES), expect.objectContaining(WAITS)]);
+    // at once, and not when it would have been looked at again
+    await at.look();
+    expect((await at.payment(ids[10]!)).state).toBe('sent');
     for (const { hash } of hanging.slice(1, 10)) await engine.decide(hash, false);
     for (const id of ids.slice(1, 10)) await becomes(id, 'failed');
     await letGo();

@@ -5,7 +5,7 @@ import { minus, plus } from '../../core/money.ts';
 import { heldReason, isAboveLimit, missingIfLost } from '../../core/payouts/held-reason.ts';
 import type { HeldReason } from '../../core/payouts/states.ts';
 import { lockBalances } from '../../store/ledger/ledger.ts';
-import { othersGoing } from '../../store/lightning/under-way.ts';
+import { othersGoing, setDueNow } from '../../store/lightning/under-way.ts';
 import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, setHeldReason } from '../../store/payouts/payouts.ts';
 import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/request-facts.ts';
@@ -108,6 +108,7 @@ export async function reconsiderLocked(ctx: Context, sql: Sql, payout: PayoutRow
   }
   if (payout.batchId !== null) await dropOperatorHold(sql, payout.id);
   await movePayout(sql, payout, 'hold_ended', { atMs });
+  if (payout.paymentHash != null) await setDueNow(sql, payout.id, atMs);
   await wakeDriver(sql);
   return true;
 }

@@ -1,4 +1,4 @@
-// What merchants have on its way over Lightning: payouts and reimbursements each by themselves.
+// What merchants have on its way over Lightning, payouts and reimbursements each by themselves, and what of theirs waits and may go on.
 import { MOST_UNDER_WAY } from '../../core/lightning/under-way.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -37,6 +37,19 @@ export async function othersGoing(sql: Sql, payoutId: string): Promise<number> {
     values: [payoutId],
   });
   return rows[0]?.count ?? 0;
+}
+
+/**
+ * A payout that waited may leave: its payment, which nobody was asked for, is due at once, whatever a look before has said. Who holds its lease has
+ * looked at it while it waited, and loses it. The caller has locked its payout; for one that is not over Lightning nothing happens.
+ */
+export async function setDueNow(sql: Sql, payoutId: string, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_due_now',
+    text: `update lightning_payments set due_at = $2, lease_epoch = lease_epoch + 1, lease_owner = null, lease_until = null
+            where payout_id = $1 and state = 'waiting'`,
+    values: [payoutId, new Date(atMs)],
+  });
 }
 
 /** Payouts that are held, that nobody was asked to pay, and whose invoices have expired; some at a time. */
