@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { requestAchPayout } from '../../src/flow/ach/request.ts';
+import { requestLightningPayout } from '../../src/flow/lightning/payout-request.ts';
 import { setSettings } from '../../src/flow/merchants/settings.ts';
 import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
 import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { fund, OUTSIDE, tellFee } from '../support/funded.ts';
+import { invoice } from '../support/invoice.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
 import { askCli, type Environment, runCli } from './run.ts';
 
@@ -121,4 +123,17 @@ test('a payout by ach shows the last four digits of its account, and each amount
   expect(out).not.toContain('123456789');
   expect(out).toMatch(new RegExp(`merchant:${merchantId}:available:BTC +0\\.00250000`));
   expect(out).toMatch(new RegExp(`merchant:${merchantId}:held:USD +-250\\.00`));
+});
+
+test('a payout over Lightning shows the hash of its payment, by which it is recovered', async () => {
+  const merchantId = await world.openShop('bolt');
+  await fund(world.ctx, merchantId, BTC);
+  const hash = 'ab'.repeat(32);
+  const paymentRequest = invoice({ sat: 1_000, hash });
+  const asked = { merchantId, amount: '0.00001', destination: paymentRequest, paymentRequest };
+  const { id } = await requestLightningPayout(world.ctx, asked);
+  const shown = await askCli<object>(['payout', 'show', id], here);
+  expect(shown).toMatchObject({ payout_id: id, payment_hash: hash });
+  expect(shown).not.toHaveProperty('txid');
+  expect((await runCli(['payout', 'show', id], here)).out).toMatch(new RegExp(`^payment hash +${hash}$`, 'm'));
 });

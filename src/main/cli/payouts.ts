@@ -66,12 +66,18 @@ function onTheWire(one: ListedPayout): object {
     status: one.status,
     held_reason: one.heldReason,
     destination: one.destination,
-    ...(one.method === 'ach' ? { trace: one.trace } : { txid: one.txid }),
+    ...carriedBy(one),
     fee: one.fee === null ? null : formatAmount(one.fee, one.currency),
     error: one.error,
     created_at: new Date(one.createdAtMs).toISOString(),
     completed_at: one.completedAtMs === null ? null : new Date(one.completedAtMs).toISOString(),
   };
+}
+
+/** By what it is found outside: over Lightning, also a reimbursement, it has a payment hash and no transaction. */
+function carriedBy({ method, trace, paymentHash, txid }: ListedPayout): object {
+  if (paymentHash !== null) return { payment_hash: paymentHash };
+  return method === 'ach' ? { trace } : { txid };
 }
 
 async function show(payoutId: string, { json }: JsonOption): Promise<void> {
@@ -140,6 +146,7 @@ function linesOf(one: PayoutDetails): string[] {
     ['amount', `${amount(one.amount)} ${one.currency} by ${one.method}${one.automatic ? ', automatic' : ''}`],
     ['fee', one.fee === null ? `not known yet, at most ${amount(one.feeMax)}` : amount(one.fee)],
     ['destination', one.destination],
+    ['payment hash', one.paymentHash],
     ['approved by', one.approvedBy],
     ['error', one.error],
     ['trouble', one.trouble],
@@ -162,7 +169,7 @@ function linesOf(one: PayoutDetails): string[] {
     ]),
   );
   return [
-    ...facts.flatMap(([name, text]) => (text === null ? [] : [`${name.padEnd(12)}${text}`])),
+    ...facts.flatMap(([name, text]) => (text === null ? [] : [`${name.padEnd(13)}${text}`])),
     '',
     ...table(
       ['when', 'what', 'reason'],
