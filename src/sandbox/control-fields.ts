@@ -120,17 +120,12 @@ function knownCode(body: Body, name: string): string {
 
 export type Nodes = ReadonlyMap<CurrencyCode, ControlledNode>;
 
-/** The simulated node of a currency code; 409 for a known currency that this version does not simulate. */
+/** The simulated node of a currency code; 409 for a known code without a chain: Lightning, the bank. */
 export function nodeOf(nodes: Nodes, code: string): ControlledNode {
   const node = nodes.get(code as CurrencyCode);
   if (node !== undefined) return node;
   const there = [...nodes.keys()].join(', ');
-  throw new ControlRefusal(
-    409,
-    'currency_unavailable',
-    `${code} is not simulated in this version; there are ${there}`,
-    'currency',
-  );
+  throw new ControlRefusal(409, 'currency_unavailable', `${code} has no chain in the sandbox; there are ${there}`, 'currency');
 }
 
 /** The node of the body's required `currency`. */

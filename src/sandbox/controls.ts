@@ -220,7 +220,7 @@ const CONTROLS: Readonly<Record<string, Control>> = {
   node: trouble,
   address: async (context, body) => outsideAddress(context, body),
   async receive(context, body) {
-    if (isOf(body, 'USD')) return receivedInBank(context, body);
+    if (isOf(body, 'USD') || isOf(body, 'ACH')) return receivedInBank(context, body);
     return isLightning(body) ? receivedOverLightning(context, body) : receivedOutside(context, body);
   },
   clock: advanceClock,

@@ -179,6 +179,7 @@ describe('mine, reorg, double_spend', () => {
     ['node', { currency: 'ACH' }, 400, 'missing_field', 'down'],
     ['receive', { currency: 'BTC', address: 'nonsense' }, 400, 'invalid_request', 'address'],
     ['receive', { currency: 'USD', address: 'ach:1:2' }, 400, 'invalid_request', 'address'],
+    ['receive', { currency: 'ACH', address: 'ach:1:2' }, 400, 'invalid_request', 'address'],
     ['rates', { XMR: '1.00' }, 400, 'unsupported_currency', 'XMR'],
     ['rates', { BTC: 65000 }, 400, 'invalid_request', 'BTC'],
     ['rates', { BTC: '0' }, 400, 'invalid_request', 'BTC'],

@@ -167,8 +167,8 @@ function checkPassword(ctx: SignInContext, password: string): void {
 
 function checkedScopes(scopes: readonly string[]): readonly Scope[] {
   const known = scopes.filter(isScope);
-  if (known.length === scopes.length) return SCOPES.filter((scope) => known.includes(scope));
-  throw new Refusal('invalid_request', { message: `scopes may name ${SCOPES.join(', ')}.`, param: 'scopes' });
+  if (known.length > 0 && known.length === scopes.length) return SCOPES.filter((scope) => known.includes(scope));
+  throw new Refusal('invalid_request', { message: `scopes must name one or more of ${SCOPES.join(', ')}.`, param: 'scopes' });
 }
 
 function checkedEmail(email: string): string {

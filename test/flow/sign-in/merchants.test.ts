@@ -72,7 +72,9 @@ describe('a username', () => {
   it('belongs to one user in the whole service', async () => {
     expect(await fault(addMerchant(setup.ctx, { ...merchant, username: 'SHOP' }))).toBe('invalid_request username');
     expect(
-      await fault(addUser(setup.ctx, { affiliateId: setup.affiliateId, username: 'ｓhop', password: PASSWORD, scopes: [] })),
+      await fault(
+        addUser(setup.ctx, { affiliateId: setup.affiliateId, username: 'ｓhop', password: PASSWORD, scopes: ['read'] }),
+      ),
     ).toBe('invalid_request username');
     const race = await Promise.all(
       Array.from({ length: 6 }, () => fault(addMerchant(setup.ctx, { ...merchant, username: 'raced' }))),
@@ -107,6 +109,7 @@ describe('what is refused', () => {
       expect(await fault(addMerchant(setup.ctx, { ...merchant, ...change }))).toBe(`invalid_request ${field}`);
     const user = { affiliateId: setup.affiliateId, username: 'colleague', password: PASSWORD, scopes: ['read'] };
     expect(await fault(addUser(setup.ctx, { ...user, scopes: ['read', 'admin'] }))).toBe('invalid_request scopes');
+    expect(await fault(addUser(setup.ctx, { ...user, scopes: [] }))).toBe('invalid_request scopes');
     expect(await fault(addUser(setup.ctx, { ...user, affiliateId: 'aff_\0' }))).toBe('not_found affiliate_id');
     expect(await fault(setUser(setup.ctx, { username: 'shop' }))).toBe('invalid_request password');
     expect(await fault(setUser(setup.ctx, { username: 'shop', password: 'short' }))).toBe('invalid_request password');
