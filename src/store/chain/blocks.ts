@@ -1,6 +1,6 @@
 // How far each chain was read, and the headers of its best chain as we saw them. The row of chain_cursors is the lock of a chain: whoever
 // writes facts about the chain locks that row first.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { CurrencyCode, PaymentMethod } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inIdParts, packedIds, type RowIds } from '../postgres/row-ids.ts';
 
@@ -21,7 +21,7 @@ export class CursorMoved extends Error {}
 type RawCursor = { height: number; hash: string; caught_up_at: Date; epoch: bigint; deep_height: number };
 
 /** Up to which block a chain is recorded; null before the first start on it. */
-export async function readCursor(sql: Sql, currency: CurrencyCode): Promise<ChainCursor | null> {
+export async function readCursor(sql: Sql, currency: PaymentMethod): Promise<ChainCursor | null> {
   const { rows } = await sql.query<RawCursor>({
     name: 'read_cursor',
     text: 'select height, hash, caught_up_at, epoch, deep_height from chain_cursors where currency = $1',

@@ -1,5 +1,6 @@
 // When our own clock was set: whatever waits for a time of a chain gets a new date, so that it waits as long as it would have.
-import type { CurrencyCode } from '../../core/currency.ts';
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import { GRACE_MS } from '../../core/judge/times.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
@@ -19,7 +20,7 @@ const GRACE = `${GRACE_MS + 1_000} ms`;
  */
 export async function moveWaitingTimes(
   sql: Sql,
-  currency: CurrencyCode,
+  currency: PaymentMethod,
   set: { readonly byMs: number; readonly nowMs: number; readonly sinceMs: number | null },
 ): Promise<void> {
   const values = [currency, set.byMs];
@@ -59,6 +60,15 @@ export async function moveWaitingTimes(
       values: [part, ...dates, set.byMs],
     });
   });
+  if (currency === LIGHTNING.code) {
+    // the node keeps to the end that it was told, on its own clock; this is when we ask it whether it is over
+    await sql.query({
+      name: 'set_invoices_along',
+      text: `with waiting as materialized (select payment_hash from lightning_invoices where state in ('reserved', 'open') and (created_at > $1 or created_at < $2) order by 1 for no key update)
+             update lightning_invoices i set window_ends_at = window_ends_at + $3 * interval '1 ms' from waiting w where i.payment_hash = w.payment_hash`,
+      values: [...dates, set.byMs],
+    });
+  }
   // the watchers write these dates, and have written none since the clock was set, unless it was set in the middle of a pass
   const isWaiting = `((state = 'gone' and ($3::timestamptz is null or ${isOld('gone_since')}))
                    or (noticed_at is null and ($3::timestamptz is null or ${isOld('seen_at')})))`;

@@ -1,7 +1,7 @@
 // Distinguishes time that passed from a clock that was set. What a transaction waits for is dated on our own clock, and that clock may be
 // set back (it was fast), and forward again (it was not): neither may bring a payer's window nearer, nor make a payment look gone for
 // longer. A watcher checks the clock before each pass, and shifts the dates of what waits on its chain.
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { moveWaitingTimes } from '../../store/chain/clock-settings.ts';
 import type { ChainContext } from './context.ts';
@@ -23,7 +23,7 @@ type Setting = { readonly byMs: number; readonly sinceMs: number | null };
  * The clock of one chain's watcher; to be used only while this process watches the chain.
  * @param onSet called when dates were shifted: remembered times of the chain are outdated
  */
-export function createOwnClock(ctx: ChainContext, currency: CurrencyCode, onSet: () => void = () => undefined): OwnClock {
+export function createOwnClock(ctx: ChainContext, currency: PaymentMethod, onSet: () => void = () => undefined): OwnClock {
   const { clock } = ctx.ports;
   let last: Look | null = null;
   /** How far it was set back and not forward again. A larger jump forward cannot be distinguished from time that passed unobserved. */

@@ -6,6 +6,7 @@ import type { Context } from '../../flow/context.ts';
 import { closeInvoices, dueInvoices, nextInvoiceDue, openHashes } from '../../store/lightning/invoices.ts';
 import { beginLightning, recordLightning, setLightningRead } from '../../store/lightning/node-reading.ts';
 import { readFromFirst, readSettleIndex, recordSettled } from '../../store/lightning/settlements.ts';
+import { createOwnClock } from '../chain/own-clock.ts';
 import { type PassResult, STANDBY, troubleOf } from '../chain/pass-result.ts';
 import { createReadSchedule } from './read-schedule.ts';
 
@@ -51,6 +52,7 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
   let alarms: string[] = [];
   const schedule = createReadSchedule();
   let generation = ctx.db.identity.generation;
+  const ownClock = createOwnClock(ctx, LIGHTNING.code, () => schedule.forget());
 
   function record(): Promise<void> {
     recording = recording
@@ -187,11 +189,13 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
       if (!(await lock.acquire())) {
         await lock.terminateStaleHolder();
         beginAnew();
+        ownClock.forget();
         return STANDBY;
       }
       if (generation !== ctx.db.identity.generation) beginAnew();
       generation = ctx.db.identity.generation;
       alarms = [];
+      await ownClock.look();
       const said = await askCondition(quiet);
       if (said.state !== 'ready') {
         unsubscribe();
