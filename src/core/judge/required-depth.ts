@@ -61,28 +61,39 @@ export function depthForAmount(it: Case, payment: Payment, amount: bigint): Requ
   return requiredDepth(payment.currency, rate === null ? null : usdForCryptoUp(amount, payment.currency, rate));
 }
 /**
- * Whether everything in suspense is there and deep enough to be credited together: whatever part of it a reorganisation of some depth could
- * remove must have the required depth for the value of that part. So ten payments need the depth of their sum, but a small one beside a
- * large one only its own.
+ * Whether these payments (or a part of each) are there and deep enough to be credited together: whatever part of them a reorganisation of some
+ * depth could remove must have the required depth for the value of that part. So ten payments need the depth of their sum, but a small one
+ * beside a large one only its own.
  */
-export function suspenseReached(it: Case): boolean {
-  const groups = Map.groupBy(
-    it.payments.filter((payment) => payment.inSuspense > 0n),
-    (payment) => payment.currency,
-  );
-  return [...groups].every(([currency, payments]) => {
-    let rest: readonly Payment[] = payments;
+function haveReachedTogether(it: Case, payments: readonly Payment[], part: (payment: Payment) => bigint): boolean {
+  const groups = Map.groupBy(payments, (payment) => payment.currency);
+  return [...groups].every(([currency, group]) => {
+    let rest: readonly Payment[] = group;
     while (rest.length > 0) {
-      const required = requiredDepth(
-        currency,
-        worthOf(it, rest, (payment) => payment.inSuspense),
-      );
+      const required = requiredDepth(currency, worthOf(it, rest, part));
       const shallow = rest.filter((payment) => !hasReached(it, payment, required));
       if (shallow.length === rest.length) return false;
       rest = shallow;
     }
     return true;
   });
+}
+/** Whether everything in suspense is there and deep enough to be credited together. */
+export function suspenseReached(it: Case): boolean {
+  const payments = it.payments.filter((payment) => payment.inSuspense > 0n);
+  return haveReachedTogether(it, payments, (payment) => payment.inSuspense);
+}
+/** Whether what is late of these payments is deep enough to complete a price together (rule 23): as deep as what it was worth when it arrived needs. */
+export function lateReached(it: Case, payments: readonly Payment[]): boolean {
+  return haveReachedTogether(
+    it,
+    payments.filter((payment) => lateMinor(payment) > 0n),
+    lateMinor,
+  );
+}
+/** The required depth of what is late of these payments, by its value at its arrival. */
+export function depthForLate(it: Case, payments: readonly Payment[]): RequiredDepth {
+  return requiredDepth(it.transaction.currency, worthOf(it, payments, lateMinor));
 }
 /**
  * Those of these payments that may be booked now: where together they are worth more than the limit (or their value is not known), only
@@ -175,6 +186,8 @@ export function nextHeight(it: Case, payment: Payment): number | null {
   wait(finalDepth(payment.currency));
   if (inQuotedCurrency(it, payment)) wait(depthForTransaction(it));
   if (payment.owed > 0n) wait(depthForAmount(it, payment, payment.owed));
-  if (payment.inSuspense > 0n && it.transaction.status === 'review') requiredDepthsOfTiers(payment.currency).forEach(wait);
+  const isLate = it.transaction.status === 'pending' && payment.classified && lateMinor(payment) > 0n;
+  if (isLate || (payment.inSuspense > 0n && it.transaction.status === 'review'))
+    requiredDepthsOfTiers(payment.currency).forEach(wait);
   return Number.isFinite(next) ? payment.height + next - 1 : null;
 }

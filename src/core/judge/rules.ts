@@ -19,6 +19,7 @@ import {
   isLost,
   isWithdrawn,
   lateCounts,
+  lateMinor,
   presentInQuotedCurrency,
   sufficientAmount,
   suspenseOf,
@@ -29,9 +30,11 @@ import {
 import { portion } from './portion.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, isTheMerchants, reverseDeposit } from './postings.ts';
 import {
+  depthForLate,
   depthForTransaction,
   isDisputed,
   isFinal,
+  lateReached,
   reachesSuspense,
   reachesTransaction,
   suspenseReached,
@@ -88,7 +91,7 @@ type Deep = { readonly payments: readonly Payment[]; readonly total: bigint; rea
 /** The payments that count and have their required depth, when they are enough; otherwise null. */
 function deepEnough(it: Case): Deep | null {
   const reached = presentInQuotedCurrency(it).filter((payment) => !isBooked(payment) && reachesTransaction(it, payment));
-  const late = lateCounts(it, reached) === true;
+  const late = lateCounts(it, reached) === true && lateReached(it, reached);
   const payments = reached.filter((payment) => countingMinor(payment, late) > 0n);
   const total = sum(payments.map((payment) => countingMinor(payment, late)));
   return total < sufficientAmount(it.transaction) ? null : { payments, total, late };
@@ -103,7 +106,7 @@ export const confirm: Rule = (it) => {
   if (late === null) return applyEvent(it, 'enough_confirmed');
   if (late.rate === null) return false;
   const { currency, usdMinor } = it.transaction;
-  const part = { minor: deep.total, rate: late.rate };
+  const part = { minor: late.total, rate: late.rate };
   if (isWorth([part], currency, { usdMinor }, toleranceUsd(it.transaction))) return applyEvent(it, 'enough_confirmed');
   // valued at the rate of that date: rule 11 must not accept them at the price of their arrival
   for (const payment of deep.payments) payment.valueRate = late.rate;
@@ -139,16 +142,18 @@ export function announceRest(it: Case, except: ReadonlySet<Payment> = new Set())
   for (const payment of presentInQuotedCurrency(it)) if (!isBooked(payment) && !except.has(payment)) announceExtra(it, payment);
 }
 
-/** Rule 24: the block with which amount due − tolerance reaches the required depth, when it is dated after window + 24 h. */
-function lateBlock(it: Case, { payments, late }: Deep): DatedBlock | null {
-  const required = depthForTransaction(it);
+/**
+ * Rule 24: the block with which amount due − tolerance reaches the required depth, when it is dated after window + 24 h, and what had that depth by
+ * then: an outage of ours must not add what came later.
+ */
+function lateBlock(it: Case, { payments, late }: Deep): (DatedBlock & { readonly total: bigint }) | null {
+  const price = depthForTransaction(it);
+  const old = depthForLate(it, payments);
   const byHeight = payments
     .map((payment) => {
-      const depth = confirmationsToReach(
-        payment.currency,
-        { confirmations: confirmationsOf(it, payment), coinbase: payment.coinbase, lock: payment.lock },
-        required,
-      );
+      const known = { confirmations: confirmationsOf(it, payment), coinbase: payment.coinbase, lock: payment.lock };
+      const needed = late && lateMinor(payment) > 0n ? [price, old] : [price];
+      const depth = Math.max(...needed.map((required) => confirmationsToReach(payment.currency, known, required)));
       return {
         payment,
         height: payment.height === null ? chainOf(it, payment).tipHeight : payment.height + Math.max(depth, 1) - 1,
@@ -164,7 +169,9 @@ function lateBlock(it: Case, { payments, late }: Deep): DatedBlock | null {
   }
   // a block that we no longer keep is an old one
   const block = it.blocks.get(height);
-  return block !== undefined && isAfterDay(it.transaction, block) ? block : null;
+  if (block === undefined || !isAfterDay(it.transaction, block)) return null;
+  const then = byHeight.filter((one) => one.height <= height);
+  return { ...block, total: sum(then.map((one) => countingMinor(one.payment, late))) };
 }
 
 /**

@@ -29,6 +29,21 @@ describe('late, at the old price (rule 23)', () => {
     if (status === 'declined') expect(judged.suspense()).toBe(HALF + amount);
   });
 
+  test.each([
+    ['one payment', [HALF]],
+    ['ten, each of which needs less', Array.from({ length: 10 }, () => HALF / 10n)],
+  ] as const)('worth 500 USD when it arrived, it has the depth of that: %s', (_what, split) => {
+    const judged = judgedTransaction();
+    judged.pay({ amount: HALF });
+    judged.afterGrace();
+    judged.rate(2_000_000n);
+    judged.pay({ split });
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['pending', 0n]);
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', 2n * HALF]);
+  });
+
   test('is not declined while the rate of its arrival is not known, and decided when it is', () => {
     const judged = late(null, HALF);
     judged.mine(2);
@@ -132,6 +147,23 @@ describe('confirmed late (rule 24)', () => {
     judged.mine();
     expect(judged.rules()).toEqual([2, 24]);
   });
+
+  test.each([['as it comes'], ['after an outage']] as const)(
+    'what has R only by a later block does not make up for the price of then: read %s',
+    (how) => {
+      const judged = judgedTransaction();
+      const first = judged.pay();
+      judged.pay();
+      judged.until(W + DAY + SECOND);
+      judged.rate(60_000n);
+      if (how === 'after an outage') judged.node('down');
+      judged.mineOnly(first);
+      judged.wait(HOUR);
+      judged.mine();
+      judged.node('up');
+      expect(judged.rules()).toEqual([2, 24]);
+    },
+  );
 
   test('found later than it was dated, the date counts', () => {
     const judged = judgedTransaction();
