@@ -111,3 +111,19 @@ test('a paid transaction is settled a day after it succeeded, whatever our clock
   await pass(2 * MINUTE);
   expect(await status(transactionId)).toBe('settled');
 });
+
+test.each([
+  ['an hour behind', -HOUR],
+  ['an hour ahead of', HOUR],
+])('our clock is %s the node’s: what was paid in the window while nobody read is on time', async (_how, offMs) => {
+  await set(offMs);
+  const { transactionId } = await service.create();
+  await service.stopWorker();
+  time.trueMs += 5 * MINUTE;
+  expect(await pay(transactionId)).toBe(true);
+  time.trueMs += 40 * MINUTE;
+  await service.rate('100000.00');
+  await service.restartWorker();
+  await service.work();
+  expect(await service.path(transactionId)).toEqual(PAID);
+});

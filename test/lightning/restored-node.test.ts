@@ -60,7 +60,16 @@ test('the list of a node is read to its end, however many invoices come after an
       return Array.from({ length: count }, (_, n): InvoiceFacts => {
         const addIndex = after + BigInt(n) + 1n;
         const paymentHash = addIndex.toString(16).padStart(64, '0');
-        return { paymentHash, addIndex, state: 'open', paidMsat: 0n, settledAtMs: null, settleIndex: 0n, paymentRequest: '' };
+        return {
+          paymentHash,
+          addIndex,
+          state: 'open',
+          paidMsat: 0n,
+          addedAtMs: 0,
+          settledAtMs: null,
+          settleIndex: 0n,
+          paymentRequest: '',
+        };
       });
     },
   };

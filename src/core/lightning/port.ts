@@ -31,7 +31,8 @@ export type InvoiceFacts = {
   readonly state: InvoiceState;
   /** What was paid, which may be more than was asked for; 0 until it is settled. */
   readonly paidMsat: bigint;
-  /** By the node's clock, in whole seconds; null until it is settled. */
+  /** When the node was told of it, and when it was paid (null until then): both by the node's clock, in whole seconds. */
+  readonly addedAtMs: number;
   readonly settledAtMs: number | null;
   /** Its place among all settled invoices of the node, from 1; 0 until it is settled. */
   readonly settleIndex: bigint;

@@ -39,6 +39,7 @@ function invoiceFacts(answer: Answer): InvoiceFacts {
     paymentHash,
     state,
     paidMsat: isSettled ? whole(answer, 'amt_paid_msat') : 0n,
+    addedAtMs: Number(whole(answer, 'creation_date')) * 1000,
     settledAtMs: isSettled ? Number(whole(answer, 'settle_date')) * 1000 : null,
     settleIndex: whole(answer, 'settle_index'),
     addIndex: whole(answer, 'add_index'),

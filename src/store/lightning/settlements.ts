@@ -21,18 +21,18 @@ export async function recordSettled(
     name: 'record_settled',
     text: `
       with said as materialized (
-        select * from unnest($1::text[], $2::numeric[], $3::timestamptz[], $4::bigint[]) as t(payment_hash, paid_msat, settled_at, settle_index)),
+        select * from unnest($1::text[], $2::numeric[], $3::timestamptz[], $4::bigint[], $7::timestamptz[]) as t(payment_hash, paid_msat, settled_at, settle_index, added_at)),
       paid as (
         update lightning_invoices i set state = 'settled', paid_msat = s.paid_msat, settled_at = s.settled_at, settle_index = s.settle_index
           from said s where i.payment_hash = s.payment_hash and i.state <> 'settled'
-        returning i.payment_hash, i.transaction_id, i.paid_msat, i.created_at, i.settled_at),
+        returning i.payment_hash, i.transaction_id, i.paid_msat, i.created_at, i.settled_at, s.added_at),
       made as (
         insert into payments (currency, transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, last_height,
                               seen_at, caught_up_at, found_mined)
         select '${LIGHTNING.code}', t.id, p.payment_hash, 0, div(p.paid_msat, 1000), false, decode(p.payment_hash, 'hex'), 'mined',
                ${SETTLED_HEIGHT}, '${SETTLED_HASH}', p.settled_at, ${SETTLED_HEIGHT},
-               -- the node gives whole seconds
-               least($6::timestamptz, greatest(p.settled_at, p.created_at)), $6, false
+               -- the node's clock is its own, and gives whole seconds: so long after the invoice was made
+               least($6::timestamptz, p.created_at + greatest(p.settled_at - p.added_at, interval '0')), $6, false
           from paid p join transactions t on t.id = p.transaction_id
          where not exists (select 1 from ledger.part d where d.key = 'dep:' || lower('${LIGHTNING.code}') || ':' || p.payment_hash || ':0')
         on conflict (currency, txid, vout) do nothing
@@ -49,6 +49,7 @@ export async function recordSettled(
       settled.map((one) => one.settleIndex),
       node,
       new Date(atMs),
+      settled.map((one) => new Date(one.addedAtMs).toISOString()),
     ],
   });
   return rows[0]?.n ?? 0;
