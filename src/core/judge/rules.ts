@@ -101,7 +101,14 @@ function deepEnough(it: Case): Deep | null {
 export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
   const deep = deepEnough(it);
-  if (deep === null || undisputed(it, deep.payments, reachesTransaction).length < deep.payments.length) return false;
+  if (deep === null) return false;
+  let isLateDeep: boolean | null = null;
+  const reaches = (at: Case, payment: Payment): boolean => {
+    if (!reachesTransaction(at, payment) || !deep.late || lateMinor(payment) === 0n) return reachesTransaction(at, payment);
+    isLateDeep ??= lateReached(at, deep.payments);
+    return isLateDeep;
+  };
+  if (undisputed(it, deep.payments, reaches).length < deep.payments.length) return false;
   const late = lateBlock(it, deep);
   if (late === null) return applyEvent(it, 'enough_confirmed');
   if (late.rate === null) return false;

@@ -44,6 +44,20 @@ describe('late, at the old price (rule 23)', () => {
     expect([judged.status, judged.available()]).toEqual(['succeeded', 2n * HALF]);
   });
 
+  test('that depth must lie on what two nodes hold, where it is worth more than the limit', () => {
+    const judged = judgedTransaction();
+    judged.pay({ amount: HALF });
+    judged.afterGrace();
+    judged.rate(2_000_000n);
+    judged.pay({ amount: HALF });
+    const { tipHeight } = judged.chain().view;
+    judged.contest(100_00n, 'BTC', tipHeight + 1);
+    judged.mine(2);
+    expect([judged.status, judged.available()]).toEqual(['pending', 0n]);
+    judged.contest(100_00n, 'BTC', tipHeight + 2);
+    expect([judged.status, judged.available()]).toEqual(['succeeded', 2n * HALF]);
+  });
+
   test('is not declined while the rate of its arrival is not known, and decided when it is', () => {
     const judged = late(null, HALF);
     judged.mine(2);
