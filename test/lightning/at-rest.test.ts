@@ -23,7 +23,7 @@ let sent: string[];
 
 beforeEach(async () => {
   nowMs = Date.UTC(2026, 5, 1);
-  const clock = { now: () => nowMs };
+  const clock = { now: () => nowMs, steady: () => nowMs };
   engine = await simulatedEngine(clock.now);
   port = createLnd(async () => engine.target(), { chain: 'regtest' });
   service = await openLightningService(port, clock);
