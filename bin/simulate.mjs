@@ -1,7 +1,7 @@
-// `npm run simulate -- --seeds N [--first F] [--only histories|payouts]`: random chain histories beyond those of `npm test`
-// (test/simulation), five per seed, and merchants whose money leaves while everything is killed (test/payout-walk), one per seed. The first
-// seed is drawn anew each time unless it is given; a failing one is printed with what happened, and one of a history belongs into
-// test/simulation/seeds.txt.
+// `npm run simulate -- --seeds N [--first F] [--only histories|rules|payouts]`: random chain histories beyond those of `npm test`
+// (test/simulation), five per seed; single orders, each step beside the rules as behaviour words them; and merchants whose money leaves while
+// everything is killed (test/payout-walk). The first seed is drawn anew each time unless it is given; a failing one is printed with what
+// happened, and one of a history belongs into test/simulation/seeds.txt.
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +23,11 @@ for (const [name, value] of Object.entries({ seeds, first })) {
   process.exit(1);
 }
 
-const FILES = { histories: 'test/simulation/histories.test.ts', payouts: 'test/payout-walk/walk.test.ts' };
+const FILES = {
+  histories: 'test/simulation/histories.test.ts',
+  rules: 'test/simulation/rules.test.ts',
+  payouts: 'test/payout-walk/walk.test.ts',
+};
 if (given.only !== undefined && FILES[given.only] === undefined) {
   console.error(`simulate: --only must be one of ${Object.keys(FILES).join(', ')}`);
   process.exit(1);

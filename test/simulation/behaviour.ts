@@ -91,4 +91,4 @@ export const AT_REST: ReadonlySet<string> = new Set([
 ]);
 
 /** Cents for base units of a currency (8 decimals) at a price in cents for one currency, rounded up. */
-export const centsUp = (minor: bigint, price: bigint): bigint => -((-minor * price) / 10n ** 8n);
+export const centsUp = (minor: bigint, price: bigint): bigint => (minor * price + 10n ** 8n - 1n) / 10n ** 8n;
