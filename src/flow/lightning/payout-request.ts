@@ -148,7 +148,8 @@ async function affordable(sql: Sql, request: LightningRequest, invoice: Invoice,
   if (sent === null) refuseOtherAmount(amount, invoice);
   const feeMax = isHere ? 0n : feeLimit(amount);
   const left = minus(available, plus(amount, feeMax));
-  if (left >= 0n) return { amount, feeMax, left };
+  // the invoice was asked for before the balance was locked: what is to be left is left also when the balance has fallen since
+  if (left >= (automatic?.leave ?? 0n)) return { amount, feeMax, left };
   const most = isHere ? available : mostPayable(available);
   const covered = most >= MINIMUM ? `; at most ${formatMinor(most, DECIMALS)} ${CURRENCY} can be paid out` : '';
   throw new Refusal('insufficient_balance', {
