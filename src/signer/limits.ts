@@ -2,7 +2,7 @@
 import type { CurrencyCode, Network } from '../core/currency.ts';
 import { formatAmount, greatest, minus, plus, sum } from '../core/money.ts';
 import { SigningRefused } from './refused.ts';
-import type { SignatureIndex } from './signature-index.ts';
+import type { Leaving as Left, SignatureIndex } from './signature-index.ts';
 
 /** In minor units, network fees included: of one payout, of all in any hour, and of all in any 24 hours. Null = no limit. */
 export type Limit = { readonly payout: bigint | null; readonly hour: bigint | null; readonly day: bigint | null };
@@ -19,11 +19,35 @@ export type Leaving = {
   readonly payouts: readonly { readonly id: string; readonly amount: bigint }[];
   /** The system's clock. */
   readonly nowMs: number;
+  /** A clock that nobody sets. */
+  readonly steadyMs: number;
 };
+
+/** Of what left in the future, as a clock that was fast has dated it: since when that is known, on the steady clock. */
+const misdatedSince = new WeakMap<Left, number>();
+
+/**
+ * How long ago something left. What a clock that was set back leaves in the future has left before now, and nobody knows when: it counts as of the
+ * moment in which that is seen, and not until its date comes, which may take years.
+ */
+function ageMs(one: Left, { nowMs, steadyMs }: Pick<Leaving, 'nowMs' | 'steadyMs'>): number {
+  if (one.atMs <= nowMs) return nowMs - one.atMs;
+  const since = misdatedSince.get(one) ?? steadyMs;
+  misdatedSince.set(one, since);
+  return steadyMs - since;
+}
+
+/** What both clocks say now. */
+export function timeOf(clocks: {
+  readonly now: () => number;
+  readonly steady?: () => number;
+}): Pick<Leaving, 'nowMs' | 'steadyMs'> {
+  return { nowMs: clocks.now(), steadyMs: clocks.steady?.() ?? performance.now() };
+}
 
 /** @throws SigningRefused */
 export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<SignatureIndex, 'leavingOf' | 'leaving'>): void {
-  const { network, currency, batchId, payouts, nowMs } = leaving;
+  const { network, currency, batchId, payouts } = leaving;
   const limit = limits[currency];
   if (limit === undefined) {
     if (network !== 'mainnet') return;
@@ -48,8 +72,7 @@ export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<
     ['a day', limit.day, DAY_MS],
   ] as const) {
     if (most === null) continue;
-    // a clock that was set back leaves signatures in the future: they count
-    const counted = index.leaving().filter((one) => one.currency === currency && one.atMs > nowMs - spanMs);
+    const counted = index.leaving().filter((one) => one.currency === currency && ageMs(one, leaving) < spanMs);
     const all = plus(more, sum(counted.map((one) => one.amount)));
     if (all > most)
       throw new SigningRefused('limit', `with this ${inWords(all)} would leave in ${name}, and the limit is ${inWords(most)}`);

@@ -17,7 +17,7 @@ import {
   noncesAfter,
 } from './evm-rules.ts';
 import type { Keyring } from './keyring.ts';
-import { checkLimits, type SignerLimits, withinLimits } from './limits.ts';
+import { checkLimits, type SignerLimits, timeOf, withinLimits } from './limits.ts';
 import { hotAddressOf, scriptsOf } from './own-scripts.ts';
 import { SigningRefused } from './refused.ts';
 import {
@@ -65,6 +65,8 @@ export type SigningOptions = {
   readonly usdtContract: string | null;
   /** The system's clock. */
   readonly now: () => number;
+  /** A clock that nobody sets; absent: that of this process. */
+  readonly steady?: () => number;
   /** Called when a signature is on disk and nobody was answered: tests stop the process there (main/sandbox/failpoints). */
   readonly reached?: (step: 'journalled') => Promise<void>;
 };
@@ -135,7 +137,7 @@ function checkedAny(options: SigningOptions, request: SigningRequest<CurrencyCod
 
 /** Applies every rule that needs no signature but for the limits; returns what makes the signature, with the fee. */
 async function checked(options: SigningOptions, request: SigningRequest, { index }: SignatureJournal): Promise<Checked> {
-  const { keyring, limits, now, leftOverLightning } = options;
+  const { keyring, limits, leftOverLightning } = options;
   const { currency, batchId, inputs, outputs, change } = request;
   const account = await accountOf(keyring, currency);
   checkForm(request, account.xpub);
@@ -150,7 +152,7 @@ async function checked(options: SigningOptions, request: SigningRequest, { index
   async function checkLeaving(): Promise<void> {
     const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
     const known = { leavingOf: index.leavingOf, leaving: () => left };
-    checkLimits(limits, { network: keyring.network, currency, batchId, payouts, nowMs: now() }, known);
+    checkLimits(limits, { network: keyring.network, currency, batchId, payouts, ...timeOf(options) }, known);
   }
   const signTransaction = await transactionSigner(currency);
   const parts: TransactionParts = {
@@ -202,12 +204,13 @@ async function checkedSweep(
 
 /** Its limits, and those of ether for its gas: what its payout is charged for that is the worker's word. */
 function checkEvmLeaving(
-  { keyring, limits, now }: SigningOptions,
+  options: SigningOptions,
   { wire, batchId, outputs }: EvmSigningRequest,
   fee: bigint,
   index: SignatureIndex,
 ): void {
-  const leaving = { network: keyring.network, batchId, nowMs: now() };
+  const { keyring, limits } = options;
+  const leaving = { network: keyring.network, batchId, ...timeOf(options) };
   for (const [currency, amount] of leavesOf({ request: wire, fee: fee.toString() }))
     checkLimits(limits, { ...leaving, currency, payouts: [{ id: outputs[0].payoutId, amount }] }, index);
 }

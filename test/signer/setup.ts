@@ -41,7 +41,6 @@ export type Wanted = {
 type OverLightning = Pick<SigningOptions, 'countedAlone' | 'leftOverLightning'>;
 export type TestSigner = Awaited<ReturnType<typeof openTestSigner>>;
 type Input = TransactionToSign['inputs'][number];
-
 let last = 0;
 /** Ids that no other part of a test has. */
 export const newId = (prefix: string): string => `${prefix}_${++last}_${randomBytes(4).toString('hex')}`;
@@ -72,7 +71,7 @@ export async function openTestSigner(
   const accounts = (await keyring.accounts()) ?? [];
   const intents = await openIntentKey(folder);
   await trustFirstIntentKey(signerFolder, (await readIntentPublicKey(folder)) as string);
-  const clock = { nowMs: Date.UTC(2026, 5, 1) };
+  const clock = { nowMs: Date.UTC(2026, 5, 1), steadyMs: 0 };
   const journals: SignatureJournal[] = [];
 
   /** Another process on the same folder, after the one before has ended. */
@@ -91,6 +90,7 @@ export async function openTestSigner(
       giveBackFailed,
       usdtContract: null,
       now: () => clock.nowMs,
+      steady: () => clock.steadyMs,
     });
   }
 

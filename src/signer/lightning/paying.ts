@@ -10,7 +10,7 @@ import type { AuthorizedPayment, SignerReplies } from '../../core/signer-wire.ts
 import { type PayerFacts, readPayerFacts } from '../../store/lightning/payer-facts.ts';
 import type { Database } from '../../store/postgres/connect.ts';
 import { checkIntent, isApproved } from '../intent-trust.ts';
-import { checkLimits, type SignerLimits, withinLimits } from '../limits.ts';
+import { checkLimits, type SignerLimits, timeOf, withinLimits } from '../limits.ts';
 import { SigningRefused } from '../refused.ts';
 import { RequestMalformed } from '../request.ts';
 import { refuseTwice } from '../rules.ts';
@@ -36,6 +36,8 @@ export type PayingOptions = {
   readonly leftOnChains: () => Promise<readonly Leaving[]>;
   /** The system's clock. */
   readonly now: () => number;
+  /** A clock that nobody sets; absent: that of this process. */
+  readonly steady?: () => number;
   /** Called when a payment is on disk here and nobody was answered (main/sandbox/failpoints). */
   readonly reached?: (step: 'authorized') => Promise<void>;
 };
@@ -102,7 +104,7 @@ export function createPaying(options: PayingOptions): Paying {
       currency: facts.currency as UtxoCode,
       batchId: payoutId,
       payouts: [{ id: payoutId, amount: takes }],
-      nowMs: options.now(),
+      ...timeOf(options),
     };
     const counted = () =>
       options.countedAlone(async () => {
