@@ -43,7 +43,7 @@ export async function makeAchFile(ctx: Context, making: MakingFile): Promise<Mad
     const names = await readAchNames(sql);
     // the next look writes it back
     if (making.kept.some((name) => !names.has(name))) return 'stopped';
-    const stored = await lockQueuedAch(sql, { untilMs: making.cutOffMs, limit: MOST_ENTRIES });
+    const stored = await lockQueuedAch(sql, { untilMs: making.cutOffMs, nowMs: ctx.ports.clock.now(), limit: MOST_ENTRIES });
     const facts = await readAchFacts(sql, { payoutIds: stored.map(({ id }) => id) });
     const wrong = facts.map((payout) => whyNotFiled(making, payout)).filter((why) => why !== null);
     if (wrong.length > 0) {

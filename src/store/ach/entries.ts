@@ -1,5 +1,6 @@
 // The entries of bank files: which payout each belongs to, what the bank has said of it, and which payouts have none yet.
 import type { Sql } from '../postgres/connect.ts';
+import { type FiledUntil, isInTime } from './files.ts';
 
 export type AchEntry = {
   readonly trace: string;
@@ -146,11 +147,11 @@ export async function readAchBytes(sql: Sql, file: string): Promise<Uint8Array |
 }
 
 /** Payouts that were requested until then and are in no file. */
-export async function unfiledAchPayouts(sql: Sql, untilMs: number): Promise<readonly string[]> {
+export async function unfiledAchPayouts(sql: Sql, { untilMs, nowMs }: FiledUntil): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>({
     name: 'unfiled_ach_payouts',
-    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and created_at <= $1 order by id`,
-    values: [new Date(untilMs)],
+    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and ${isInTime('created_at', '$1', '$2::timestamptz')} order by id`,
+    values: [new Date(untilMs), new Date(nowMs)],
   });
   return rows.map(({ id }) => id);
 }

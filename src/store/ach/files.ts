@@ -1,7 +1,7 @@
 // Bank files and their entries: stored with their payouts before the bank gets them, leased by one worker at a time, and what the bank has said
 // of them.
 import type { CurrencyCode } from '../../core/currency.ts';
-import { isPast } from '../payouts/batch-rows.ts';
+import { FURTHEST, isPast } from '../payouts/batch-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** built → uploading → acked → over; unknown while the bank must say; refused: it executes nothing of it. */
@@ -36,10 +36,17 @@ export async function lockAchFiles(sql: Sql): Promise<void> {
   await sql.query({ name: 'lock_ach_files', text: `select pg_advisory_xact_lock(hashtext('ach files'))`, values: [] });
 }
 
+/** When payouts must have been requested to be in a file, and the time now. */
+export type FiledUntil = { readonly untilMs: number; readonly nowMs: number };
+
+/** SQL: a time is not after the one until which payouts are put into a file; what is dated later than now was so by a clock that was fast. */
+export const isInTime = (column: string, until: string, now: string): string =>
+  `(${column} <= ${until} or ${column} > ${now} + ${FURTHEST})`;
+
 /** Locks payouts that wait for a file, and for nothing else, since a time, oldest first; one whose merchant owes something stays where it is. */
 export async function lockQueuedAch(
   sql: Sql,
-  wanted: { readonly untilMs: number; readonly limit: number },
+  wanted: FiledUntil & { readonly limit: number },
 ): Promise<readonly QueuedAchPayout[]> {
   const { rows } = await sql.query<{
     id: string;
@@ -59,12 +66,12 @@ export async function lockQueuedAch(
     text: `select p.id, p.merchant_id, p.amount, p.fee_max, p.source_currency, p.source_amount, p.destination, m.business_name, p.intent_key, p.intent,
                   p.created_at, p.sequence
              from payouts p join merchants m on m.id = p.merchant_id
-            where p.step = 'queued' and p.method = 'ach' and p.created_at <= $1
-              and not exists (select from events e where e.object_id = p.id and e.type = 'payout.processing' and e.at > $1)
+            where p.step = 'queued' and p.method = 'ach' and ${isInTime('p.created_at', '$1', '$3::timestamptz')}
+              and not exists (select from events e where e.object_id = p.id and e.type = 'payout.processing' and not ${isInTime('e.at', '$1', '$3::timestamptz')})
               and not exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
                                where a.merchant_id = p.merchant_id and a.kind = 'receivable' and b.amount > 0)
             order by p.created_at, p.id limit $2 for update of p skip locked`,
-    values: [new Date(wanted.untilMs), wanted.limit],
+    values: [new Date(wanted.untilMs), wanted.limit, new Date(wanted.nowMs)],
   });
   return rows.map((row) => ({
     id: row.id,

@@ -64,8 +64,8 @@ export type BatchPayout = {
   readonly reimburses: string | null;
 };
 
-/** Nothing is due, or leased, later than this: the clock that said so was fast. */
-const FURTHEST = "interval '1 hour'";
+/** SQL: nothing is due, leased or requested later than this after now: the clock that said so was fast. */
+export const FURTHEST = "interval '1 hour'";
 /** SQL: a time has come, or was set by a clock that was fast. @param now the parameter that holds the time */
 export const isPast = (column: string, now: string): string => `(${column} <= ${now} or ${column} > ${now} + ${FURTHEST})`;
 /** SQL: a batch is due. @param now the parameter that holds the time */

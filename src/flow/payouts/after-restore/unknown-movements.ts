@@ -50,5 +50,6 @@ export async function holdUnknown(sql: Sql, payoutIds: readonly string[], atMs: 
  * @returns those that did not wait for one before
  */
 export function holdUnprovenAch(ctx: Context, untilMs: number): Promise<readonly string[]> {
-  return ctx.db.transaction(async (sql) => holdUnknown(sql, await unfiledAchPayouts(sql, untilMs), ctx.ports.clock.now()));
+  const nowMs = ctx.ports.clock.now();
+  return ctx.db.transaction(async (sql) => holdUnknown(sql, await unfiledAchPayouts(sql, { untilMs, nowMs }), nowMs));
 }

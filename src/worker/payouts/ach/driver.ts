@@ -109,7 +109,7 @@ async function complete(ctx: Context, { reached }: AchOptions, name: string): Pr
 
 async function makeFiles(ctx: Context, options: AchOptions, cutOffMs: number): Promise<void> {
   const { files, onTrouble } = options;
-  if ((await unfiledAchPayouts(ctx.db, cutOffMs)).length === 0) return;
+  if ((await unfiledAchPayouts(ctx.db, { untilMs: cutOffMs, nowMs: ctx.ports.clock.now() })).length === 0) return;
   for (let made = 'made'; made === 'made'; ) {
     const checks = await checksOf(options);
     if (checks === null) {
