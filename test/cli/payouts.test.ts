@@ -137,3 +137,17 @@ test('a payout over Lightning shows the hash of its payment, by which it is reco
   expect(shown).not.toHaveProperty('txid');
   expect((await runCli(['payout', 'show', id], here)).out).toMatch(new RegExp(`^payment hash +${hash}$`, 'm'));
 });
+
+test('cancel denies one that waits, and only that', async () => {
+  const { merchantId, id } = await payout('denied', '0.5', '0');
+  const before = await available(merchantId);
+  expect(await askCli<object>(['payout', 'cancel', id], here)).toEqual({ payout_id: id, status: 'failed' });
+  expect(await available(merchantId)).toBe(10n * BTC);
+  expect(before).toBeLessThan(10n * BTC);
+  const { events } = await askCli<Shown>(['payout', 'show', id], here);
+  expect(events.at(-1)?.reason).toMatch(/^cancelled by the operator \(\S+\)$/);
+  const other = await payout('leaves', '0.5');
+  const refused = await runCli(['payout', 'cancel', other.id], here);
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('only a pending one can be cancelled')]);
+  expect((await runCli(['payout', 'cancel', 'payout_none'], here)).err).toContain('There is no such payout');
+});

@@ -1,6 +1,7 @@
 // What merchants and operators do with a payout that was requested: cancel, approve. Each is one database transaction in which the payout,
 // its entries and its event are written together; nothing outside is called while it is open.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { achReleaseEntry } from '../../core/payouts/ach-postings.ts';
 import { approvalBytes } from '../../core/payouts/intent.ts';
 import { releaseEntry } from '../../core/payouts/postings.ts';
@@ -9,8 +10,10 @@ import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, setApproved, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { notComparedSince } from '../../store/payouts/unknown-movements.ts';
 import { dropOperatorHold, lacksApproval } from '../../store/payouts/waiting-for-operator.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { reconsiderLocked } from './held-reasons.ts';
 
@@ -25,32 +28,58 @@ export async function cancelPayout(
 ): Promise<PayoutRow> {
   return ctx.db.transaction(async (sql) => {
     const payout = await lockPayout(sql, of.payoutId, { wait: true });
-    if (payout === null || payout.merchantId !== of.merchantId) throw new Refusal('payout_not_found', { param: 'payout_id' });
-    if (payout.status === 'failed' && payout.error === CANCELLED) return payout;
-    if (payout.status !== 'pending') {
-      const message = `The payout is ${payout.status}; only a pending one can be cancelled.`;
-      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
-    }
-    const booked = await oneAsBooked(sql, payout);
-    const { merchantId, source } = booked;
-    const currency = paidFrom(booked);
-    // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
-    if ((await notComparedSince(sql)).has(comparedAs(payout, currency))) {
-      const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
-      throw new Refusal('payout_not_cancellable', { message, param: 'payout_id', passes: true });
-    }
-    const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });
-    const owed = balances.get(currency)?.receivable ?? 0n;
-    const atMs = ctx.ports.clock.now();
-    const entry = source === null ? releaseEntry({ ...booked, currency }, owed) : achReleaseEntry({ ...booked, source }, owed);
-    await postEntries(sql, [{ entry, transactionId: null, payoutId: payout.id, atMs }]);
-    const givenBack = source === null ? {} : { givenBack: source.amount };
-    const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, atMs, ...givenBack });
-    await setEnded(sql, payout.id, 'failed');
-    // what it repaid may let others go on
-    await wakeHeldJob(sql);
-    return after;
+    if (payout === null || payout.merchantId !== of.merchantId || payout.reimburses !== null)
+      throw new Refusal('payout_not_found', { param: 'payout_id' });
+    return cancelLocked(ctx, sql, payout, {});
   });
+}
+
+/**
+ * The same by an operator, who may cancel a reimbursement too: one whose destination cannot be paid would wait for ever, and nothing else could be
+ * decided for its transaction.
+ * @throws Refusal payout_not_found, payout_not_cancellable
+ */
+export async function cancelByOperator(ctx: Context, of: { readonly payoutId: string; readonly by: string }): Promise<PayoutRow> {
+  return ctx.db.transaction(async (sql) => {
+    const payout = await lockPayout(sql, of.payoutId, { wait: true });
+    if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
+    return cancelLocked(ctx, sql, payout, { reason: `cancelled by the operator (${of.by})` });
+  });
+}
+
+/** For one whose row the caller has locked. */
+async function cancelLocked(ctx: Context, sql: Sql, payout: PayoutRow, why: { readonly reason?: string }): Promise<PayoutRow> {
+  if (payout.status === 'failed' && payout.error === CANCELLED) return payout;
+  if (payout.status !== 'pending') {
+    const message = `The payout is ${payout.status}; only a pending one can be cancelled.`;
+    throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
+  }
+  const booked = await oneAsBooked(sql, payout);
+  const currency = paidFrom(booked);
+  // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
+  if ((await notComparedSince(sql)).has(comparedAs(payout, currency))) {
+    const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
+    throw new Refusal('payout_not_cancellable', { message, param: 'payout_id', passes: true });
+  }
+  const atMs = ctx.ports.clock.now();
+  // the judge of its transaction says where the payments of a reimbursement belong
+  if (payout.reimburses === null) await release(sql, { ...booked, currency }, atMs);
+  const givenBack = booked.source === null ? {} : { givenBack: booked.source.amount };
+  const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, ...why, atMs, ...givenBack });
+  await setEnded(sql, payout.id, 'failed');
+  await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
+  // what it repaid may let others go on
+  await wakeHeldJob(sql);
+  return after;
+}
+
+/** What it holds repays what its merchant owes, and the rest enters available. */
+async function release(sql: Sql, payout: PayoutRow & { readonly currency: CurrencyCode }, atMs: number): Promise<void> {
+  const { id, merchantId, source, currency } = payout;
+  const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: source !== null });
+  const owed = balances.get(currency)?.receivable ?? 0n;
+  const entry = source === null ? releaseEntry(payout, owed) : achReleaseEntry({ ...payout, source }, owed);
+  await postEntries(sql, [{ entry, transactionId: null, payoutId: id, atMs }]);
 }
 
 /** What is compared before a payout may be cancelled: where a forgotten payment of it would be found. */
@@ -59,7 +88,7 @@ function comparedAs({ source, paymentHash }: PayoutRow, currency: string): strin
   return paymentHash == null ? currency : LIGHTNING.code;
 }
 
-/** The error of a payout that its merchant has cancelled. */
+/** The error of a payout that its merchant, or the operator, has cancelled. */
 export const CANCELLED = 'cancelled';
 
 /**

@@ -1,4 +1,4 @@
-// `bursar payout list|show|approve|resolve|recover`: payouts of all merchants, and what an operator decides about them.
+// `bursar payout list|show|approve|cancel|resolve|recover`: payouts of all merchants, and what an operator decides about them.
 import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
 import { maskedAccount } from '../../core/ach/bank-account.ts';
@@ -8,7 +8,7 @@ import type { IntentKey } from '../../core/payouts/intent.ts';
 import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/states.ts';
 import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
-import { approvePayout } from '../../flow/payouts/cancel-and-approve.ts';
+import { approvePayout, cancelByOperator } from '../../flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../flow/payouts/resolve.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/reads.ts';
 import { openIntentKey, readIntentPublicKey } from '../wiring/intent-key.ts';
@@ -28,6 +28,9 @@ export function addPayoutCommands(bursar: Command): void {
     .action(list);
   leaf(payout, 'show <payout_id>', 'Shows everything of a payout: history, transactions, entries.').action(show);
   leaf(payout, 'approve <payout_id>', 'Approves a payout that waits for it.').action(approve);
+  leaf(payout, 'cancel <payout_id>', 'Cancels a payout or reimbursement that is pending: nothing was signed for it.').action(
+    cancel,
+  );
   leaf(payout, 'resolve <payout_id>', 'Decides a payout whose outcome is unknown (held_reason unknown_outcome).')
     .option('--paid', 'the destination has the money')
     .option('--failed', 'the money can no longer leave')
@@ -192,6 +195,11 @@ async function approve(payoutId: string, { json }: JsonOption): Promise<void> {
   print(json, { payout_id: payoutId, status: after.status, held_reason: after.heldReason }, [
     `${payoutId} is approved; it is ${after.status}${waits}.`,
   ]);
+}
+
+async function cancel(payoutId: string, { json }: JsonOption): Promise<void> {
+  const after = await withBooks((ctx) => cancelByOperator(ctx, { payoutId, by: userInfo().username }));
+  print(json, { payout_id: payoutId, status: after.status }, [`${payoutId} is cancelled.`]);
 }
 
 /** The key of the API of this data folder; without one, an approval that needs it fails. */

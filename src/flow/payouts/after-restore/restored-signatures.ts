@@ -75,8 +75,10 @@ async function whyNot(sql: Sql, { signed: { request }, payouts, key }: Lost, kno
   if (known !== null)
     return isOf(known, request) ? null : `as number ${request.number} of batch ${known.id}, which is another here`;
   if (key === undefined) return 'with a key that this database does not know';
-  for (const { id, status, error, batchId } of payouts) {
-    if (status === 'completed' || (status === 'failed' && error !== CANCELLED)) return `for ${id}, which is ${status} here`;
+  for (const { id, status, error, batchId, reimburses } of payouts) {
+    // the payments of a reimbursement may have been decided otherwise since it was cancelled
+    const goesOn = status === 'failed' && error === CANCELLED && reimburses === null;
+    if (status === 'completed' || (status === 'failed' && !goesOn)) return `for ${id}, which is ${status} here`;
     const other = batchId === null ? null : await readBatch(sql, batchId, { lock: true });
     if (other !== null && other.attempts.length > 0) return `for ${id}, which batch ${other.id} pays here`;
   }
