@@ -2,12 +2,12 @@
 // destination cannot be paid would wait for ever.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { restoreSignature } from '../../../src/flow/payouts/after-restore/restored-signatures.ts';
 import { formBatch, priced, signingRequest } from '../../../src/flow/payouts/batches.ts';
-import { cancelByOperator, cancelPayout } from '../../../src/flow/payouts/life.ts';
-import { holdForOperator } from '../../../src/flow/payouts/operator-holds.ts';
+import { cancelByOperator, cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
-import { restoreSignature } from '../../../src/flow/payouts/restored-signatures.ts';
-import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/life.ts';
+import { holdForOperator } from '../../../src/flow/payouts/waiting-for-operator.ts';
+import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { giveUpBatch } from '../../../src/store/payouts/batches.ts';
 import { openMovements } from '../../../src/store/payouts/unknown-movements.ts';
 import {
