@@ -8,7 +8,14 @@ import { openApiDocument } from '../src/contract/openapi.ts';
 import { SANDBOX_API } from '../src/contract/sandbox-api.ts';
 import { STREAM_API } from '../src/contract/webhook-api.ts';
 import { paymentMethod } from '../src/core/currency.ts';
+import { formatMinor } from '../src/core/money.ts';
 import { REFUSALS } from '../src/core/refusal.ts';
+import {
+  LIGHTNING_MAX_USD_MINOR,
+  LIGHTNING_MIN_USD_MINOR,
+  MAX_USD_MINOR,
+  MIN_USD_MINOR,
+} from '../src/flow/transactions/quote.ts';
 import { type ApiServer, makeApi } from './http/api-server.ts';
 import { fits, resolved, type Schema } from './support/schema-check.ts';
 
@@ -137,6 +144,12 @@ test('answers have exactly the documented fields', async () => {
     expect([path, reply.status]).toEqual([path, 200]);
     fits(reply.json, schemaOf(path), document.components.schemas, path);
   }
+});
+test('the smallest and the largest order are told as they are refused', () => {
+  const usd = (minor: bigint) => formatMinor(minor, 2).replace(/\B(?=(\d{3})+\.)/g, ',');
+  const onChain = `${usd(MIN_USD_MINOR)} to ${usd(MAX_USD_MINOR)} on chain`;
+  const overLightning = `${usd(LIGHTNING_MIN_USD_MINOR)} to ${usd(LIGHTNING_MAX_USD_MINOR)} over Lightning`;
+  expect(JSON.stringify(MERCHANT_API.createTransaction.fields.amount)).toContain(`${onChain}, ${overLightning}`);
 });
 test('the pattern of crypto_selected accepts what the service accepts', () => {
   const [listed, any] = requestSchema('/create_transaction').properties?.crypto_selected?.anyOf ?? [];

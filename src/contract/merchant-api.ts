@@ -2,6 +2,7 @@
 // nothing about an endpoint is written anywhere else; payouts have a table of their own (payout-api.ts).
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import { MINUTE_MS, WINDOW_MS } from '../core/judge/times.ts';
+import { TOKEN_LIFETIMES } from '../core/sign-in-ports.ts';
 import { type Access, type Endpoint, needs, OPEN, PAGE } from './endpoint.ts';
 import * as field from './fields.ts';
 import * as money from './money-fields.ts';
@@ -43,7 +44,7 @@ export const MERCHANT_API = {
     path: '/auth',
     subject: 'sign-in',
     summary: 'Sign in',
-    about: 'Username and password for an access token (15 minutes) and a refresh token (15 days).',
+    about: `Username and password for an access token (${TOKEN_LIFETIMES.access}) and a refresh token (${TOKEN_LIFETIMES.refresh}).`,
     access: OPEN,
     limit: { perMinute: 20 },
     keyKept: null,

@@ -1,6 +1,7 @@
 // The API as an OpenAPI 3.1 document, made from the tables of endpoints: every operation with every refusal, an example of each request and
 // answer, and the schemas by name. The sandbox's document also has its controls.
 import type { RefusalCode } from '../core/refusal.ts';
+import { TOKEN_LIFETIMES } from '../core/sign-in-ports.ts';
 import { type Endpoint, refusalsOf, type Subject } from './endpoint.ts';
 import { type Field, type Fields, type JsonSchema, KEY_MAX_LENGTH, orNull, TOKEN_SCHEMA, UNPRINTABLE } from './fields.ts';
 import { MERCHANT_API } from './merchant-api.ts';
@@ -23,8 +24,7 @@ const BEARER = {
   type: 'http',
   scheme: 'bearer',
   bearerFormat: 'JWT',
-  description:
-    'The access token of `/auth`, valid for 15 minutes. Every operation takes it as the field `access_token` of the body too, which is its place in the contract: one of the two places is enough, and two different tokens are refused (400 `conflicting_credentials`).',
+  description: `The access token of \`/auth\`, valid for ${TOKEN_LIFETIMES.access}. Every operation takes it as the field \`access_token\` of the body too, which is its place in the contract: one of the two places is enough, and two different tokens are refused (400 \`conflicting_credentials\`).`,
 };
 const ABOUT =
   'Every operation is an HTTP POST with a JSON body; the same paths work below /v1. Amounts are decimal strings, times are UTC. The access token goes into the body (`access_token`) or into the header (`Authorization: Bearer`).';

@@ -1,5 +1,6 @@
 // The answers, field by field (behaviour §8).
 import { CURRENCY_CODES, type CurrencyCode, PAYMENT_METHODS } from '../core/currency.ts';
+import { TOKEN_LIFETIMES } from '../core/sign-in-ports.ts';
 import { TRANSACTION_STATUSES } from '../core/transaction-states.ts';
 import * as shape from './shapes.ts';
 
@@ -36,9 +37,9 @@ const rateInfo = shape.named(
 export const tokenPair = shape.named(
   'TokenPair',
   shape.object({
-    access_token: shape.string('JWT, valid for 15 minutes.', 'eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl'),
+    access_token: shape.string(`JWT, valid for ${TOKEN_LIFETIMES.access}.`, 'eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl'),
     token_type: shape.constant('bearer'),
-    refresh_token: shape.string('JWT, valid for 15 days, single use.', 'eyJhbGciOiJFZERTQSJ9.e30.cmVmcmVzaA'),
+    refresh_token: shape.string(`JWT, valid for ${TOKEN_LIFETIMES.refresh}, single use.`, 'eyJhbGciOiJFZERTQSJ9.e30.cmVmcmVzaA'),
   }),
 );
 

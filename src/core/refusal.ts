@@ -1,6 +1,8 @@
 // Every way in which the service refuses: code → HTTP status and the usual sentence. Any layer throws an expected refusal as a Refusal;
 // http turns it into {error, message, param?}. A bug is an assertion and answers 500 internal_error.
 
+import { MOST_WEBHOOKS } from './webhooks.ts';
+
 export const REFUSALS = {
   invalid_json: [400, 'The body must be one JSON object in UTF-8, at most 5 levels deep.'],
   invalid_request: [400, 'The request is not valid.'],
@@ -32,7 +34,7 @@ export const REFUSALS = {
   payout_not_cancellable: [409, 'The payout cannot be cancelled any more.'],
   not_resolvable: [409, 'The transaction cannot be resolved this way now.'],
   invoice_already_used: [409, 'This invoice was used before.'],
-  too_many_webhooks: [409, 'A merchant has at most 16 webhooks; delete one first.'],
+  too_many_webhooks: [409, `A merchant has at most ${MOST_WEBHOOKS} webhooks; delete one first.`],
   idempotency_conflict: [409, 'This idempotency key was used with another body.'],
   request_in_progress: [409, 'The first request with this idempotency key is still running.'],
   amount_below_minimum: [422, 'The amount is below the minimum.'],

@@ -14,6 +14,11 @@ export type Passwords = {
 export type TokenKind = 'access' | 'refresh';
 /** How long a token counts (behaviour §2). */
 export const LIFETIME_SECONDS: Readonly<Record<TokenKind, number>> = { access: 900, refresh: 1_296_000 };
+/** The same in words. */
+export const TOKEN_LIFETIMES: Readonly<Record<TokenKind, string>> = {
+  access: `${LIFETIME_SECONDS.access / 60} minutes`,
+  refresh: `${LIFETIME_SECONDS.refresh / 86_400} days`,
+};
 export type TokenClaims = {
   /** The subject: the merchant's affiliate_id. */
   readonly sub: string;

@@ -11,7 +11,7 @@ import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_EXPOSURE, OF_PAYOUTS, TOLD_OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
 import { type ChainTotals, OUR_SCRIPTS, RECONCILIATION, readChainTotals } from '../store/ledger/reconciliation.ts';
 import { OF_REIMBURSEMENTS } from '../store/ledger/reimbursement-audit.ts';
-import { OF_LIGHTNING, TOLD_OF_LIGHTNING } from '../store/lightning/lightning-audit.ts';
+import { OF_LIGHTNING, TOLD_OF_LIGHTNING } from '../store/lightning/audit.ts';
 import { wakeHeldJob } from '../store/payouts/payouts.ts';
 import { verifyAddresses } from './addresses/check.ts';
 import type { Context } from './context.ts';

@@ -49,7 +49,7 @@ export type EvmFormed =
   /** `lacksEther`: how much too little our address has for the gas of a token's. `isBehind`: another of its merchant's must end first. */
   | { readonly outcome: 'waits'; readonly why: string; readonly lacksEther?: bigint; readonly isBehind?: true };
 
-/** So many transactions of one sender wait in a node's pool at most (geth's `accountslots`). */
+/** The most transactions of one sender that a node's pool keeps for sure (geth's `accountslots`). */
 const MOST_OPEN = 16;
 /** Payouts that are looked at: one that cannot be paid now does not hide the ones behind it. The caller leaves out those that wait for long. */
 const MOST_QUEUED = 100;

@@ -40,7 +40,7 @@ async function decideAlone(ctx: Context, id: string, options: Alone): Promise<Ca
   return ctx.db.transaction((sql) => decideLocked(ctx, sql, id, known, options));
 }
 
-/** So many portions are decided before; somebody who pays again and again would otherwise delay the decision without end. */
+/** The most portions that are decided before; somebody who pays again and again would otherwise delay the decision without end. */
 const MOST_PORTIONS = 500;
 
 async function decideDue(ctx: Context, id: string, known: KnownPayments, merchantId: bigint | undefined): Promise<void> {

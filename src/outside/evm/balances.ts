@@ -14,7 +14,7 @@ const CODE =
 /** What a call answers is taken for a contract's code, which has at most 24,576 bytes (EIP-170). */
 const ADDRESSES_AT_ONCE = 700;
 const CALLS_AT_ONCE = 6;
-/** So many addresses at most, the newest, so that a block costs a few calls whatever is open. */
+/** The most addresses that are looked at, the newest, so that a block costs a few calls whatever is open. */
 export const MOST_ADDRESSES = ADDRESSES_AT_ONCE * CALLS_AT_ONCE;
 /** Blocks whose balances are kept for the next ones: some are read ahead. */
 const KEPT_BLOCKS = 4;

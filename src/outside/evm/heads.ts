@@ -20,7 +20,7 @@ export type Heads = {
 const MOST_BYTES = 64 * 1024;
 /** Announcements that come closer together are one: each look costs the node some requests. */
 const LEAST_BETWEEN_MS = 200;
-/** More than so many in so long is no chain's pace, only work for us. */
+/** No chain makes more announcements than this in that time; more would only be work for us. */
 const MOST_MESSAGES = 2_000;
 const COUNTED_MS = 10_000;
 /** Five slots of the main chain without a block do not happen: this connection is dead, whatever it looks like. */

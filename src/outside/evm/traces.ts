@@ -37,7 +37,7 @@ const MOST_OF_ONE_BYTES = 1024 * 1024;
 /** After this long, and this many tries, in which the node showed no other block either, a block is read without what it refuses. */
 const PATIENCE_MS = 120_000;
 const LEAST_TRIES = 4;
-/** So many transactions of a block may leave it silent before the rest is not asked for. */
+/** After this many transactions of a block that it is silent about, it is not asked for the rest. */
 const MOST_SILENT = 3;
 /** A node without traces is asked again after this: it may have been another behind the same address. */
 const ASKED_AGAIN_MS = 600_000;

@@ -21,7 +21,7 @@ export type FailedPayments = {
 };
 
 const DAY_MS = 86_400_000;
-/** So long after a start a request of the process before may still arrive. */
+/** How long after a start a request of the process before may still arrive. */
 const LEASED_BEFORE_MS = 3 * LEASE_MS;
 /** How far the node's clock may be behind ours. */
 const CLOCKS_DIFFER_MS = 60_000;

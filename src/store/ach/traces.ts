@@ -5,7 +5,7 @@ import type { Sql } from '../postgres/connect.ts';
 const HIGHEST = 9_999_999;
 /** A number that was given within this time is not given again. */
 const KEPT_MS = 365 * 86_400_000;
-/** So many numbers are looked at together once some of them turn out to be taken. */
+/** How many numbers are looked at together once some of them turn out to be taken. */
 const LOOKED_AT = 20_000;
 
 export type TracesWanted = {

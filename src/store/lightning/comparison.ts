@@ -1,5 +1,5 @@
 // How far the node's own list of invoices was compared with the books: what it says is settled is kept as a receipt. What the audit asks of the
-// receipts is in `lightning-audit`.
+// receipts is in `audit`.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { InvoiceFacts } from '../../core/lightning/port.ts';
 import type { Sql } from '../postgres/connect.ts';

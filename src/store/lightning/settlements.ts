@@ -31,7 +31,7 @@ export async function recordSettled(
                               seen_at, caught_up_at, found_mined)
         select '${LIGHTNING.code}', t.id, p.payment_hash, 0, div(p.paid_msat, 1000), false, decode(p.payment_hash, 'hex'), 'mined',
                ${SETTLED_HEIGHT}, '${SETTLED_HASH}', p.settled_at, ${SETTLED_HEIGHT},
-               -- the node's clock is its own, and gives whole seconds: so long after the invoice was made
+               -- the node's clock is its own, and gives whole seconds: what counts is how long after the invoice was made it was paid
                least($6::timestamptz, p.created_at + greatest(p.settled_at - p.added_at, interval '0')), $6, false
           from paid p join transactions t on t.id = p.transaction_id
          where not exists (select 1 from ledger.part d where d.key = 'dep:' || lower('${LIGHTNING.code}') || ':' || p.payment_hash || ':0')

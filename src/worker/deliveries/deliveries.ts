@@ -24,7 +24,7 @@ import { createSlots } from './slots.ts';
 /** Endpoints that are filled up at once; the others have their turn after them. */
 const ENDPOINTS_AT_ONCE = 256;
 const FORGET_AT_ONCE = 1_000;
-/** So long a run writes results before it looks at the others. A look for a few of them costs more than writing them. */
+/** How long a run writes results before it looks at the others: a look for a few of them costs more than writing them. */
 const WRITTEN_WITHIN_MS = 50;
 /** A statement has a limit, and all that waits may have to be changed. */
 const RECALL_AT_ONCE = 5_000;

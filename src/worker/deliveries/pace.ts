@@ -8,7 +8,7 @@ export const CAREFUL = 2;
 const MOST = 32;
 /** An answer within this time is quick. */
 const QUICK_MS = 1_000;
-/** So many times in a row it was away: then it rests. */
+/** An endpoint that was away this many times in a row rests. */
 const AWAY_BEFORE_REST = 5;
 const FIRST_REST_MS = 5_000;
 const LONGEST_REST_MS = 60_000;
@@ -38,7 +38,7 @@ export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pa
   return { limit: 1, restsUntilMs: nowMs + restMs, timesAway };
 }
 
-/** So many of its last attempts say what an endpoint is like: as many as make it rest. */
+/** How many of its last attempts say what an endpoint is like: as many as make it rest. */
 export const LEARNED_OF = AWAY_BEFORE_REST;
 
 export type PastAttempt = {

@@ -40,7 +40,7 @@ const READS_WITHIN_MS = 2_000;
 /** Addresses of our own after the last that was given out: one is used with each batch. */
 const NEXT_ADDRESSES = 200;
 const IN_MEMPOOL_AT_ONCE = 2_000;
-/** So often outputs are compared again while payouts are made, and while something is not explained. */
+/** How often outputs are compared again while payouts are made, and while something is not explained. */
 const AGAIN_MS = 600_000;
 const UNRESOLVED_AGAIN_MS = 15_000;
 

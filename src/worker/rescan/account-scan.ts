@@ -39,7 +39,7 @@ const FILTERED_AT_MOST = 2_000;
 const ANSWER_MS = 2_000;
 const READ_AHEAD = 4;
 const MEMPOOL_AT_ONCE = 2_000;
-/** So many of the blocks that were read last are read again when new ones came meanwhile. */
+/** How many of the blocks that were read last are read again when new ones came meanwhile. */
 const READ_AGAIN = 10;
 
 type Looked = { readonly scripts: readonly Uint8Array[]; readonly watch: WatchList };

@@ -15,7 +15,7 @@ import {
 } from '../../../src/sandbox/evm/transaction.ts';
 import { freePort } from '../core-daemon.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
-import { openGate } from './gate.ts';
+import { openSeverableProxy } from './severable-proxy.ts';
 
 const word = (value: bigint | string): string =>
   (typeof value === 'string' ? value.replace(/^0x/, '') : value.toString(16)).padStart(64, '0');
@@ -54,7 +54,7 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
   // its finalized block lies two epochs back: 64 blocks, as on mainnet
   const args = ['--port', String(port), '--no-mining', '--silent', '--slots-in-an-epoch', '32', ...(options.args ?? [])];
   const running = spawn(path, args, { stdio: 'ignore' });
-  const gate = await openGate(port);
+  const proxy = await openSeverableProxy(port);
   let count = 0;
 
   async function rpc<T>(method: string, ...params: readonly unknown[]): Promise<T> {
@@ -103,8 +103,8 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
   const forwarder = await deploy(FORWARDER);
   return {
     version: await rpc<string>('web3_clientVersion'),
-    /** Through a gate that can be shut. */
-    url: gate.url,
+    /** Through a proxy that can be shut. */
+    url: proxy.url,
     token,
     forwarder,
     rpc,
@@ -120,12 +120,12 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
       await mine();
     },
     deploy,
-    /** How many requests came through the gate. */
-    requests: gate.requests,
-    shut: gate.shut,
-    open: gate.open,
+    /** How many requests came through the proxy. */
+    requests: proxy.requests,
+    shut: proxy.shut,
+    open: proxy.open,
     async remove() {
-      gate.close();
+      proxy.close();
       running.kill('SIGKILL');
       if (running.exitCode === null && running.signalCode === null) await once(running, 'exit');
     },

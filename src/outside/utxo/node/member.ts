@@ -30,7 +30,7 @@ export type Waiting = {
 
 const REST_MS = 60_000;
 const OWN_PATIENCE = 5;
-/** A node that rests is hardly waited for: what it answers later counts at the next look. */
+/** We hardly wait for a node that rests: what it answers later counts at the next look. */
 const BRIEFLY = 1 / 20;
 /** Timers may end a moment early. */
 const ALMOST = 0.9;

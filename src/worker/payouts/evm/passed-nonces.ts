@@ -22,7 +22,7 @@ export type SentTransaction = {
   readonly facts: TransactionFacts;
 };
 
-/** So many nonces are looked for at once, the newest. */
+/** How many nonces are looked for at once, the newest. */
 const MOST_NONCES = 50;
 
 /**

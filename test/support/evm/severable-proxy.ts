@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
 /** Opens it on a port of its own. */
-export async function openGate(port: number) {
+export async function openSeverableProxy(port: number) {
   let isShut = false;
   let requests = 0;
   const sockets = new Set<Socket>();
