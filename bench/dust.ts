@@ -57,7 +57,7 @@ async function openDust(db: Database) {
     ports,
     network: 'regtest',
     currencies: ['BTC'],
-    usdtContract: null,
+    tokenContract: null,
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 100_000_00n,

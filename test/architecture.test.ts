@@ -233,10 +233,8 @@ describe('the source', () => {
   });
 
   test('a currency is named in its own file, the list and the sandbox only', () => {
-    // settings of the Ethereum node have its names
-    const mayName =
-      /^src\/(core\/currencies|sandbox)\/|^src\/core\/currency\.ts$|^src\/contract\/sandbox-api\.ts$|^src\/main\/config\/variables\.ts$/;
-    const word = new RegExp(`\\b(?:${CURRENCY_CODES.join('|')})\\b`);
+    const mayName = /^src\/(core\/currencies|sandbox)\/|^src\/core\/currency\.ts$|^src\/contract\/sandbox-api\.ts$/;
+    const word = new RegExp(`(?:\\b|_)(?:${CURRENCY_CODES.join('|')})(?:\\b|_)`);
     const naming = files
       .filter((file) => !mayName.test(file.path))
       .flatMap((file) => file.code.split('\n').map((line) => ({ path: file.path, line: line.trim() })))

@@ -85,6 +85,8 @@ export function nodesOf(code: CurrencyCode): CurrencyCode {
 
 /** The currency that gas is paid in on Ethereum's chain. */
 export const ETHER: EvmCode = EVM_CODES.find((code) => evmRow(code).evm.token === null) as EvmCode;
+/** The token of its chain that is taken. */
+export const TOKEN: EvmCode = EVM_CODES.find((code) => evmRow(code).evm.token !== null) as EvmCode;
 
 /** Whether a currency of Ethereum's chain is a token of a contract. */
 export function isToken(code: CurrencyCode): boolean {

@@ -7,7 +7,7 @@ import { formatAmount } from './money.ts';
 export type PaymentChain = {
   readonly network: Network;
   /** The contract of USDT, with its checksum (EIP-55). */
-  readonly usdtContract: string | null;
+  readonly tokenContract: string | null;
 };
 
 /**
@@ -25,6 +25,6 @@ export function paymentUri(currency: PaymentMethod, address: string, amountMinor
   }
   const chainId = evm.chainId[chainNetwork(chain.network)];
   if (evm.token === null) return `${uriScheme}:${address}@${chainId}?value=${amountMinor}`;
-  if (chain.usdtContract === null) throw new Error(`the contract of ${currency} is not known`);
-  return `${uriScheme}:${chain.usdtContract}@${chainId}/transfer?address=${address}&uint256=${amountMinor}`;
+  if (chain.tokenContract === null) throw new Error(`the contract of ${currency} is not known`);
+  return `${uriScheme}:${chain.tokenContract}@${chainId}/transfer?address=${address}&uint256=${amountMinor}`;
 }

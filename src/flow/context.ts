@@ -13,7 +13,7 @@ export type Context = {
   /** The currencies that have a node in this configuration. */
   readonly currencies: readonly CurrencyCode[];
   /** The contract of USDT on this network, with its checksum (EIP-55); null where none is known. */
-  readonly usdtContract: string | null;
+  readonly tokenContract: string | null;
   /** The service's own fee in basis points (BURSAR_FEE_BPS). */
   readonly feeBps: number;
   /** Seconds from succeeded to settled (BURSAR_SETTLEMENT_SECONDS). */

@@ -22,7 +22,7 @@ export type OwnSide = {
   /** The address of the account from which payouts leave, 0x and 40 digits. */
   readonly hot: string;
   /** The contract of USDT by the signer's own settings, lower case; null where it has none. */
-  readonly usdtContract: string | null;
+  readonly tokenContract: string | null;
 };
 
 /** The sender is our own address of this account, and the payee neither nobody, nor the token, nor ourselves. */
@@ -32,13 +32,14 @@ export function checkEvmForm({ currency, inputs, outputs, evm }: EvmSigningReque
   const sender = evmInput(own.hot, input.vout);
   if (input.xpub !== own.xpub || input.chain !== 1 || input.index !== 0 || input.txid !== sender.txid)
     throw new SigningRefused('keys', `the sender is not the signer's address of ${currency}`);
-  const contract = isToken(currency) ? own.usdtContract : null;
-  if (isToken(currency) && contract === null) throw new SigningRefused('destination', 'BURSAR_USDT_CONTRACT names no contract');
+  const contract = isToken(currency) ? own.tokenContract : null;
+  if (isToken(currency) && contract === null)
+    throw new SigningRefused('destination', `BURSAR_${currency}_CONTRACT names no contract`);
   if (evm.contract !== contract)
     throw new SigningRefused('destination', `another contract than that of ${currency} would be called`);
   const payee = evmAddressOf(output.script);
   const isAddress = output.script.length === EVM_SCRIPT.bytes * 2 && output.script.startsWith(EVM_SCRIPT.head);
-  if (!isAddress || payee === ZERO || payee === own.usdtContract || payee === own.hot)
+  if (!isAddress || payee === ZERO || payee === own.tokenContract || payee === own.hot)
     throw new SigningRefused('destination', `payout ${output.payoutId} goes to no address that can be paid`);
 }
 
@@ -107,7 +108,7 @@ export type SweepSide = {
   readonly network: Network;
   readonly accounts: readonly SignerAccount[];
   /** The contract of USDT by the signer's own settings, lower case; null where it has none. */
-  readonly usdtContract: string | null;
+  readonly tokenContract: string | null;
 };
 
 const addressAt = (account: SignerAccount, chain: 0 | 1, index: number): string =>
@@ -128,8 +129,9 @@ export function checkSweepForm(request: SweepSigningRequest, own: SweepSide): vo
     throw new SigningRefused('keys', `a ${evm.purpose} does not leave from chain ${input.chain}, index ${input.index}`);
   if (input.txid !== evmInput(addressAt(account, input.chain, input.index), 0).txid)
     throw new SigningRefused('keys', `the sender is not the signer's address of ${currency} at index ${input.index}`);
-  const contract = isToken(currency) ? own.usdtContract : null;
-  if (isToken(currency) && contract === null) throw new SigningRefused('destination', 'BURSAR_USDT_CONTRACT names no contract');
+  const contract = isToken(currency) ? own.tokenContract : null;
+  if (isToken(currency) && contract === null)
+    throw new SigningRefused('destination', `BURSAR_${currency}_CONTRACT names no contract`);
   if (evm.contract !== contract)
     throw new SigningRefused('destination', `another contract than that of ${currency} would be called`);
   if (isTopUp) checkTopUpPayee(request, own);

@@ -62,7 +62,7 @@ export type SigningOptions = {
   /** Looks for what was counted there and did not leave; whether there was any. */
   readonly giveBackFailed?: () => Promise<boolean>;
   /** The contract of USDT by the signer's own settings, lower case; null where it has none. */
-  readonly usdtContract: string | null;
+  readonly tokenContract: string | null;
   /** The system's clock. */
   readonly now: () => number;
   /** A clock that nobody sets; absent: that of this process. */
@@ -168,10 +168,10 @@ async function checked(options: SigningOptions, request: SigningRequest, { index
 
 /** The same for Ethereum's chain. */
 async function checkedEvm(options: SigningOptions, request: EvmSigningRequest, { index }: SignatureJournal): Promise<Checked> {
-  const { keyring, usdtContract } = options;
+  const { keyring, tokenContract } = options;
   const { currency } = request;
   const account = await accountOf(keyring, currency);
-  checkEvmForm(request, { xpub: account.xpub, hot: hotAddressOf({ ...account, currency }), usdtContract });
+  checkEvmForm(request, { xpub: account.xpub, hot: hotAddressOf({ ...account, currency }), tokenContract });
   const facts = await checkedFacts(options, request, index);
   checkReplacement(request, index);
   checkNonce(request, facts, index);
@@ -187,9 +187,9 @@ async function checkedSweep(
   request: SweepSigningRequest,
   { index }: SignatureJournal,
 ): Promise<Checked> {
-  const { keyring, db, usdtContract } = options;
+  const { keyring, db, tokenContract } = options;
   const { network } = keyring;
-  checkSweepForm(request, { network, accounts: (await keyring.accounts()) ?? [], usdtContract });
+  checkSweepForm(request, { network, accounts: (await keyring.accounts()) ?? [], tokenContract });
   const fee = checkSweepAmounts(request);
   const facts = await factsFor(db, request, index);
   checkSweepFacts(request, facts);

@@ -65,7 +65,7 @@ async function context(network: Network, now: () => number) {
     ports,
     network,
     currencies: ['BTC', 'LTC'],
-    usdtContract: null,
+    tokenContract: null,
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,

@@ -130,7 +130,7 @@ test('the codes of a page are drawn with other work in between', async () => {
     rate: 6_500_000_000_000n,
     expiresAtMs: 900_000,
   }));
-  const reply = await listReply({ data, hasMore: false }, { network: 'regtest', usdtContract: null });
+  const reply = await listReply({ data, hasMore: false }, { network: 'regtest', tokenContract: null });
   isDrawn = true;
   expect(reply.data.map((one) => one.transaction_id)).toEqual(data.map((one) => one.transactionId));
   expect(turns).toBeGreaterThanOrEqual(9);

@@ -40,7 +40,7 @@ export async function openBursar(
   const { db, url, drop } = options.database ?? (await freshDatabase());
   const signer = await openSigner(db, options.signerFolder === undefined ? {} : { folder: options.signerFolder });
   const clock = { now: () => Date.now() };
-  const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([[currency, urls]]), usdtContract: null });
+  const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([[currency, urls]]), tokenContract: null });
   const ports = portsFor('regtest', clock, { chains: nodes.chains });
   const pool = createAddressPool({ db, ports }, currency, { ready: 10 });
   const ctx: Context = {
@@ -48,7 +48,7 @@ export async function openBursar(
     ports,
     network: 'regtest',
     currencies: [currency],
-    usdtContract: null,
+    tokenContract: null,
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,

@@ -249,7 +249,7 @@ describe.each([
     await service.mine(70);
     const urls = [await relayed(anvil.url, second)];
     const nodes = createChainNodes({
-      ...{ network: 'regtest', clock: ctx.ports.clock, usdtContract: anvil.token },
+      ...{ network: 'regtest', clock: ctx.ports.clock, tokenContract: anvil.token },
       urls: new Map([['ETH', urls]]),
     });
     const other = { ...ctx, ports: { ...ctx.ports, chains: nodes.chains } };

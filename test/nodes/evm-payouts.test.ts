@@ -54,7 +54,7 @@ beforeAll(async () => {
     ports: { ...portsFor('regtest', clock), clock, chains, intentKey },
     network: 'regtest',
     currencies: ['USDT'],
-    usdtContract: anvil.token,
+    tokenContract: anvil.token,
     unfinalPayoutMinor: null,
     exposureMinor: null,
     contestedLimitMinor: 100_000n,
@@ -73,7 +73,7 @@ beforeAll(async () => {
     intentKeys: trusted,
     limits: {},
     countedAlone: createTurns(),
-    usdtContract: anvil.token,
+    tokenContract: anvil.token,
     now: () => Date.now(),
   });
   newJob = () =>

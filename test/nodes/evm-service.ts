@@ -72,7 +72,7 @@ export async function openEvmServiceOn<N extends RealNode>(
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() };
   const addresses = await openSigner(db, { now: clock.now });
   const urls = new Map(BOTH.map((currency) => [currency, [nodeUrl]]));
-  const nodes = createChainNodes({ network: 'regtest', clock, urls, usdtContract: anvil.token });
+  const nodes = createChainNodes({ network: 'regtest', clock, urls, tokenContract: anvil.token });
   const intentKey = await openIntentKey(folder);
   const ports = { ...portsFor('regtest', clock, { chains: nodes.chains }), intentKey };
   const pools = new Map(BOTH.map((currency) => [currency, createAddressPool({ db, ports }, currency, { ready: 5 })]));
@@ -81,7 +81,7 @@ export async function openEvmServiceOn<N extends RealNode>(
     ports,
     network: 'regtest',
     currencies: BOTH,
-    usdtContract: anvil.token,
+    tokenContract: anvil.token,
     feeBps: 0,
     settlementSeconds: 86_400,
     contestedLimitMinor: 1_000_00n,
@@ -104,7 +104,7 @@ export async function openEvmServiceOn<N extends RealNode>(
     intentKeys: async () => [(await readIntentPublicKey(folder)) as string],
     limits: {},
     countedAlone: createTurns(),
-    usdtContract: anvil.token,
+    tokenContract: anvil.token,
     now: () => Date.now(),
   });
   await addMerchant(ctx, { username: 'shop', password: 'shop-shop-shop', email: 'shop@example.com', businessName: 'Shop' });

@@ -53,8 +53,8 @@ export async function openEvmSigner() {
     evmAddressAt({ currency, network: 'regtest', xpub: xpub(currency) }, chain, at);
   const hot = (currency: EvmCode): string => addressAt(currency, 1, 0);
 
-  /** @param usdtContract null: the signer's settings name none */
-  async function start(limits: SignerLimits = {}, usdtContract: string | null = CONTRACT): Promise<Signing> {
+  /** @param tokenContract null: the signer's settings name none */
+  async function start(limits: SignerLimits = {}, tokenContract: string | null = CONTRACT): Promise<Signing> {
     await journal?.close();
     journal = await openSignatureJournal(signer.signerFolder, 'regtest');
     return createSigning({
@@ -64,7 +64,7 @@ export async function openEvmSigner() {
       intentKeys: async () => (await trustedIntentKeys(signer.signerFolder)) ?? [],
       limits,
       countedAlone: createTurns(),
-      usdtContract,
+      tokenContract,
       now: () => signer.clock.nowMs,
     });
   }

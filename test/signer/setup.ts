@@ -88,7 +88,7 @@ export async function openTestSigner(
       countedAlone: createTurns(),
       ...options.overLightning,
       giveBackFailed,
-      usdtContract: null,
+      tokenContract: null,
       now: () => clock.nowMs,
       steady: () => clock.steadyMs,
     });

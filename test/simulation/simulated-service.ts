@@ -51,7 +51,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   const nodes = new Map<Code, ServedNode>();
   for (const currency of CODES) nodes.set(currency, await createSimulatedNode({ currency, folder: null, now: clock.now }));
   const urls = new Map([...nodes].map(([currency, node]) => [currency as UtxoCode, [node.url]]));
-  const reach = createChainNodes({ network: 'regtest', clock, urls, usdtContract: null });
+  const reach = createChainNodes({ network: 'regtest', clock, urls, tokenContract: null });
   const ports = portsFor('regtest', clock, {
     chains: reach.chains,
     rateFeeds: ['kraken', 'coinbase', 'bitstamp'].map((source) => feedOf(source, prices, clock.now)),
@@ -70,7 +70,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
       ports,
       network: 'regtest',
       currencies: CODES,
-      usdtContract: null,
+      tokenContract: null,
       feeBps: options.feeBps,
       settlementSeconds: 86_400,
       contestedLimitMinor: 1_000_00n,

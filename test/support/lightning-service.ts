@@ -23,7 +23,7 @@ export async function openLightningService(port: LightningPort, clock: { now(): 
     db,
     ports: portsFor('regtest', clock, { lightning: port }),
     network: 'regtest',
-    usdtContract: null,
+    tokenContract: null,
     currencies: [],
     feeBps: 0,
     settlementSeconds: 86_400,

@@ -54,7 +54,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     ports,
     network: 'regtest',
     currencies: chains,
-    usdtContract: null,
+    tokenContract: null,
     feeBps: options.feeBps ?? 0,
     settlementSeconds: options.settlementSeconds ?? 86_400,
     contestedLimitMinor: 1_000_00n,

@@ -26,7 +26,7 @@ export function unpayable(contract: string | null, currency: CurrencyCode, desti
  * @throws Refusal invalid_destination, currency_unavailable
  */
 export async function refuseUnpayable(ctx: Context, destination: string): Promise<void> {
-  const problem = ctx.ports.destinations.problem('usdt', destination) ?? unpayable(ctx.usdtContract, UNIT.code, destination);
+  const problem = ctx.ports.destinations.problem('usdt', destination) ?? unpayable(ctx.tokenContract, UNIT.code, destination);
   const said = problem === null ? await ctx.ports.tokenPayees?.problem(destination.toLowerCase()) : problem;
   if (said !== null && said !== undefined) throw doesNotFit(said);
 }
@@ -37,7 +37,7 @@ export async function refuseUnpayable(ctx: Context, destination: string): Promis
  * @throws Refusal invalid_destination, destination_not_allowed, payout_below_minimum, currency_unavailable, insufficient_balance
  */
 export async function requestTokenPayout(ctx: Context, request: PayoutRequest): Promise<PayoutRow> {
-  const problem = unpayable(ctx.usdtContract, UNIT.code, request.destination);
+  const problem = unpayable(ctx.tokenContract, UNIT.code, request.destination);
   if (problem !== null) throw doesNotFit(problem);
   return takeOnChain(ctx, request, {
     method: 'usdt',

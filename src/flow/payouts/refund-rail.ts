@@ -59,7 +59,7 @@ export async function refundByAddress(ctx: Context, method: PaymentMethod, desti
 async function scriptOf(ctx: Context, currency: CurrencyCode, destination: string): Promise<Uint8Array> {
   const refused = (message: string) => new Refusal('invalid_destination', { param: 'destination', message });
   const problem =
-    ctx.ports.destinations.addressProblem(currency, destination) ?? unpayable(ctx.usdtContract, currency, destination);
+    ctx.ports.destinations.addressProblem(currency, destination) ?? unpayable(ctx.tokenContract, currency, destination);
   if (problem !== null) throw refused(`destination does not fit ${currency}: ${problem}.`);
   const script = ctx.ports.destinations.outputScript(currency, destination);
   const owner = await readScriptOwner(ctx.db, script);

@@ -172,7 +172,7 @@ function checked(ctx: Context, next: PayoutSettingsRow, hasLightning: boolean): 
 
 /** @throws Refusal invalid_destination */
 function refuseNobodys(ctx: Context, method: string, destination: string): void {
-  const problem = method === 'usdt' ? unpayable(ctx.usdtContract, PAYOUT_UNITS.usdt.code, destination) : null;
+  const problem = method === 'usdt' ? unpayable(ctx.tokenContract, PAYOUT_UNITS.usdt.code, destination) : null;
   if (problem === null) return;
   throw new Refusal('invalid_destination', { param: 'destination', message: `destination does not fit usdt: ${problem}.` });
 }

@@ -8,7 +8,7 @@ export function configuredNodes(config: Config): ReadonlyMap<CurrencyCode, reado
   return new Map(
     CURRENCY_CODES.flatMap((currency) => {
       const urls = config[nodeUrlName(currency)];
-      const isUnknown = CURRENCIES[currency].evm?.token && usdtContract(config) === null;
+      const isUnknown = CURRENCIES[currency].evm?.token && tokenContract(config) === null;
       return urls === null || isUnknown ? [] : [[currency, urls] as const];
     }),
   );
@@ -19,13 +19,13 @@ export function configuredCurrencies(config: Config): readonly CurrencyCode[] {
   return config.network === 'sandbox' ? CURRENCY_CODES : [...configuredNodes(config).keys()];
 }
 
-/** The token's contract on mainnet, lower case: no other is USDT there. */
+/** The contract of the token on mainnet, lower case: no other is the token there. */
 export function pinnedContract(): string | null {
   return EVM_CODES.map((code) => evmRow(code).evm.token).find((one) => one !== null)?.contract.mainnet ?? null;
 }
 
-/** The contract of USDT with its checksum: the configured one, or that of mainnet and the sandbox; null where there is none. */
-export function usdtContract({ network, usdtContract: configured }: Config): string | null {
+/** The contract of the token with its checksum: the configured one, or that of mainnet and the sandbox; null where there is none. */
+export function tokenContract({ network, tokenContract: configured }: Config): string | null {
   const token = EVM_CODES.map((code) => evmRow(code).evm.token).find((one) => one !== null);
   const usual = network === 'regtest' ? null : token?.contract[chainNetwork(network)];
   const contract = network === 'sandbox' ? usual : (configured ?? usual);

@@ -2,7 +2,7 @@
 // Nothing is created or changed; an embedded database that is not running is started for the check and stopped again.
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CurrencyCode, ETHER, isToken } from '../../core/currency.ts';
+import { type CurrencyCode, ETHER, isToken, UTXO_CODES } from '../../core/currency.ts';
 import type { NodeCondition } from '../../core/ports.ts';
 import { formatRate } from '../../core/rate.ts';
 import { systemClock } from '../../outside/clock.ts';
@@ -13,7 +13,7 @@ import { type Inspection, inspectDatabase } from '../../store/postgres/inspect.t
 import { openDatabase } from '../postgres/embedded.ts';
 import { pricing } from '../wiring/nodes.ts';
 import { keyringOptions, signerFolder } from '../wiring/signer-paths.ts';
-import { configuredNodes, usdtContract } from './configured-nodes.ts';
+import { configuredNodes, tokenContract } from './configured-nodes.ts';
 import { probeLightning } from './lightning-probe.ts';
 import { fine, type Probe, wrong } from './probe-results.ts';
 import { secretFiles } from './read-config.ts';
@@ -70,15 +70,16 @@ async function probeDatabase(
 async function probeNodes(config: Config): Promise<readonly Probe[]> {
   if (config.network === 'sandbox') return [fine('nodes and price sources', 'simulated: the sandbox brings its own')];
   const urls = [...configuredNodes(config)].flatMap(([currency, list]) => list.map((url) => ({ currency, url })));
-  const contract = usdtContract(config)?.toLowerCase() ?? null;
-  if (urls.length === 0) return [wrong('nodes', 'none is configured: no currency is available (BURSAR_BTC_RPC_URL …)')];
+  const contract = tokenContract(config)?.toLowerCase() ?? null;
+  if (urls.length === 0)
+    return [wrong('nodes', `none is configured: no currency is available (BURSAR_${UTXO_CODES[0]}_RPC_URL …)`)];
   return Promise.all(
     urls.map(async ({ currency, url }) => {
       const nodes = createChainNodes({
         network: config.network,
         clock: systemClock,
         urls: new Map([[currency, [url]]]),
-        usdtContract: contract,
+        tokenContract: contract,
       });
       const node = nodes.chains.get(currency);
       if (node === undefined) throw new Error(`no adapter for ${currency}`);

@@ -1,4 +1,5 @@
 // Settings that contradict each other and so end a start, and settings that have no effect.
+import { TOKEN } from '../../core/currency.ts';
 import { checksummed } from '../../outside/evm/address.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
 import { configuredNodes, pinnedContract } from './configured-nodes.ts';
@@ -38,8 +39,8 @@ export function contradictions(config: Config): string[] {
       `${missing.map(([name]) => name).join(' and ')} must be set too: a bank needs all of ${Object.keys(bank).join(', ')}`,
     );
   const pinned = network === 'mainnet' ? pinnedContract() : null;
-  if (pinned !== null && config.usdtContract !== null && config.usdtContract.toLowerCase() !== pinned)
-    found.push(`BURSAR_USDT_CONTRACT is not accepted on mainnet; accepted is ${checksummed(pinned)}, or nothing`);
+  if (pinned !== null && config.tokenContract !== null && config.tokenContract.toLowerCase() !== pinned)
+    found.push(`BURSAR_${TOKEN}_CONTRACT is not accepted on mainnet; accepted is ${checksummed(pinned)}, or nothing`);
   if (network !== 'sandbox' && (config.lndUrl === null) !== (config.lndMacaroon === null))
     found.push('BURSAR_LND_URL and BURSAR_LND_MACAROON go together: set both, or none for a server without Lightning');
   if (network === 'mainnet' && config.lndUrl !== null && !isSafe(new URL(config.lndUrl)))

@@ -1,5 +1,5 @@
 // Every environment variable of the service, one row each. read-config.ts reads the environment by it, .env.example is made of it.
-import { CURRENCY_CODES, type CurrencyCode, type Network, nodesOf, UTXO_CODES } from '../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, ETHER, type Network, nodesOf, TOKEN, UTXO_CODES } from '../../core/currency.ts';
 import { rateLimits } from './rate-limits.ts';
 import {
   bankOrigin,
@@ -35,7 +35,7 @@ export type Variable<T> = {
   readonly secret: boolean;
   /** The only process that gets and reads it; null = every process. */
   readonly owner: 'signer' | null;
-  /** A path: a relative one refers to where the variable was set (config/settings.ts), and `read` gets it absolute. */
+  /** A path: a relative one refers to where the variable was set (setting-values.ts), and `read` gets it absolute. */
   readonly isPath: boolean;
   /** Why it is accepted but has no effect, as the end of a sentence; null = it is used. */
   readonly unused: string | null;
@@ -159,10 +159,10 @@ export const VARIABLES = {
   ),
   ...nodeUrls(),
   ethWsUrl: optional(...ETHEREUM_HEADS, SECRET),
-  usdtContract: optional(
-    'BURSAR_USDT_CONTRACT',
+  tokenContract: optional(
+    `BURSAR_${TOKEN}_CONTRACT`,
     evmAddress,
-    'USDT token contract, where it is not the one of mainnet; it is read from the nodes of ETH',
+    `${TOKEN} token contract, where it is not the one of mainnet; it is read from the nodes of ${ETHER}`,
   ),
   lndUrl: optional('BURSAR_LND_URL', url('https', 'http'), 'REST address of LND: https://host:8080'),
   lndCert: optional(
@@ -248,7 +248,7 @@ export const VARIABLES = {
     'BURSAR_SWEEP_GAS_MULTIPLE',
     '20',
     integer(0, 1_000_000),
-    'payments in ETH and USDT that are final and worth this many times the gas are moved to the address that payouts leave from; 0: none is',
+    `payments in ${ETHER} and ${TOKEN} that are final and worth this many times the gas are moved to the address that payouts leave from; 0: none is`,
   ),
   rateLimits: optional(
     'BURSAR_RATE_LIMITS',

@@ -73,7 +73,7 @@ async function give(ctx: Context, sandbox: Sandbox, currency: UtxoCode): Promise
 }
 
 const WEI = 10n ** 18n;
-const MICRO_USDT = 10_000_000n * 10n ** 6n;
+const TOKEN_MINOR = 10_000_000n * 10n ** 6n;
 /** Gas of what leaves in USDT is paid by its own address. */
 const WEI_FOR_GAS = 100n * WEI;
 const WEI_ALONE = 900n * WEI;
@@ -87,7 +87,7 @@ async function giveOnEvm(ctx: Context, sandbox: Sandbox): Promise<boolean> {
     if (hot === null) return false;
     const { address } = hot;
     outputs.push({ currency: ETHER, address, minor: isToken(currency) ? WEI_FOR_GAS : WEI_ALONE });
-    if (isToken(currency)) outputs.push({ currency, address, minor: MICRO_USDT });
+    if (isToken(currency)) outputs.push({ currency, address, minor: TOKEN_MINOR });
   }
   sandbox.giveEvmCapital(outputs, finalDepth(ETHER).depth);
   return true;

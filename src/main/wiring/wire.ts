@@ -18,7 +18,7 @@ import { createSealing, unsealed } from '../../outside/sealing.ts';
 import { createAddressDerivers } from '../../outside/utxo/address-derivers.ts';
 import { currenciesInUse } from '../../store/chain/range-requests.ts';
 import { connect, type Database } from '../../store/postgres/connect.ts';
-import { configuredCurrencies, usdtContract } from '../config/configured-nodes.ts';
+import { configuredCurrencies, tokenContract } from '../config/configured-nodes.ts';
 import type { Config } from '../config/variables.ts';
 import { clockFile } from '../sandbox/paths.ts';
 import { rowSeals } from './credential-key.ts';
@@ -118,7 +118,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     ports,
     network: config.network,
     currencies: configuredCurrencies(config),
-    usdtContract: usdtContract(config),
+    tokenContract: tokenContract(config),
     feeBps: config.feeBps,
     contestedLimitMinor: config.contestedLimitMinor,
     settlementSeconds: config.settlementSeconds,

@@ -18,7 +18,7 @@ const USUAL_EXPIRY_S = 3_600;
 const MOST_CLTV = 2_016;
 /** Required features that payers have: onions with variable length, payment secrets, payments in parts, blinded routes, metadata. */
 const KNOWN_FEATURES = [8, 14, 16, 24, 48];
-const MSAT_PER_BTC = 100_000_000_000n;
+const MSAT_PER_BITCOIN = 100_000_000_000n;
 const DIVISORS: Readonly<Record<string, bigint>> = { m: 1_000n, u: 1_000_000n, n: 1_000_000_000n, p: 1_000_000_000_000n };
 
 type Fields = ReadonlyMap<number, readonly number[]>;
@@ -85,7 +85,7 @@ function numberOf(words: readonly number[], usual = 0): number {
 function msatOf(amount: string): bigint {
   const unit = amount.slice(-1);
   const divisor = DIVISORS[unit];
-  return divisor === undefined ? BigInt(amount) * MSAT_PER_BTC : (BigInt(amount.slice(0, -1)) * MSAT_PER_BTC) / divisor;
+  return divisor === undefined ? BigInt(amount) * MSAT_PER_BITCOIN : (BigInt(amount.slice(0, -1)) * MSAT_PER_BITCOIN) / divisor;
 }
 
 /** The lowest required (even) feature that is not known; null when there is none. */

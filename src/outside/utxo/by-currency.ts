@@ -13,7 +13,7 @@ export type ChainNodesOptions = {
   /** RPC URLs of the configured nodes, the preferred one first; a currency without one is not available. */
   readonly urls: ReadonlyMap<CurrencyCode, readonly string[]>;
   /** The contract of USDT, lower case; null where none is known. */
-  readonly usdtContract: string | null;
+  readonly tokenContract: string | null;
   /** WebSockets at which Ethereum's nodes announce new blocks (default: none). */
   readonly headUrls?: readonly string[];
 };
@@ -39,7 +39,7 @@ export function createChainNodes(options: ChainNodesOptions): ChainNodes {
       continue;
     }
     const isToken = evmRow(currency).evm.token !== null;
-    const contract = isToken ? options.usdtContract : null;
+    const contract = isToken ? options.tokenContract : null;
     if (isToken && contract === null) continue;
     const nodes = urls.map((url) => {
       const source = sources.get(url) ?? createEvmSource({ url });

@@ -25,7 +25,7 @@ const signing = createSigning({
   intentKeys: async () => (await trustedIntentKeys(signerFolder)) ?? [],
   limits: {},
   countedAlone: createTurns(),
-  usdtContract: null,
+  tokenContract: null,
   now: Date.now,
 });
 console.log(await signing.sign(JSON.parse(request)));

@@ -43,7 +43,7 @@ export function createLane(ctx: Context, currency: EvmCode): Lane {
   return {
     currency,
     port,
-    contract: isToken(currency) ? (ctx.usdtContract?.toLowerCase() ?? null) : null,
+    contract: isToken(currency) ? (ctx.tokenContract?.toLowerCase() ?? null) : null,
     async askFee() {
       // capital that arrives there is seen from now on
       const { generation } = ctx.db.identity;
