@@ -38,8 +38,10 @@ const SMALL: Readonly<Record<string, string>> = {
   txpool_status: '{"pending":"0x0","queued":"0x0"}',
   txpool_content: '{"pending":{},"queued":{}}',
   eth_getCode: '"0xfe"',
-  eth_call: `"0x${'6'.padStart(64, '0')}"`,
 };
+const word = (hex: string): string => `"0x${hex.padStart(64, '0')}"`;
+/** What calls of the token's contract answer: 6 for decimals(), nothing for all others (deprecated(), its owner). */
+const TOKEN_CALLS: Readonly<Record<string, string>> = { '0x313ce567': word('6') };
 
 function result({ method, params = [] }: Call): string | null {
   counts[method] = (counts[method] ?? 0) + 1;
@@ -48,6 +50,7 @@ function result({ method, params = [] }: Call): string | null {
   if (method === 'eth_getBlockByHash') return answersAt(height).block();
   if (method === 'eth_getBlockReceipts') return answersAt(height).receipts();
   if (method === 'debug_traceBlockByHash') return answersAt(height).traces();
+  if (method === 'eth_call') return TOKEN_CALLS[(params[0] as { data: string }).data] ?? word('0');
   return SMALL[method] ?? null;
 }
 

@@ -125,13 +125,13 @@ const AREAS = [
     tests: ['test/signer/signature-journal', 'test/signer/intent-key'],
   },
   {
-    code: /^src\/(main\/wiring\/event-tail|http\/event-streams|flow\/events\/event-stream)\.ts$/,
+    code: /^src\/(main\/wiring\/event-tail|http\/event-streams|flow\/events\/stream)\.ts$/,
     tests: ['test/http/event-streams'],
   },
   { code: /^src\/(worker\/deliveries\/(pace|slots)|core\/webhooks)\.ts$/, tests: ['test/worker/deliveries/pace'] },
   { code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/, tests: ['test/worker/deliveries/'] },
   {
-    code: /^src\/(store\/deliveries\/(deliveries|webhooks|events)|flow\/events\/(webhooks|list-events|event-body)|core\/events)\.ts$/,
+    code: /^src\/(store\/deliveries\/(deliveries|webhooks|events)|flow\/events\/(webhooks|list-events|body)|core\/events)\.ts$/,
     tests: ['test/store/deliveries', 'test/flow/events/', 'test/http/webhooks', 'test/worker/deliveries/deliveries'],
   },
   { code: /^src\/outside\/outbound\/.*\.ts$/, tests: ['test/outside/outbound'] },

@@ -1,8 +1,8 @@
 // How deep a payment must lie before it counts, by currency and USD value, and when it is final: the table of behaviour §3.
-import type { RequiredDepth } from './currencies/currency-definition.ts';
+import type { RequiredDepth } from './currencies/definition.ts';
 import { balanceOf, CURRENCIES, chainRow, type PaymentMethod } from './currency.ts';
 
-export type { RequiredDepth } from './currencies/currency-definition.ts';
+export type { RequiredDepth } from './currencies/definition.ts';
 
 const SMALL_BELOW_USD_MINOR = 100_00n;
 const MEDIUM_BELOW_USD_MINOR = 1_000_00n;

@@ -2,8 +2,8 @@
 // differs between currencies is in currencies/<code>.ts.
 import { BCH } from './currencies/bch.ts';
 import { BTC } from './currencies/btc.ts';
-import type { CurrencyDefinition } from './currencies/currency-definition.ts';
 import { DASH } from './currencies/dash.ts';
+import type { CurrencyDefinition } from './currencies/definition.ts';
 import { DOGE } from './currencies/doge.ts';
 import { ETH } from './currencies/eth.ts';
 import type { EvmParameters } from './currencies/evm.ts';

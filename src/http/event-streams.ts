@@ -11,7 +11,7 @@ import {
   type ToldEvent,
   toldEvent,
   type WrittenEvent,
-} from '../flow/events/event-stream.ts';
+} from '../flow/events/stream.ts';
 import type { Caller } from '../flow/sign-in/sign-in.ts';
 import type { ServerContext } from './server-context.ts';
 

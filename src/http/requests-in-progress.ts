@@ -1,6 +1,6 @@
 // Bounds the requests that have arrived and are not answered yet. HTTP/1.1 lets a client send requests without waiting for answers (RFC 9112
-// §9.3.2), as many as fit into what it sends: Node makes a request and a response of each at once. Of one connection only a few are in
-// progress here; the rest stays unread until those are answered. When there are many in the whole process, a connection gets only one.
+// §9.3.2), as many as fit into what it sends: Node makes a request and a response of each at once. Only a few of one connection are in progress
+// here; the rest stays unread until those are answered. When there are many in the whole process, a connection gets only one.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 

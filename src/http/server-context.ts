@@ -6,7 +6,7 @@ import type { Network } from '../core/currency.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type ConcurrencyLimit, createConcurrencyLimit } from '../flow/concurrency-limit.ts';
 import type { Context } from '../flow/context.ts';
-import type { EventTail } from '../flow/events/event-stream.ts';
+import type { EventTail } from '../flow/events/stream.ts';
 import type { Authenticator } from '../flow/sign-in/sign-in.ts';
 import type { StatusNotifier } from '../flow/transactions/reads.ts';
 import { addressKey, isSecure } from './client-address.ts';

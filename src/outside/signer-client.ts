@@ -1,4 +1,4 @@
-// Asks the signer over its unix socket: the worker for signatures, the key commands for its accounts. The API does not need it.
+// The client of the signer's unix socket: signatures, payments over Lightning, accounts, and which APIs it trusts.
 import { createConnection, type Socket } from 'node:net';
 import {
   createFrameReader,

@@ -23,7 +23,7 @@ export type Leaving = {
   readonly steadyMs: number;
 };
 
-/** Of what left in the future, as a clock that was fast has dated it: since when that is known, on the steady clock. */
+/** Since when it is known, on the steady clock, that something is dated in the future: a clock that was fast has done it. */
 const misdatedSince = new WeakMap<Left, number>();
 
 /**

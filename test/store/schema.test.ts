@@ -1,5 +1,8 @@
 // db/schema.sql is what the migrations make. `npm test -- test/store/schema -u` writes it anew after a change of db/.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { CURRENCY_CODES, EVM_CODES } from '../../src/core/currency.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 
@@ -10,4 +13,12 @@ test('db/schema.sql shows today’s schema', async () => {
   } finally {
     await base.drop();
   }
+});
+
+test('the one index that names currencies has all of Ethereum’s chain: a new one needs it made anew', () => {
+  const schema = readFileSync(join(import.meta.dirname, '../../db/schema.sql'), 'utf8');
+  const quoted = new RegExp(`'(?:${CURRENCY_CODES.join('|')})'`);
+  const naming = schema.split('\n').filter((line) => quoted.test(line));
+  expect(naming.map((line) => /INDEX (\w+)/.exec(line)?.[1])).toEqual(['payments_unfinalized']);
+  for (const code of EVM_CODES) expect(naming[0]).toContain(`'${code}'`);
 });

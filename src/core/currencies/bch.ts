@@ -1,5 +1,5 @@
 // Bitcoin Cash; its parameters are those of Bitcoin Cash Node's chainparams.cpp.
-import { type CurrencyDefinition, depths } from './currency-definition.ts';
+import { type CurrencyDefinition, depths } from './definition.ts';
 import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT, PLAIN_FEES } from './utxo.ts';
 
 export const BCH = {

@@ -1,5 +1,5 @@
 // Bitcoin; its parameters are those of Bitcoin Core's chainparams.cpp and policy.h.
-import { type CurrencyDefinition, depths } from './currency-definition.ts';
+import { type CurrencyDefinition, depths } from './definition.ts';
 import { addresses, PLAIN_DIALECT, PLAIN_FEES, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
 
 export const BTC = {

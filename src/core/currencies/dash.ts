@@ -1,5 +1,5 @@
 // Dash; its parameters are those of Dash Core's chainparams.cpp. Its quorums lock transactions (InstantSend) and blocks (ChainLocks).
-import type { CurrencyDefinition } from './currency-definition.ts';
+import type { CurrencyDefinition } from './definition.ts';
 import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT, PLAIN_FEES } from './utxo.ts';
 
 export const DASH = {

@@ -1,5 +1,5 @@
 // Dogecoin; its parameters are those of Dogecoin Core's chainparams.cpp and policy.h.
-import { type CurrencyDefinition, depths } from './currency-definition.ts';
+import { type CurrencyDefinition, depths } from './definition.ts';
 import { addresses, PLAIN_BLOCKS, PLAIN_DIALECT } from './utxo.ts';
 
 export const DOGE = {

@@ -1,5 +1,5 @@
 // Ether.
-import { type CurrencyDefinition, finalizedDepths } from './currency-definition.ts';
+import { type CurrencyDefinition, finalizedDepths } from './definition.ts';
 import { ETHEREUM } from './evm.ts';
 
 export const ETH = {

@@ -1,6 +1,6 @@
 // Lightning: another way to pay Bitcoin. Its payments go to the Bitcoin balance; a settled invoice is final, so every depth is one.
 import { BTC } from './btc.ts';
-import { type CurrencyDefinition, depths } from './currency-definition.ts';
+import { type CurrencyDefinition, depths } from './definition.ts';
 
 export const LIGHTNING = {
   code: 'BTC-LN',

@@ -1,5 +1,5 @@
 // Litecoin; its parameters are those of Litecoin Core's chainparams.cpp and policy.h. P2SH addresses had Bitcoin's version bytes before 2017.
-import { type CurrencyDefinition, depths } from './currency-definition.ts';
+import { type CurrencyDefinition, depths } from './definition.ts';
 import { addresses, PLAIN_DIALECT, PLAIN_FEES, SEGWIT_BLOCKS, SEGWIT_KEYS } from './utxo.ts';
 
 export const LTC = {

@@ -1,5 +1,5 @@
 // Tether on Ethereum (ERC-20).
-import { type CurrencyDefinition, finalizedDepths } from './currency-definition.ts';
+import { type CurrencyDefinition, finalizedDepths } from './definition.ts';
 import { ETHEREUM } from './evm.ts';
 
 export const USDT = {

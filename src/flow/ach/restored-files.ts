@@ -103,7 +103,7 @@ export function recoverAchFile(
   });
 }
 
-/** Of these entries the payouts that an operator has found paid before the file was known. */
+/** The payouts of these entries that an operator has found paid before the file was known. */
 async function foundPaid(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<readonly PayoutRow[]> {
   const found = [...(await match(ctx, sql, entries, ['ended'])).values()];
   const decided = await decidedAsPaid(

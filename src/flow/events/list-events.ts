@@ -4,7 +4,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { deliverAgain } from '../../store/deliveries/deliveries.ts';
 import { findEvent, isWhole, listEventRows } from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
-import { type EventBody, shownEvent } from './event-body.ts';
+import { type EventBody, shownEvent } from './body.ts';
 
 export type EventPage = {
   readonly merchantId: bigint;

@@ -135,7 +135,7 @@ export async function formEvmBatch(
 
 const TOO_DEAR = 'its network fee would be above what it can carry: it waits for a lower one';
 
-/** Of a reimbursement the fee is taken from what the customer gets, so it must be known before. */
+/** The fee of a reimbursement is taken from what the customer gets, so it must be known before. */
 const offerFor = (payout: Pick<QueuedPayout, 'reimburses'>, fees: GasFees): GasOffer =>
   payout.reimburses === null ? payoutOffer(fees) : exactOffer(fees);
 

@@ -107,7 +107,7 @@ export async function approvePayout(ctx: Context, input: { readonly payoutId: st
       const waits = payout.heldReason === null ? '' : ` and waits for ${payout.heldReason}`;
       throw new Refusal('not_resolvable', { message: `The payout is ${payout.status}${waits}: it does not wait for approval.` });
     }
-    // what the signer asks a person for, it needs the signature of: it believes nothing that stands in the database
+    // the signer believes nothing that stands in the database: where it asks for a person, it needs a signature of the approval
     const isAsked = payout.needsApproval || payout.reimburses !== null;
     const approval = isAsked ? ctx.ports.intentKey.sign(approvalBytes(ctx.network, payout.id)) : null;
     await setApproved(sql, payout.id, { by: input.by, approval, atMs: ctx.ports.clock.now() });

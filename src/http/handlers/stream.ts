@@ -3,7 +3,7 @@
 import type { BodyOf } from '../../contract/fields.ts';
 import type { STREAM_API } from '../../contract/webhook-api.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { cursorAt, positionOf } from '../../flow/events/event-stream.ts';
+import { cursorAt, positionOf } from '../../flow/events/stream.ts';
 import type { EventStreams } from '../event-streams.ts';
 import type { StreamCall } from '../operation.ts';
 import { goneSignal } from './wait.ts';

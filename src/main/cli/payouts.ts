@@ -92,7 +92,7 @@ async function show(payoutId: string, { json }: JsonOption): Promise<void> {
   print(json, detailsOnTheWire(found), linesOf(found));
 }
 
-/** Of a bank account the last four digits suffice. */
+/** The destination; the last four digits of a bank account suffice. */
 function shownDestination({ ports }: Pick<Context, 'ports'>, { id, destination }: ListedPayout): string {
   return maskedAccount(openText(ports.sealing, destination, id));
 }

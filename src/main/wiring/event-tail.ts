@@ -3,7 +3,7 @@
 // nobody is left who may have drawn it.
 import { randomBytes } from 'node:crypto';
 import { Refusal } from '../../core/refusal.ts';
-import type { EventTail, TailListener } from '../../flow/events/event-stream.ts';
+import type { EventTail, TailListener } from '../../flow/events/stream.ts';
 import {
   type EventNumber,
   eventNumbersAfter,

@@ -55,7 +55,7 @@ export function decodeInvoice(network: keyof typeof PREFIX, text: string): Invoi
   };
 }
 
-/** Of a field that stands there several times the first counts, and of a hash or secret the first of the right length; null when one is cut off. */
+/** The first of several fields of one kind counts, of hashes and secrets the first of the right length; null when a field is cut off. */
 function fieldsOf(words: readonly number[]): Fields | null {
   const fields = new Map<number, readonly number[]>();
   const fixed: readonly number[] = [TAG.hash, TAG.descriptionHash, TAG.secret];

@@ -54,8 +54,8 @@ export async function packUnfinishedScripts(sql: Sql, sinceMs: number): Promise<
     text: `select ${PACKED} as pack from transactions
              where created_at < $1 and script is not null
                and id in (select transaction_id from payments where state <> 'mined' or due_height is not null union all
-                          select id from transactions where status = 'started' and due_at <= $1::timestamptz + interval '${WINDOW_MS} ms')`,
-    values: [new Date(sinceMs)],
+                          select id from transactions where status = 'started' and due_at <= $2)`,
+    values: [new Date(sinceMs), new Date(sinceMs + WINDOW_MS)],
   });
   return rows[0]?.pack ?? null;
 }

@@ -3,7 +3,7 @@
 import type { OutboundResult } from '../../core/outbound.ts';
 import { GONE, isDelivered, nextAttempt, type WebhookSender } from '../../core/webhooks.ts';
 import type { Context } from '../../flow/context.ts';
-import { type EventBody, eventBody } from '../../flow/events/event-body.ts';
+import { type EventBody, eventBody } from '../../flow/events/body.ts';
 import { secretsOf } from '../../flow/events/webhooks.ts';
 import type { Attempt, Delivery } from '../../store/deliveries/deliveries.ts';
 import type { Webhook } from '../../store/deliveries/webhooks.ts';

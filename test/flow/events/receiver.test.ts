@@ -1,7 +1,7 @@
 // A receiver that is written from docs/behaviour.md §8 alone: it gets events in any order, some twice and some never, asks /list_events for
 // what it missed, and knows in the end what check_transaction says of every transaction.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { EventBody } from '../../../src/flow/events/event-body.ts';
+import type { EventBody } from '../../../src/flow/events/body.ts';
 import { listEvents } from '../../../src/flow/events/list-events.ts';
 import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../../src/flow/transactions/reads.ts';

@@ -153,7 +153,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     return null;
   }
 
-  /** Of several payouts the half is tried next, until the one that is refused is alone. */
+  /** Half of a batch that is refused is tried next, until the payout that is refused is alone. */
   function afterRefusal({ payouts }: Batch, refusal: string | null, isGivenUp: boolean): void {
     const kind = refusal === null || !isGivenUp ? null : refusalKind(refusal);
     if (kind === 'later') formAgainMs = clock.now() + SEARCH_MS;

@@ -5,7 +5,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { eventsBetween, lastEventOf } from '../../store/deliveries/event-tail.ts';
 import { type FoundEvent, findEvent, isWhole, type StoredEvent } from '../../store/deliveries/events.ts';
 import type { Context } from '../context.ts';
-import { shownEvent } from './event-body.ts';
+import { shownEvent } from './body.ts';
 
 export type WrittenEvent = FoundEvent;
 export type TailListener = {
