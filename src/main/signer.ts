@@ -14,7 +14,7 @@ import { openSignatureJournal } from '../signer/signature-journal.ts';
 import { createSigning } from '../signer/signing.ts';
 import { createTurns } from '../signer/turns.ts';
 import { connect, type Database } from '../store/postgres/connect.ts';
-import { tokenContract } from './config/configured-nodes.ts';
+import { tokenContractAtNodes } from './config/configured-nodes.ts';
 import { tryLock } from './process/identity.ts';
 import { type Running, runProcess } from './process/life.ts';
 import { type Opened, onOpened } from './process/setup.ts';
@@ -120,7 +120,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     db,
     intentKeys,
     limits: signerLimits ?? {},
-    tokenContract: tokenContract(config)?.toLowerCase() ?? null,
+    tokenContract: tokenContractAtNodes(config),
     now: () => Date.now(),
     countedAlone: createTurns(),
     ...(reached === undefined ? {} : { reached }),

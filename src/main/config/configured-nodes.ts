@@ -31,3 +31,8 @@ export function tokenContract({ network, tokenContract: configured }: Config): s
   const contract = network === 'sandbox' ? usual : (configured ?? usual);
   return contract === null || contract === undefined ? null : checksummed(contract);
 }
+
+/** That contract as nodes write addresses, in lower case. */
+export function tokenContractAtNodes(config: Config): string | null {
+  return tokenContract(config)?.toLowerCase() ?? null;
+}

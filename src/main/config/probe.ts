@@ -13,7 +13,7 @@ import { type Inspection, inspectDatabase } from '../../store/postgres/inspect.t
 import { openDatabase } from '../postgres/embedded.ts';
 import { pricing } from '../wiring/nodes.ts';
 import { keyringOptions, signerFolder } from '../wiring/signer-paths.ts';
-import { configuredNodes, tokenContract } from './configured-nodes.ts';
+import { configuredNodes, tokenContractAtNodes } from './configured-nodes.ts';
 import { probeLightning } from './lightning-probe.ts';
 import { fine, type Probe, wrong } from './probe-results.ts';
 import { secretFiles } from './read-config.ts';
@@ -70,7 +70,7 @@ async function probeDatabase(
 async function probeNodes(config: Config): Promise<readonly Probe[]> {
   if (config.network === 'sandbox') return [fine('nodes and price sources', 'simulated: the sandbox brings its own')];
   const urls = [...configuredNodes(config)].flatMap(([currency, list]) => list.map((url) => ({ currency, url })));
-  const contract = tokenContract(config)?.toLowerCase() ?? null;
+  const contract = tokenContractAtNodes(config);
   if (urls.length === 0)
     return [wrong('nodes', `none is configured: no currency is available (BURSAR_${UTXO_CODES[0]}_RPC_URL …)`)];
   return Promise.all(

@@ -7,7 +7,7 @@ import type { Context } from '../../flow/context.ts';
 import { fixedFeed, rateFeeds } from '../../outside/rates/feeds.ts';
 import { RATE_SOURCES, type RateSourceName } from '../../outside/rates/sources.ts';
 import { createChainNodes } from '../../outside/utxo/by-currency.ts';
-import { configuredNodes, tokenContract } from '../config/configured-nodes.ts';
+import { configuredNodes, tokenContractAtNodes } from '../config/configured-nodes.ts';
 import type { Config } from '../config/variables.ts';
 import { type SandboxEndpoint, sandboxEndpoint, sandboxNodeUrl, sandboxRateUrl } from '../sandbox/paths.ts';
 import { type Wired, type WireOptions, wireBooks } from './wire.ts';
@@ -24,7 +24,7 @@ export async function wire(config: Config, { sandboxWithinMs, ...options }: Node
     network: config.network,
     clock,
     urls: nodeUrls(config, sandbox),
-    tokenContract: contractOf(config),
+    tokenContract: tokenContractAtNodes(config),
     headUrls: headUrls(config),
   });
   const ports = { ...books.ctx.ports, chains: nodes.chains, rateFeeds: pricing(config, clock, sandbox) };
@@ -40,7 +40,7 @@ export async function wire(config: Config, { sandboxWithinMs, ...options }: Node
 /** The nodes of this configuration and nothing else; in the sandbox only while it runs. */
 export async function openNodes(config: Config, clock: Clock): Promise<Pick<Ports, 'chains'> & { close(): Promise<void> }> {
   const urls = nodeUrls(config, await endpointOf(config, 0));
-  return createChainNodes({ network: config.network, clock, urls, tokenContract: contractOf(config) });
+  return createChainNodes({ network: config.network, clock, urls, tokenContract: tokenContractAtNodes(config) });
 }
 
 /** The price sources of this configuration; in the sandbox, waits until its exchanges' address is known. */
@@ -60,11 +60,6 @@ function nodeUrls(config: Config, sandbox: SandboxEndpoint | null): ReadonlyMap<
 /** Where Ethereum's nodes announce blocks; the sandbox's own chain is polled. */
 function headUrls({ network, ethWsUrl }: Config): readonly string[] {
   return network === 'sandbox' ? [] : (ethWsUrl ?? []);
-}
-
-/** As nodes write addresses. */
-function contractOf(config: Config): string | null {
-  return tokenContract(config)?.toLowerCase() ?? null;
 }
 
 /** In the sandbox its own exchanges, otherwise the configured ones, or prices that the operator has fixed. */

@@ -4,7 +4,7 @@
 import type { TokenPayees } from '../../core/evm/outcome.ts';
 import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { configuredNodes, tokenContract } from '../config/configured-nodes.ts';
+import { configuredNodes, tokenContractAtNodes } from '../config/configured-nodes.ts';
 import type { Config } from '../config/variables.ts';
 import { sandboxEndpoint, sandboxNodeUrl } from '../sandbox/paths.ts';
 
@@ -31,7 +31,7 @@ export function tokenPayeesOf(config: Config): TokenPayees & { close(): Promise<
       import('../../outside/evm/paying.ts'),
     ]);
     const source = createEvmSource({ url, silenceMs: SILENCE_MS });
-    const sending = createEvmSending(source, tokenContract(config)?.toLowerCase() ?? null);
+    const sending = createEvmSending(source, tokenContractAtNodes(config));
     const made = {
       async problem(address: string) {
         const said = await sending.payeeProblem(null, address);
