@@ -9,7 +9,7 @@ import { parseSync, Visitor } from 'oxc-parser';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Which tests answer for which code; the cheapest first, since the first failure ends a run. */
+/** Which tests answer for which code, in parts that are run one after the other: the cheapest first, since the first failure ends a run. */
 const AREAS = [
   {
     code: /^src\/core\/judge\/refunds\.ts$/,
@@ -55,16 +55,83 @@ const AREAS = [
     tests: ['test/nodes/evm-payouts', 'test/nodes/evm-reverts', 'test/nodes/evm-nonces', 'test/nodes/evm-recovered'],
   },
   {
-    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units)\.ts$/,
-    tests: ['test/core/payouts', 'test/flow/payouts/holds', 'test/flow/payouts/many-outputs', 'test/flow/payouts/batches'],
+    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units|intent|signing-refusals)\.ts$/,
+    tests: [
+      'test/core/payouts',
+      'test/flow/payouts/variants',
+      'test/flow/payouts/holds',
+      'test/flow/payouts/batches.test',
+      'test/flow/payouts/queue',
+    ],
   },
   {
-    code: /^src\/(core\/payouts\/(postings|ach-postings|evm-postings)|flow\/payouts\/(batches|batch-progress|progress|sufficient-balance|signed-payouts))\.ts$/,
-    tests: ['test/core/payouts', 'test/flow/payouts/', 'test/flow/ach/'],
+    code: /^src\/core\/payouts\/(postings|evm-postings)\.ts$/,
+    tests: [
+      'test/core/payouts',
+      'test/flow/payouts/booked-amounts',
+      'test/flow/payouts/audit',
+      'test/flow/payouts/batches.test',
+      'test/flow/payouts/restored',
+      'test/flow/payouts/reimbursements.test',
+    ],
   },
   {
-    code: /^src\/flow\/(payouts\/(cancel-and-approve|held-reasons|resolve|reimbursements|internal-payouts|after-restore\/.*)|ach\/.*)\.ts$/,
-    tests: ['test/flow/payouts/', 'test/flow/ach/'],
+    code: /^src\/(core\/payouts\/ach-postings|core\/ach\/.*|flow\/ach\/.*)\.ts$/,
+    tests: [
+      'test/core/ach',
+      'test/flow/ach/audit',
+      'test/flow/ach/protocol',
+      'test/flow/ach/clock-set',
+      'test/flow/ach/trace-numbers',
+      'test/flow/ach/bank-reports',
+      'test/flow/ach/payouts',
+      'test/flow/ach/stolen-database',
+      'test/flow/ach/forgotten',
+      'test/flow/ach/put-back',
+      'test/flow/ach/folder',
+      'test/flow/ach/automatic',
+    ],
+  },
+  {
+    code: /^src\/flow\/payouts\/(cancel-and-approve|held-reasons)\.ts$/,
+    tests: [
+      'test/flow/payouts/booked-amounts',
+      'test/flow/payouts/holds',
+      'test/flow/payouts/reimbursements-cancelled',
+      'test/flow/payouts/reimbursements-approval',
+      'test/flow/payouts/refusals',
+      'test/flow/payouts/restored',
+    ],
+  },
+  {
+    code: /^src\/flow\/payouts\/(batches|batch-progress|progress|sufficient-balance|signed-payouts)\.ts$/,
+    tests: [
+      'test/core/payouts',
+      'test/flow/payouts/variants',
+      'test/flow/payouts/descendants',
+      'test/flow/payouts/batches.test',
+      'test/flow/payouts/batch-audit',
+      'test/flow/payouts/restored',
+      'test/flow/payouts/queue',
+      'test/flow/payouts/reimbursements.test',
+      'test/flow/payouts/many-outputs',
+      'test/flow/payouts/refusals',
+    ],
+  },
+  {
+    code: /^src\/flow\/payouts\/(resolve|reimbursements|refund-rail|internal-payouts|waiting-for-operator|after-restore\/.*)\.ts$/,
+    tests: [
+      'test/flow/payouts/booked-amounts',
+      'test/flow/payouts/resolved',
+      'test/flow/payouts/reimbursements-stale',
+      'test/flow/payouts/reimbursements-cancelled',
+      'test/flow/payouts/reimbursements.test',
+      'test/flow/payouts/restored',
+      'test/flow/payouts/recovered',
+      'test/flow/payouts/internal',
+      'test/flow/payouts/reimbursements-approval',
+      'test/flow/payouts/refusals',
+    ],
   },
   {
     code: /^src\/store\/(payouts|ach)\/.*\.ts$/,
@@ -161,6 +228,8 @@ const SQL = [
   [/ is not null\b/, ' is null'],
 ];
 const RUN_WITHIN_MS = 120_000;
+/** A part of the tests is ended when it takes this many times as long as without a mutant. */
+const SLOWER = 4;
 
 /** Every mutant of a text: where it begins and ends, and what stands there instead. */
 function mutantsOf(path, text) {
@@ -233,14 +302,35 @@ const vitest = await createVitest('test', { root: copy, watch: false, bail: 1, r
 await vitest.standalone?.();
 
 const specs = new Map();
-async function failedTests(tests) {
-  if (!specs.has(tests)) specs.set(tests, await vitest.globTestSpecifications(tests.map((one) => join(copy, one))));
-  const watchdog = setTimeout(endWorkers, RUN_WITHIN_MS);
+/** How long each part of the tests takes without a mutant. */
+const usualMs = new Map();
+
+/** Runs one part of the tests; whether it fails. What takes much longer than without a mutant is ended, and has failed. */
+async function isRed(part) {
+  if (!specs.has(part)) specs.set(part, await vitest.globTestSpecifications([join(copy, part)]));
+  if (specs.get(part).length === 0) throw new Error(`there is no test ${part}`);
+  const withinMs = Math.max(RUN_WITHIN_MS, SLOWER * (usualMs.get(part) ?? Number.POSITIVE_INFINITY));
+  const watchdog = Number.isFinite(withinMs) ? setTimeout(endWorkers, withinMs) : null;
   try {
-    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specs.get(tests), true);
-    return unhandledErrors.length + testModules.filter((module) => !module.ok()).length;
+    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specs.get(part), true);
+    return unhandledErrors.length + testModules.filter((module) => !module.ok()).length > 0;
   } finally {
     clearTimeout(watchdog);
+  }
+}
+
+/** Part by part, in their order: the first that fails ends it. */
+async function areRed(tests) {
+  for (const part of tests) if (await isRed(part)) return true;
+  return false;
+}
+
+/** @throws where one fails without a mutant: then no failure says anything */
+async function timeUnchanged(tests, path) {
+  for (const part of tests.filter((one) => !usualMs.has(one))) {
+    const began = performance.now();
+    if (await isRed(part)) throw new Error(`${part}, for ${path}, fails without a mutant`);
+    usualMs.set(part, performance.now() - began);
   }
 }
 
@@ -256,7 +346,7 @@ for (const path of files) {
   const text = readFileSync(join(copy, path), 'utf8');
   const mutants = mutantsOf(path, text);
   console.log(`${path}: ${mutants.length} mutants`);
-  if ((await failedTests(area.tests)) > 0) throw new Error(`the tests of ${path} fail without a mutant`);
+  await timeUnchanged(area.tests, path);
   for (const mutant of mutants) {
     const name = nameOf(text, mutant);
     if (equivalent[path]?.[name] !== undefined) {
@@ -265,7 +355,7 @@ for (const path of files) {
     }
     writeFileSync(join(copy, path), text.slice(0, mutant.start) + mutant.to + text.slice(mutant.end));
     vitest.invalidateFile(join(copy, path));
-    if ((await failedTests(area.tests)) > 0) killed += 1;
+    if (await areRed(area.tests)) killed += 1;
     else {
       survivors.push(`${path}:${text.slice(0, mutant.start).split('\n').length}  ${name}`);
       console.log(`  SURVIVES ${survivors.at(-1)}`);

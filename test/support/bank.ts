@@ -12,6 +12,8 @@ import { achJob } from '../../src/worker/payouts/ach/driver.ts';
 import { tellingTo } from './payout-jobs.ts';
 import { INTENT_KEY } from './ports.ts';
 
+/** What a report says of an entry that the bank does not have. */
+const NOBODYS = { routing: '021000021', account: '123456789', id: '', name: 'MERCHANT' };
 const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean }) {
@@ -114,7 +116,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     code: string,
     answers: readonly { readonly trace: string; readonly cents: bigint }[],
   ): string {
-    const { routing, account, id, name } = entryOf(trace);
+    const { routing, account, id, name } = entryOf(trace) ?? NOBODYS;
     const isReturn = code.startsWith('R');
     return writeNachaFile({
       origin: { ...SANDBOX_BANK, bankRouting: routing },
@@ -161,6 +163,9 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     answer(trace: string, code: string, cents = entryOf(trace).cents): void {
       report((id) => ({ id, kind: 'nacha', content: answersOf(trace, code, [{ trace, cents }]) }));
     },
+    /** Says something of a trace number, whatever it has. */
+    answerTo: ({ trace, cents, code }: { readonly trace: string; readonly cents: bigint; readonly code: string }): void =>
+      report((id) => ({ id, kind: 'nacha', content: answersOf(trace, code, [{ trace, cents }]) })),
     /** Sends an entry back together with one that is not ours. */
     returnBeside(trace: string, foreign: string): void {
       const { cents } = entryOf(trace);

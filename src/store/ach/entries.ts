@@ -74,6 +74,16 @@ export async function hasReturned(sql: Sql, file: string): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
+/** Whether one of these trace numbers stands in a file that is made and was not handed over yet, as far as this database knows. */
+export async function areInBuiltFile(sql: Sql, entries: readonly Pick<AchEntry, 'trace'>[]): Promise<boolean> {
+  const { rows } = await sql.query<{ found: boolean }>({
+    name: 'are_in_built_ach_file',
+    text: `select exists (select from ach_files f join ach_entries e on e.file = f.name where f.state = 'built' and e.trace = any ($1)) as found`,
+    values: [entries.map(({ trace }) => trace)],
+  });
+  return rows[0]?.found === true;
+}
+
 /** Files that pay more than their entries and what is booked as lost: an operator has not booked the rest yet. */
 export async function unbookedAchFiles(sql: Sql): Promise<readonly string[]> {
   const { rows } = await sql.query<{ name: string }>({

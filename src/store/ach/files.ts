@@ -228,6 +228,16 @@ export async function setAchOver(sql: Sql, name: string): Promise<void> {
   await sql.query({ name: 'set_ach_over', text: 'update ach_files set is_over = true where name = $1', values: [name] });
 }
 
+/** The state of a file; null when there is none of this name. */
+export async function readAchState(sql: Sql, name: string): Promise<AchFileState | null> {
+  const { rows } = await sql.query<{ state: AchFileState }>({
+    name: 'read_ach_state',
+    text: 'select state from ach_files where name = $1',
+    values: [name],
+  });
+  return rows[0]?.state ?? null;
+}
+
 /** Locks a file; its state, null when there is none of this name. */
 export async function lockAchFile(sql: Sql, name: string): Promise<AchFileState | null> {
   const { rows } = await sql.query<{ state: AchFileState }>({

@@ -2,10 +2,12 @@
 // aside and told, and holds back only the completion of the files that it may concern.
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
 import { NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
+import { stopByInv20 } from '../../../flow/ach/checks.ts';
 import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../../flow/ach/progress.ts';
 import type { Context } from '../../../flow/context.ts';
-import { hasReturned } from '../../../store/ach/entries.ts';
+import { areInBuiltFile, hasReturned } from '../../../store/ach/entries.ts';
 import { setAchOver } from '../../../store/ach/files.ts';
+import { type Placed, whereFileIs } from './file-places.ts';
 
 export type Reporting = {
   readonly bank: BankPort;
@@ -36,8 +38,9 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
   try {
     const { cutOffMs, reports } = await bank.news();
     const waiting: Extract<Booked, { readonly how: 'waits' }>[] = [];
+    const place = (file: string): Promise<Placed> => whereFileIs(ctx, { bank, files }, file);
     for await (const report of reports) {
-      const booked = await bookReport(ctx, report, { onTrouble, isFirst: true });
+      const booked = await bookReport(ctx, report, { onTrouble, place });
       if (booked.how === 'waits') {
         onTrouble(booked.why);
         waiting.push(booked);
@@ -60,14 +63,14 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
 /** Books again what our folder has kept of the bank's reports; false while one of them waits. */
 export async function bookKeptReports(ctx: Context, files: KeptFiles): Promise<boolean> {
   for await (const report of await files.reports())
-    if ((await bookReport(ctx, report, { onTrouble: () => undefined, isFirst: false })).how === 'waits') return false;
+    if ((await bookReport(ctx, report, { onTrouble: () => undefined, place: null })).how === 'waits') return false;
   return true;
 }
 
 type Booking = {
   readonly onTrouble: (what: string) => void;
-  /** A report that was kept was told, and has stopped payouts, when it came. */
-  readonly isFirst: boolean;
+  /** Where one of our files is. Null for a report that was kept: it was compared and told, and has stopped payouts, when it came. */
+  readonly place: ((file: string) => Promise<Placed>) | null;
 };
 
 async function bookReport(ctx: Context, report: BankReport, booking: Booking): Promise<Booked> {
@@ -76,12 +79,15 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
     return BOOKED;
   }
   if (report.kind === 'had') {
-    if (booking.isFirst) await tellRefused(ctx, report.file, booking);
+    if ((await booking.place?.(report.file)) === 'here') return tooEarly(ctx, report.id, report.file);
+    if (booking.place !== null) await tellRefused(ctx, report.file, booking);
     return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
   }
   if (report.kind === 'refused') {
     // what failed by it would be given back although it is paid
-    if (booking.isFirst && (await hasReturned(ctx.db, report.file))) return contradicts(report);
+    if (booking.place !== null && (await hasReturned(ctx.db, report.file))) return contradicts(report);
+    // … or although it may still be taken and paid
+    if ((await booking.place?.(report.file)) === 'outgoing') return notTaken(report);
     return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
   }
   if (report.kind === 'unreadable' || !report.content.startsWith(NACHA_BEGINS)) {
@@ -97,6 +103,18 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
 
 function contradicts({ id, file }: Extract<BankReport, { readonly file: string }>): Booked {
   const why = `${id} of the bank refuses file ${file}, of which it has sent an entry back, so it has executed it: ask the bank, and take the report away`;
+  return { how: 'waits', of: [file], why };
+}
+
+function notTaken({ id, file }: Extract<BankReport, { readonly file: string }>): Booked {
+  const why = `${id} of the bank refuses file ${file}, which still lies where the bank takes it from: ask the bank, and take the file or the report away`;
+  return { how: 'waits', of: [file], why };
+}
+
+/** The bank knows of a file that it never got: the report is old, somebody else's or forged. Booked, it would end payouts that nobody has paid. */
+async function tooEarly(ctx: Context, id: string, file: string): Promise<Booked> {
+  const why = `${id} of the bank is about file ${file}, which was never handed over: ask the bank, and take the report away`;
+  await stopByInv20(ctx, ctx.db, [why]);
   return { how: 'waits', of: [file], why };
 }
 
@@ -116,6 +134,8 @@ async function bookNacha(
     const why = `${report.id} of the bank cannot be read, and nothing is completed before it is: ${entries.message}`;
     return { how: 'waits', of: 'all', why };
   }
+  const early = await neverHandedOver(ctx, entries, booking);
+  if (early !== null) return tooEarly(ctx, report.id, early);
   const unpriced: { readonly trace: string; readonly reference: string }[] = [];
   for (const entry of entries)
     if ((await bookEntry(ctx, entry, booking)) === 'unpriced')
@@ -123,6 +143,17 @@ async function bookNacha(
   if (unpriced.length === 0) return BOOKED;
   const of = (await Promise.all(unpriced.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
   return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]?.trace})` };
+}
+
+/** The first file that has one of these entries and that the bank cannot have; null when there is none. */
+async function neverHandedOver(ctx: Context, entries: ReadFile['entries'], { place }: Booking): Promise<string | null> {
+  const returned = entries.flatMap((entry) => (entry.returned === null ? [] : [{ ...entry.returned, reference: entry.id }]));
+  if (place === null || !(await areInBuiltFile(ctx.db, returned))) return null;
+  for (const one of returned) {
+    const file = await fileOf(ctx, one);
+    if (file !== null && (await place(file)) === 'here') return file;
+  }
+  return null;
 }
 
 function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): ReadFile['entries'] | NachaMalformed {
@@ -138,7 +169,7 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
   if (entry.change !== null) {
     const notice = { ...entry.change, reference: entry.id };
     const isOurs = await bookNotice(ctx, notice);
-    if (booking.isFirst) await tellRefused(ctx, await fileOf(ctx, notice), booking);
+    if (booking.place !== null) await tellRefused(ctx, await fileOf(ctx, notice), booking);
     booking.onTrouble(
       `the bank asks for other details of ${isOurs ? '' : 'an unknown '}trace number ${entry.change.trace} (${entry.change.code})`,
     );
@@ -149,10 +180,10 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
     return 'booked';
   }
   const returned = { ...entry.returned, reference: entry.id, cents: entry.cents, error: entry.returned.code };
-  const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.isFirst });
+  const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.place !== null });
   if (how === 'unknown')
     booking.onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
-  if (how === 'booked' && booking.isFirst) await tellRefused(ctx, await fileOf(ctx, returned), booking);
+  if (how === 'booked' && booking.place !== null) await tellRefused(ctx, await fileOf(ctx, returned), booking);
   return how === 'unpriced' ? 'unpriced' : 'booked';
 }
 

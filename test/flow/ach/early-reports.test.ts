@@ -1,0 +1,92 @@
+// What a bank says of a file that it cannot know yet, or that it has not taken yet: somebody else's report, an old one, or a mistake. Nothing of
+// it counts before a person has looked.
+import { beforeEach, expect, test } from 'vitest';
+import { requestAchPayout } from '../../../src/flow/ach/request.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { testBank } from '../../support/bank.ts';
+import { BTC, ctx, ledgerFindings, of, row, shopWith, world } from '../payouts/merchants.ts';
+
+const DAY = 86_400_000;
+let bank: ReturnType<typeof testBank>;
+beforeEach(async () => {
+  await clearBreakers(ctx.db, 'test', world.now());
+  bank = testBank(ctx, { dedupes: true });
+  const { rows } = await world.admin.query('select name, bytes from ach_files');
+  for (const { name, bytes } of rows) bank.copies.set(name, bytes);
+  await world.wait(10 * DAY);
+  bank.cutOff();
+  await bank.look();
+  await bank.look();
+  bank.executed.length = 0;
+});
+const requested = async (merchantId: bigint): Promise<string> =>
+  (await requestAchPayout(ctx, { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null })).id;
+const entryOf = async (id: string): Promise<{ trace: string; file: string; state: string }> =>
+  (
+    await world.admin.query(
+      'select e.trace, e.file, f.state from ach_entries e join ach_files f on f.name = e.file where e.payout_id = $1',
+      [id],
+    )
+  ).rows[0];
+/** A file that is made, and waits because the signer does not say which APIs are trusted. */
+async function built(merchantId: bigint, many: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < many; n++) ids.push(await requested(merchantId));
+  world.pass(1);
+  bank.cutOff();
+  bank.state.isDiskFull = true;
+  await bank.look().catch(() => undefined);
+  bank.state.isDiskFull = false;
+  expect((await entryOf(ids[0] as string)).state).toBe('built');
+  await world.wait(60_000);
+  return ids;
+}
+
+test.each([
+  ['a return', 'acked'],
+  ['a duplicate', 'acked'],
+])('%s of a file that was never handed over gives nothing back and completes nobody: payouts stop', async (what) => {
+  const merchantId = await shopWith(BTC);
+  const [first = '', second = ''] = await built(merchantId, 2);
+  const { trace, file } = await entryOf(first);
+  if (what === 'a return') bank.answerTo({ trace, cents: 9_900n, code: 'R03' });
+  else bank.hadBefore(file);
+  await bank.look();
+  await world.wait(30 * DAY);
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['processing', 'processing']);
+  expect([(await entryOf(first)).state, bank.executed]).toEqual(['built', []]);
+  expect((await openBreakers(ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['INV-20']);
+  expect(bank.troubles.join()).toContain(`${file}, which was never handed over`);
+  // a person has found that it is nonsense
+  for (const { id } of bank.reports()) await bank.acknowledge(id);
+  await clearBreakers(ctx.db, 'ann', world.now());
+  await bank.look();
+  expect(bank.executed.map(({ name }) => name)).toEqual([file]);
+  await world.wait(30 * DAY);
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['completed', 'completed']);
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a refusal of a file that the bank has not taken yet waits until it has: it would be given back, and then paid', async () => {
+  const merchantId = await shopWith(BTC);
+  const id = await requested(merchantId);
+  world.pass(1);
+  bank.cutOff();
+  bank.state.isLeaving = true;
+  await bank.look();
+  const { file, state } = await entryOf(id);
+  expect(state).toBe('unknown');
+  bank.refuse(file);
+  await bank.look();
+  await world.wait(60_000);
+  await bank.look();
+  expect([(await row(id)).status, await of(merchantId, 'available')]).not.toEqual(['failed', BTC]);
+  expect(bank.troubles.join()).toContain(`refuses file ${file}, which still lies where the bank takes it from`);
+  bank.state.isLeaving = false;
+  await bank.look();
+  await bank.look();
+  expect([(await row(id)).status, await of(merchantId, 'available')]).toEqual(['failed', BTC]);
+  expect(await ledgerFindings()).toEqual([]);
+});
