@@ -195,11 +195,23 @@ const AREAS = [
     code: /^src\/(main\/wiring\/event-tail|http\/event-streams|flow\/events\/stream)\.ts$/,
     tests: ['test/http/event-streams'],
   },
-  { code: /^src\/(worker\/deliveries\/(pace|slots)|core\/webhooks)\.ts$/, tests: ['test/worker/deliveries/pace'] },
-  { code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/, tests: ['test/worker/deliveries/'] },
   {
-    code: /^src\/(store\/deliveries\/(deliveries|webhooks|events)|flow\/events\/(webhooks|list-events|body)|core\/events)\.ts$/,
-    tests: ['test/store/deliveries', 'test/flow/events/', 'test/http/webhooks', 'test/worker/deliveries/deliveries'],
+    code: /^src\/(worker\/deliveries\/(pace|slots|turns)|core\/webhooks)\.ts$/,
+    tests: ['test/worker/deliveries/pace', 'test/worker/deliveries/turns'],
+  },
+  { code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/, tests: ['test/worker/deliveries/'] },
+  { code: /^src\/core\/events\.ts$/, tests: ['test/core/events', 'test/http/webhooks'] },
+  {
+    code: /^src\/(store\/deliveries\/(deliveries|webhooks|events)|flow\/events\/(webhooks|list-events|body))\.ts$/,
+    tests: [
+      'test/store/deliveries',
+      'test/flow/events/',
+      'test/http/webhooks',
+      'test/http/unreadable-events',
+      'test/worker/deliveries/deliveries',
+      'test/worker/deliveries/results',
+      'test/worker/deliveries/clock',
+    ],
   },
   { code: /^src\/outside\/outbound\/.*\.ts$/, tests: ['test/outside/outbound'] },
 ];

@@ -18,11 +18,10 @@ import {
 import { readWebhooks, recallSecrets, type Webhook } from '../../store/deliveries/webhooks.ts';
 import type { Job } from '../loop.ts';
 import { attempt } from './attempt.ts';
-import { LEARNED_OF, NEW_PACE, type Pace, paceAfter, paceOf, restMs } from './pace.ts';
+import { LEARNED_OF, type Pace, paceAfter, paceOf, restMs, takenAtOnce } from './pace.ts';
 import { createSlots } from './slots.ts';
+import { createTurns } from './turns.ts';
 
-/** Endpoints that are filled up at once; the others have their turn after them. */
-const ENDPOINTS_AT_ONCE = 256;
 const FORGET_AT_ONCE = 1_000;
 /** How long a run writes results before it looks at the others: a look for a few of them costs more than writing them. */
 const WRITTEN_WITHIN_MS = 50;
@@ -63,6 +62,8 @@ export function createDeliveries(
 ): Deliveries {
   const { clock } = ctx.ports;
   const endpoints = new Map<bigint, Endpoint>();
+  /** Those of them that have something queued, in turns. There may be thousands that have nothing, and each answer looks at these. */
+  const ready = new Map<bigint, Endpoint>();
   const slots = createSlots();
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
@@ -70,13 +71,15 @@ export function createDeliveries(
   let results: Attempt[] = [];
   let due: readonly bigint[] = [];
   let pauseMs = Number.POSITIVE_INFINITY;
+  /** When the next of the connections that are kept for new endpoints may be taken, where one of those waits for it. */
+  let newMs = Number.POSITIVE_INFINITY;
   let isWaiting = false;
-  let lookedMs = Number.NEGATIVE_INFINITY;
-  let lookTookMs = 0;
+  let looked = { atMs: Number.NEGATIVE_INFINITY, tookMs: 0 };
   /** The service's time less the machine's, when it was compared last. */
   let aheadMs = Number.POSITIVE_INFINITY;
-  /** The endpoint that was filled up last, how many were since the last look, and whether more have their turn before the next look. */
-  const turns = { last: 0n, sinceLook: 0, areLeft: false };
+  const turns = createTurns();
+  /** More endpoints have their turn before the next look; more waits for one that is gone than was deleted in its turn. */
+  let [areLeft, isLeft] = [false, false];
   /** How many databases there were before this one. */
   let replaced = 0;
   let wakeJob: () => void = () => undefined;
@@ -91,6 +94,7 @@ export function createDeliveries(
     replaced += 1;
     results = [];
     endpoints.clear();
+    ready.clear();
     wakeJob();
   });
 
@@ -110,10 +114,7 @@ export function createDeliveries(
     }
   }
 
-  /**
-   * Attempts and the end of secrets are dated on the service's clock: when that was set back, before this worker began too, they would wait
-   * for what it showed.
-   */
+  /** Dates are those of the service's clock: once it is set back, before this worker began too, attempts and secrets would wait for long. */
   async function checkClock(): Promise<void> {
     const nowAheadMs = clock.now() - (clock.steady ?? performance.now.bind(performance))();
     if (nowAheadMs < aheadMs - LEAST_SETTING_MS) {
@@ -127,7 +128,7 @@ export function createDeliveries(
   /** Finds the endpoints for which something waits, and when the next of it is due. */
   async function look(): Promise<void> {
     const began = performance.now();
-    turns.sinceLook = 0;
+    turns.begin();
     await checkClock();
     const waiting = await waitingWebhooks(ctx.db);
     const nowMs = clock.now();
@@ -136,29 +137,13 @@ export function createDeliveries(
     isWaiting = waiting.length > 0;
     pauseMs = Math.min(Number.POSITIVE_INFINITY, ...later);
     const known = new Set(waiting.map(({ webhook }) => webhook));
-    for (const [number, { open }] of endpoints) if (open.size === 0 && !known.has(number)) endpoints.delete(number);
-    lookedMs = performance.now();
-    lookTookMs = lookedMs - began;
+    for (const [number, { open }] of endpoints) if (open.size === 0 && !known.has(number)) forget(number);
+    looked = { atMs: performance.now(), tookMs: performance.now() - began };
   }
 
-  /** Of the endpoints with something due those that will soon have nothing left to begin, in turns. */
-  function chosen(): readonly bigint[] {
-    const nowMs = clock.now();
-    const hungry: bigint[] = [];
-    for (const number of due) {
-      const { pace, queue } = endpoints.get(number) ?? { pace: NEW_PACE, queue: [] };
-      const rest = restMs(pace, nowMs);
-      if (rest > 0) pauseMs = Math.min(pauseMs, rest);
-      else if (queue.length < pace.limit) hungry.push(number);
-    }
-    const next = hungry.findIndex((number) => number > turns.last);
-    const inTurn = next === -1 ? hungry : [...hungry.slice(next), ...hungry.slice(0, next)];
-    const taken = inTurn.slice(0, ENDPOINTS_AT_ONCE);
-    turns.last = taken.at(-1) ?? turns.last;
-    turns.sinceLook += taken.length;
-    // each once for a look: an endpoint that has nothing more than what is under way stays here
-    turns.areLeft = inTurn.length > taken.length && turns.sinceLook < due.length;
-    return taken;
+  function forget(number: bigint): void {
+    endpoints.delete(number);
+    ready.delete(number);
   }
 
   /** Reads these endpoints as they are now. What waits for those that are gone is deleted; returns whether some of it is left. */
@@ -167,7 +152,7 @@ export function createDeliveries(
     const unknown = numbers.filter((number) => !endpoints.has(number));
     // or each one that is away would count as new, and the others would wait among them, after every start and every rest
     const past = unknown.length === 0 ? new Map() : await lastOutcomes(ctx.db, unknown, LEARNED_OF);
-    let isLeft = false;
+    let isMore = false;
     for (const number of numbers) {
       const webhook = rows.get(number);
       const known = endpoints.get(number);
@@ -178,10 +163,10 @@ export function createDeliveries(
         continue;
       }
       if (known !== undefined) known.queue = [];
-      if (known === undefined || known.open.size === 0) endpoints.delete(number);
-      isLeft = (await forgetDeliveries(ctx.db, number, FORGET_AT_ONCE)) === FORGET_AT_ONCE || isLeft;
+      if (known === undefined || known.open.size === 0) forget(number);
+      isMore = (await forgetDeliveries(ctx.db, number, FORGET_AT_ONCE)) === FORGET_AT_ONCE || isMore;
     }
-    return isLeft;
+    return isMore;
   }
 
   async function fill(numbers: readonly bigint[]): Promise<void> {
@@ -189,33 +174,49 @@ export function createDeliveries(
       const endpoint = endpoints.get(number);
       if (endpoint === undefined) return [];
       const without = [...endpoint.open, ...endpoint.queue.map(({ event }) => event.id)];
-      return [{ webhook: number, count: 2 * endpoint.pace.limit, without }];
+      return [{ webhook: number, count: takenAtOnce(endpoint.pace), without }];
     });
     if (wanted.length === 0) return;
-    for (const one of await dueDeliveries(ctx.db, wanted, clock.now())) endpoints.get(one.webhook)?.queue.push(one);
+    for (const one of await dueDeliveries(ctx.db, wanted, clock.now())) {
+      const endpoint = endpoints.get(one.webhook);
+      endpoint?.queue.push(one);
+      if (endpoint !== undefined) ready.set(one.webhook, endpoint);
+    }
   }
 
   /** Begins what may begin. Whoever begins goes to the end, where this loop meets it again, so that all endpoints have their turn. */
   function begin(): void {
     if (isFinishing) return;
     const nowMs = clock.now();
-    for (const [number, endpoint] of endpoints) {
+    let newest: Endpoint | null = null;
+    for (const [number, endpoint] of ready) {
       const { queue, pace, open, webhook } = endpoint;
+      if (queue.length === 0) ready.delete(number);
       if (queue.length === 0 || open.size >= pace.limit || restMs(pace, nowMs) > 0) continue;
       const giveBack = slots.take(webhook.merchantId, pace.limit);
-      if (giveBack === null) continue;
-      endpoints.delete(number);
-      endpoints.set(number, endpoint);
-      const delivery = queue.shift() as Delivery;
-      open.add(delivery.event.id);
-      const mine = deliver(endpoint, delivery).finally(() => {
-        giveBack();
-        underWay.delete(mine);
-        begin();
-        wakeJob();
-      });
-      underWay.add(mine);
+      if (giveBack !== null) beginNext(endpoint, giveBack);
+      else if (!pace.isTried && open.size === 0 && number > (newest?.webhook.number ?? 0n)) newest = endpoint;
     }
+    if (newest === null) return;
+    const giveBack = slots.takeForNew(newest.webhook.merchantId, performance.now());
+    if (giveBack !== null) beginNext(newest, giveBack);
+    // where there is one and its merchant has too many already, an answer wakes this job
+    newMs = slots.forNewInMs(performance.now()) || (giveBack === null ? Number.POSITIVE_INFINITY : 0);
+  }
+
+  function beginNext(endpoint: Endpoint, giveBack: () => void): void {
+    const { number } = endpoint.webhook;
+    ready.delete(number);
+    ready.set(number, endpoint);
+    const delivery = endpoint.queue.shift() as Delivery;
+    endpoint.open.add(delivery.event.id);
+    const mine = deliver(endpoint, delivery).finally(() => {
+      giveBack();
+      underWay.delete(mine);
+      begin();
+      wakeJob();
+    });
+    underWay.add(mine);
   }
 
   async function deliver(endpoint: Endpoint, delivery: Delivery): Promise<void> {
@@ -231,6 +232,8 @@ export function createDeliveries(
         if (stopping.signal.aborted && result.kind === 'failed') return;
         endpoint.pace = paceAfter(endpoint.pace, result, clock.now());
         endpoint.trouble = '';
+        // what rests holds nothing in memory
+        if (restMs(endpoint.pace, clock.now()) > 0) endpoint.queue = [];
       }
       results.push(made);
     } catch (error) {
@@ -249,29 +252,32 @@ export function createDeliveries(
 
   async function run(hurried: boolean): Promise<boolean> {
     await writeResults(WRITTEN_WITHIN_MS);
-    const isDue = performance.now() - lookedMs >= LOOK_SHARE * lookTookMs;
-    if (hurried || (!turns.areLeft && (isDue || underWay.size === 0))) await look();
-    turns.areLeft = false;
+    const isDue = performance.now() - looked.atMs >= LOOK_SHARE * looked.tookMs;
+    if (hurried || isLeft || (!areLeft && (isDue || underWay.size === 0))) await look();
+    [areLeft, isLeft] = [false, false];
     if (due.length === 0) return false;
     if (!(await lock.acquire())) {
       await lock.terminateStaleHolder();
       pauseMs = STANDBY_MS;
       return false;
     }
-    const hungry = chosen();
+    const turn = turns.choose(due, endpoints, clock.now());
+    pauseMs = Math.min(pauseMs, turn.restMs);
     // one that was removed or changed since is not sent to as it was
-    const queued = hurried ? [...endpoints].filter(([, { queue }]) => queue.length > 0).map(([number]) => number) : [];
-    const isLeft = await refresh([...new Set([...hungry, ...queued])]);
-    await fill(hungry);
+    const queued = hurried ? [...ready.keys()] : [];
+    isLeft = await refresh([...new Set([...turn.chosen, ...queued])]);
+    await fill(turn.chosen);
+    newMs = Number.POSITIVE_INFINITY;
     begin();
+    areLeft = turn.areLeft;
     // nothing wakes this job while all that it has begun hang: who stands behind them must not wait for that
-    return isLeft || turns.areLeft;
+    return isLeft || areLeft;
   }
 
   return {
     job: {
       name: DELIVERIES_JOB,
-      everyMs: () => Math.min(pauseMs, isWaiting ? LONGEST_PAUSE_MS : Number.POSITIVE_INFINITY),
+      everyMs: () => Math.min(pauseMs, newMs, isWaiting ? LONGEST_PAUSE_MS : Number.POSITIVE_INFINITY),
       urgent: true,
       run(hurried = false, wake = () => undefined) {
         wakeJob = () => wake(DELIVERIES_JOB);

@@ -19,9 +19,11 @@ export type Pace = {
   /** On the service's clock; after it one delivery is tried, and the others follow when it arrives. */
   readonly restsUntilMs: number;
   readonly timesAway: number;
+  /** False = nothing is known of it. */
+  readonly isTried: boolean;
 };
 
-export const NEW_PACE: Pace = { limit: CAREFUL, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0 };
+export const NEW_PACE: Pace = { limit: CAREFUL, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: false };
 
 /**
  * The pace after an attempt: twice as many at a time after a quick answer, few after a slow one, and a rest that doubles (5 s to 60 s)
@@ -30,12 +32,12 @@ export const NEW_PACE: Pace = { limit: CAREFUL, restsUntilMs: Number.NEGATIVE_IN
 export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
   if (!isAway(result)) {
     const limit = result.tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;
-    return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0 };
+    return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: true };
   }
   const timesAway = pace.timesAway + 1;
-  if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway };
+  if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway, isTried: true };
   const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(timesAway - AWAY_BEFORE_REST, 10));
-  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway };
+  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway, isTried: true };
 }
 
 /** How many of its last attempts say what an endpoint is like: as many as make it rest. */
@@ -63,4 +65,12 @@ export function paceOf(attempts: readonly PastAttempt[]): Pace {
 export function restMs({ restsUntilMs }: Pace, nowMs: number): number {
   const left = restsUntilMs - nowMs;
   return left > 0 && left <= LONGEST_REST_MS ? left : 0;
+}
+
+/**
+ * How many of what waits are taken at a time: twice what a quick endpoint gets at once, one for others. There may be thousands of those, and
+ * each that is taken is held in memory until its turn.
+ */
+export function takenAtOnce({ limit }: Pace): number {
+  return limit > CAREFUL ? 2 * limit : 1;
 }

@@ -1,15 +1,28 @@
-// How much may be under way at once: in all, to the endpoints of one merchant, to endpoints that are new, slow or away, and to those that were
-// away for long, so that however many of those there are, the others have connections.
+// How much may be under way at once: in all, to the endpoints of one merchant, to endpoints that are new, slow or away, to those that were away
+// for long, and to new ones alone, so that however many of those there are, the others have connections.
 import { CAREFUL } from './pace.ts';
 
-const MOST = 256;
+/** Beside those that are kept for new endpoints. */
+const MOST = 208;
 const MOST_OF_MERCHANT = 64;
-const MOST_CAREFUL = 192;
+const MOST_CAREFUL = 144;
 const MOST_AWAY = 96;
+/** Kept for endpoints that nothing is known of, however many of the others hang. */
+const MOST_NEW = 48;
+/**
+ * Half of those may be taken at once. The others are taken one after the other, evenly over the 15 s that one may take that never answers: then
+ * one of them ends as often, and whoever comes next does not wait until all of them have ended at the same time.
+ */
+const NEW_AT_ONCE = 24;
+const NEW_EVERY_MS = 15_000 / (MOST_NEW - NEW_AT_ONCE);
 
 export type Slots = {
   /** Takes one; returns what gives it back, or null when there is none. @param limit of the endpoint's pace */
   take(merchantId: bigint, limit: number): (() => void) | null;
+  /** The same, of those that are kept for endpoints that nothing is known of. @param nowMs of a steady clock */
+  takeForNew(merchantId: bigint, nowMs: number): (() => void) | null;
+  /** Milliseconds until one of those may be taken again; infinite = when one is given back. */
+  forNewInMs(nowMs: number): number;
 };
 
 /** The slots of one worker process, all free. */
@@ -17,26 +30,53 @@ export function createSlots(): Slots {
   let all = 0;
   let careful = 0;
   let away = 0;
+  let forNew = 0;
+  let lastForNewMs = Number.NEGATIVE_INFINITY;
   const ofMerchant = new Map<bigint, number>();
+
+  function takeOf(merchantId: bigint, giveBack: () => void): (() => void) | null {
+    const merchants = ofMerchant.get(merchantId) ?? 0;
+    if (merchants >= MOST_OF_MERCHANT) return null;
+    ofMerchant.set(merchantId, merchants + 1);
+    return () => {
+      const left = (ofMerchant.get(merchantId) ?? 1) - 1;
+      if (left === 0) ofMerchant.delete(merchantId);
+      else ofMerchant.set(merchantId, left);
+      giveBack();
+    };
+  }
+
+  function forNewInMs(nowMs: number): number {
+    if (forNew < NEW_AT_ONCE) return 0;
+    return forNew < MOST_NEW ? Math.max(0, lastForNewMs + NEW_EVERY_MS - nowMs) : Number.POSITIVE_INFINITY;
+  }
+
   return {
     take(merchantId, limit) {
       const isCareful = limit <= CAREFUL;
       const isAway = limit < CAREFUL;
-      const merchants = ofMerchant.get(merchantId) ?? 0;
-      if (all >= MOST || merchants >= MOST_OF_MERCHANT) return null;
-      if ((isCareful && careful >= MOST_CAREFUL) || (isAway && away >= MOST_AWAY)) return null;
-      all++;
-      if (isCareful) careful++;
-      if (isAway) away++;
-      ofMerchant.set(merchantId, merchants + 1);
-      return () => {
+      if (all >= MOST || (isCareful && careful >= MOST_CAREFUL) || (isAway && away >= MOST_AWAY)) return null;
+      const giveBack = takeOf(merchantId, () => {
         all--;
         if (isCareful) careful--;
         if (isAway) away--;
-        const left = (ofMerchant.get(merchantId) ?? 1) - 1;
-        if (left === 0) ofMerchant.delete(merchantId);
-        else ofMerchant.set(merchantId, left);
-      };
+      });
+      if (giveBack === null) return null;
+      all++;
+      if (isCareful) careful++;
+      if (isAway) away++;
+      return giveBack;
     },
+    takeForNew(merchantId, nowMs) {
+      if (forNewInMs(nowMs) > 0) return null;
+      const giveBack = takeOf(merchantId, () => {
+        forNew--;
+      });
+      if (giveBack === null) return null;
+      forNew++;
+      lastForNewMs = nowMs;
+      return giveBack;
+    },
+    forNewInMs,
   };
 }

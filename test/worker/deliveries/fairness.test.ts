@@ -80,6 +80,25 @@ test('a new endpoint has its turn long before the slow ones of others are throug
   for (const one of [slow, shop]) one.close();
 });
 
+test('the newest endpoint is tried at once beside hundreds that nothing is known of and that never answer', {
+  timeout: 60_000,
+}, async () => {
+  const away = await startReceiver(() => undefined);
+  const shop = await startReceiver();
+  await merchantsAt(away.url, 2, 30);
+  const failures = async () => (await api.sql('select count(*)::int as n from delivery_attempts where status is null'))[0].n;
+  const before = await failures();
+  await delivering(async () => {
+    // all that they share, and half of what is kept for new ones
+    await away.until((all) => all.length >= 144 + 24);
+    await api.call('/create_webhook', { url: shop.url });
+    await started();
+    await shop.until((all) => all.length === 1);
+    expect(await failures()).toBe(before);
+  });
+  for (const one of [away, shop]) one.close();
+});
+
 /** Attempts of the days before, of every endpoint that there is: all were away. */
 const wereAway = () =>
   api.sql(

@@ -12,7 +12,7 @@ import {
   RETRY_AFTER_MS,
   SECRET_BYTES,
 } from '../../../src/core/webhooks.ts';
-import { LEARNED_OF, NEW_PACE, type Pace, paceAfter, paceOf, restMs } from '../../../src/worker/deliveries/pace.ts';
+import { LEARNED_OF, NEW_PACE, type Pace, paceAfter, paceOf, restMs, takenAtOnce } from '../../../src/worker/deliveries/pace.ts';
 import { createSlots } from '../../../src/worker/deliveries/slots.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
@@ -85,6 +85,22 @@ describe('an endpoint', () => {
     expect(paceOf([{ atMs: NOW, tookMs: 1_001, status: 200 }]).limit).toBe(2);
   });
 
+  test('that is quick has twice what it gets at once taken for it, and every other one event at a time', () => {
+    const limits = [times(5, answered(200)), [answered(200)], [], [answered(200, 1_001)], [silent], times(5, silent)];
+    expect(limits.map((results) => takenAtOnce(paced(results)))).toEqual([64, 8, 1, 1, 1, 1]);
+  });
+
+  test('is new until its first attempt has ended, however that ended', () => {
+    const results = [answered(200), answered(500, 1_001), silent];
+    expect([NEW_PACE, ...results.map((one) => paced([one])), paced(times(5, silent))].map(({ isTried }) => isTried)).toEqual([
+      false,
+      true,
+      true,
+      true,
+      true,
+    ]);
+  });
+
   test('rests no longer because the clock was set back', () => {
     const resting = paced(times(5, silent));
     expect([NOW + 4_999, NOW + 5_000, NOW - 55_000, NOW - 55_001].map((nowMs) => restMs(resting, nowMs))).toEqual([
@@ -99,17 +115,17 @@ describe('connections', () => {
     times(300, 0).filter((_, n) => slots.take(merchant(n), limit) !== null).length;
   const each = (n: number): bigint => BigInt(n);
 
-  test('are 256 in all, 192 of them to endpoints that are new or slow, and 64 to those of a merchant', () => {
-    expect(taken(createSlots(), each, 3)).toBe(256);
+  test('are 208 beside those that are kept, 144 of them to endpoints that are new or slow, and 64 to those of a merchant', () => {
+    expect(taken(createSlots(), each, 3)).toBe(208);
     expect(taken(createSlots(), () => 1n, 3)).toBe(64);
     const slots = createSlots();
-    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([192, 64]);
+    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([144, 64]);
   });
 
   test('are 96 for endpoints that were away for long, so that new ones have others', () => {
     const slots = createSlots();
     expect(taken(slots, each, 1)).toBe(96);
-    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([96, 64]);
+    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([48, 64]);
     const others = createSlots();
     const back = times(96, 0).flatMap((_, n) => others.take(BigInt(n), 1) ?? []);
     for (const giveBack of back.slice(1)) giveBack();
@@ -133,10 +149,46 @@ describe('connections', () => {
   test('are free again when they are given back', () => {
     const slots = createSlots();
     const careful = times(300, 0).flatMap((_, n) => slots.take(BigInt(n % 3), 2) ?? []);
-    expect(careful).toHaveLength(192);
+    expect(careful).toHaveLength(144);
     for (const giveBack of careful) giveBack();
     expect(taken(slots, () => 1n, 2)).toBe(64);
-    expect(taken(slots, each, 2)).toBe(128);
+    expect(taken(slots, each, 2)).toBe(80);
     expect(taken(slots, each, 3)).toBe(64);
+  });
+
+  test('are 48 more for endpoints that nothing is known of: half at once, the others evenly over the time that one may take', () => {
+    const slots = createSlots();
+    const forNew = (nowMs: number) => slots.takeForNew(1_000n, nowMs);
+    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([144, 64]);
+    const first = times(30, 0).flatMap(() => forNew(0) ?? []);
+    expect(first).toHaveLength(24);
+    const free = [624, 625, 625, 1_249, 1_250].map((nowMs) => [slots.forNewInMs(nowMs), forNew(nowMs) !== null]);
+    expect(free).toEqual([
+      [1, false],
+      [0, true],
+      [625, false],
+      [1, false],
+      [0, true],
+    ]);
+    for (const giveBack of first.slice(0, 3)) giveBack();
+    // fewer than half are open: at once again
+    expect([slots.forNewInMs(1_250), forNew(1_250) !== null, forNew(1_250)]).toEqual([0, true, null]);
+    const later = Array.from({ length: 40 }, (_, n) => forNew(2_000 + 625 * n)).filter((one) => one !== null);
+    expect(later).toHaveLength(24);
+    expect(slots.forNewInMs(1_000_000)).toBe(Number.POSITIVE_INFINITY);
+    expect(forNew(1_000_000)).toBeNull();
+    first[3]?.();
+    // what is kept for new ones is given to no other
+    expect([taken(slots, each, 1), taken(slots, each, 3), forNew(1_000_000) !== null]).toEqual([0, 0, true]);
+  });
+
+  test('of a merchant are no more because its endpoints are new', () => {
+    const slots = createSlots();
+    const mine = times(64, 0).flatMap(() => slots.take(1n, 3) ?? []);
+    expect([slots.takeForNew(1n, 0), slots.takeForNew(2n, 0) !== null]).toEqual([null, true]);
+    mine[0]?.();
+    slots.takeForNew(1n, 0)?.();
+    expect(slots.take(1n, 3)).not.toBeNull();
+    expect(slots.take(1n, 3)).toBeNull();
   });
 });
