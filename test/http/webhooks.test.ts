@@ -96,6 +96,22 @@ describe('a webhook', () => {
     await removeAll();
   });
 
+  test('whose secret is replaced several times at once keeps every one of them, and of many the last eight', async () => {
+    const { webhook } = (await create()).json;
+    const rotate = async () => (await api.call('/rotate_webhook_secret', { webhook_id: webhook.id })).json.webhook.secret;
+    const made = await Promise.all(Array.from({ length: 6 }, rotate));
+    const stored = async () => {
+      const [{ secret, former_secrets: former }] = await api.sql('select secret, former_secrets from webhooks');
+      return [secret, ...former.map((one: { secret: string }) => one.secret)];
+    };
+    expect(await stored()).toHaveLength(7);
+    expect(new Set(await stored())).toEqual(new Set([webhook.secret, ...made]));
+    for (let n = 0; n < 4; n++) made.push(await rotate());
+    expect(await stored()).toHaveLength(9);
+    expect((await stored()).slice(0, 4)).toEqual(made.slice(-4).reverse());
+    await removeAll();
+  });
+
   test('is made once for one key, and the stored answer shows the same secret', async () => {
     const key = { 'idempotency-key': 'webhook-1' };
     const [first, again] = [await create({}, key), await create({}, key)];

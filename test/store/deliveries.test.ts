@@ -2,7 +2,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import {
   type Attempt,
+  areTried,
+  deliverAgain,
   dueDeliveries,
+  forgetDeliveries,
+  lastOutcomes,
   pruneAttempts,
   recallDeliveries,
   waitingWebhooks,
@@ -131,4 +135,82 @@ test('what waits longer than it can is made due in small steps, and what waits f
   );
   expect(left).toHaveLength(5);
   expect(await sql(`select from deliveries where due_at = to_timestamp(${AT / 1000})`)).toHaveLength(5);
+});
+
+/** So many events of one object; their numbers. */
+async function eventsOf(objectId: string, count: number): Promise<bigint[]> {
+  const rows = await sql(
+    `insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+       select m.id, '${objectId}', n, 'transaction.started', 'started', 'a test', now() from merchants m, generate_series(1, ${count}) n returning id`,
+  );
+  await sql('delete from deliveries');
+  return rows.map(({ id }) => BigInt(id));
+}
+
+test('what is due is read up to now, as much of it as is wanted, the longest waiting first, without what is on its way', async () => {
+  const [one, two, three, four] = await eventsOf('txn_due', 4);
+  await sql(
+    `insert into deliveries (webhook, event_id, due_at)
+       select w, id, to_timestamp(${AT / 1000}) - make_interval(secs => case id when ${one} then 0 when ${two} then 5 when ${three} then 9 else -0.001 end)
+         from generate_series(3, 4) w, unnest(array[${one}, ${two}, ${three}, ${four}]) id`,
+  );
+  const due = async (count: number, without: readonly bigint[] = [], nowMs = AT) =>
+    (await dueDeliveries(database.db, [{ webhook: 3n, count, without }], nowMs)).map(({ event }) => event.id);
+  expect(await due(9)).toEqual([three, two, one]);
+  expect(await due(2)).toEqual([three, two]);
+  expect(await due(2, [three as bigint])).toEqual([two, one]);
+  expect(await due(9, [two as bigint, one as bigint], AT + 1)).toEqual([three, four]);
+  const both = [4n, 3n].map((webhook) => ({ webhook, count: 1, without: [] }));
+  expect((await dueDeliveries(database.db, both, AT)).map(({ webhook }) => webhook)).toEqual([4n, 3n]);
+});
+
+test('an event that is asked for again waits once more for every endpoint that is enabled and wants it', async () => {
+  const [id] = (await eventsOf('txn_again', 1)) as [bigint];
+  await sql(
+    `update webhooks set enabled = number <> 2, events = case number when 3 then array['transaction.started'] when 4 then array['payout.failed'] end where number <= 4`,
+  );
+  await sql(`insert into deliveries (webhook, event_id, due_at, failures, asked) values (1, ${id}, now(), 4, 1)`);
+  expect(await deliverAgain(database.db, id)).toBe(28);
+  expect(await sql('select webhook::int, failures, asked from deliveries where webhook <= 4 order by webhook')).toEqual([
+    { webhook: 1, failures: 0, asked: 2 },
+    { webhook: 3, failures: 0, asked: 0 },
+  ]);
+  expect(await deliverAgain(database.db, 1_000_000n)).toBe(0);
+  await sql('update webhooks set enabled = true, events = null');
+});
+
+test('everything due is tried when nothing waits that was due by then', async () => {
+  expect(await areTried(database.db, AT)).toBe(true);
+  await sql(
+    `insert into deliveries select w, 1, to_timestamp(${AT / 1000}) + make_interval(secs => w) from generate_series(1, 2) w`,
+  );
+  expect([
+    await areTried(database.db, AT),
+    await areTried(database.db, AT + 1_000),
+    await areTried(database.db, AT + 1_500),
+  ]).toEqual([true, false, false]);
+});
+
+test('only what waits for an endpoint that is gone or disabled is forgotten, in small steps', async () => {
+  await sql('update webhooks set enabled = number <> 2 where number <= 2');
+  await sql(`insert into deliveries select w, e, now() from unnest(array[1, 2, 77]) w, generate_series(1, 5) e`);
+  const forgotten = [];
+  for (const webhook of [1n, 2n, 2n, 77n]) forgotten.push(await forgetDeliveries(database.db, webhook, 3));
+  expect(forgotten).toEqual([0, 3, 2, 3]);
+  expect(await sql('select webhook::int, count(*)::int from deliveries group by 1 order by 1')).toEqual([
+    { webhook: 1, count: 5 },
+    { webhook: 77, count: 2 },
+  ]);
+  await sql('update webhooks set enabled = true');
+});
+
+test('of each endpoint its last attempts are told, the oldest first, without those that sent nothing', async () => {
+  const made = [1, 2, 3, 4].map((n) => ({ ...failed, atMs: AT + n, tookMs: n, status: n === 4 ? 204 : 500 }));
+  const unsent = { ...failed, atMs: AT + 5, status: null, error: 'unreadable: x' };
+  const silent = { ...failed, webhook: 8n, status: null, error: 'timed_out: x' };
+  await writeAttempts(database.db, [...made.toReversed(), unsent, silent]);
+  const past = await lastOutcomes(database.db, [7n, 8n, 9n], 3);
+  expect([...past.keys()]).toEqual([7n, 8n]);
+  expect(past.get(7n)).toEqual([3, 4].map((n) => ({ webhook: 7n, atMs: AT + n, tookMs: n, status: n === 4 ? 204 : 500 })));
+  expect(past.get(8n)).toMatchObject([{ status: null }]);
 });

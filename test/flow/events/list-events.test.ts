@@ -136,6 +136,14 @@ describe('a list', () => {
     expect((await events({ object: 'txn_nobody' })).data).toEqual([]);
   });
 
+  test('says that there is more only where there is', async () => {
+    const { data } = await events();
+    const last = data.at(-1)?.created_at as string;
+    expect((await events({ limit: data.length })).hasMore).toBe(false);
+    expect((await events({ limit: data.length - 1 })).hasMore).toBe(true);
+    expect(await events({ limit: 1, createdLtMs: Date.parse(last) })).toEqual({ data: [], hasMore: false });
+  });
+
   test('begins after one of the merchant’s own events only', async () => {
     const other = await service.openShop('events-stranger');
     const { transactionId } = await service.create(50_00n, 'BTC', other);
@@ -146,6 +154,19 @@ describe('a list', () => {
       'x',
     ])
       await expect(events({ startingAfter })).rejects.toMatchObject({ code: 'not_found', param: 'starting_after' });
+  });
+
+  test('ends within its limit of time, whoever it waits for', async () => {
+    const client = await service.admin.connect();
+    try {
+      await client.query('begin');
+      await client.query('lock table events in access exclusive mode');
+      await expect(events()).rejects.toThrow(/statement timeout/);
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+    expect((await events({ limit: 1 })).data).toHaveLength(1);
   });
 
   test('finds every type by an index', async () => {
