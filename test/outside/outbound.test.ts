@@ -14,9 +14,9 @@ import { asking, closing, listening, opened } from './outbound-servers.ts';
 const PUBLIC = '93.184.215.14';
 
 /** Outside the sandbox, with a name server of the attacker, and something that must not be reached on loopback. */
-async function attacked(addressesOf: Parameters<typeof startNameServer>[0]) {
+async function attacked(...attack: Parameters<typeof startNameServer>) {
   const victim = await listening();
-  const names = await startNameServer(addressesOf);
+  const names = await startNameServer(...attack);
   closing.push(() => names.close());
   const outbound = opened(createOutbound(publicInternet([443, 8443, victim.port], namesByDns([names.address]))));
   return { victim, names, outbound, url: (host: string) => `https://${host}:${victim.port}/hook` };
@@ -36,11 +36,19 @@ describe('addresses', () => {
       [
         '::ffff:127.0.0.1',
         '::ffff:8.8.8.8',
+        '::ffff:a9fe:a9fe',
+        '::ffff:0:7f00:1',
         '::127.0.0.1',
+        '::8.8.8.8',
         '64:ff9b::7f00:1',
+        '64:ff9b::808:808',
         '64:ff9b:1::1',
+        '64:ff9b:1:7f00:0:100::',
         '2002:7f00:1::',
+        '2002:808:808::1',
         '2001:0:4136:e378::1',
+        '2001:0:7f00:1::',
+        'fe80::5efe:7f00:1',
       ],
     ],
     [
@@ -87,6 +95,8 @@ describe('outside the sandbox', () => {
     'HTTPS://Shop.Example/',
     'https://xn--bcher-kva.example/',
     'https://bücher.example/ordner',
+    'https://shop.example./hook',
+    'https://shop.example/a@127.0.0.1/',
   ])('%s may be called', (url) => {
     expect(problemOf(url)).toBeNull();
   });
@@ -114,6 +124,18 @@ describe('outside the sandbox', () => {
     ['https://0177.0.0.1/', 'host name'],
     ['https://127.1/', 'host name'],
     ['https://１２７.0.0.1/', 'host name'],
+    ['https://①②⑦.0.0.1/', 'host name'],
+    ['https://127。0。0。1/', 'host name'],
+    ['https://0/', 'host name'],
+    ['https://017700000001/', 'host name'],
+    ['https://3232235521./', 'host name'],
+    ['https://0xa9fea9fe/latest/meta-data/', 'host name'],
+    ['https://shop.example@127.0.0.1/', 'user name'],
+    ['https://shop.example:443@10.0.0.1/', 'user name'],
+    ['https://shop.example%00.internal/', 'https'],
+    ['https://[fe80::1%25lo]/', 'https'],
+    ['https://[::127.0.0.1]/', 'host name'],
+    ['https://[2002:7f00:1::]/', 'host name'],
     ['https://127.0.0.1./', 'host name'],
     ['https://[::1]/', 'host name'],
     ['https://[::ffff:127.0.0.1]/', 'host name'],
@@ -147,6 +169,24 @@ describe('outside the sandbox', () => {
       kind: 'failed',
       failure: 'address_not_allowed',
     });
+    expect(victim.connections()).toBe(0);
+  });
+
+  test.each([
+    ['a private network', ['10.1.2.3']],
+    ['the internet and a private network at once', [PUBLIC, '192.168.0.7']],
+    ['a mapped address', ['::ffff:10.1.2.3']],
+  ])('a name that is another name for a name that leads to %s is refused before a connection', async (_what, addresses) => {
+    const { outbound, victim, url } = await attacked(() => addresses, ['cdn.example', 'db.internal']);
+    expect(await outbound.addressProblemOf(url('chain.example'))).toContain('public internet');
+    expect(await outbound.call({ ...asking, url: url('chain.example') })).toMatchObject({ failure: 'address_not_allowed' });
+    expect(victim.connections()).toBe(0);
+  });
+
+  test('a name with a full stop at its end leads nowhere else', async () => {
+    const { outbound, victim, url } = await attacked(() => ['127.0.0.1']);
+    for (const host of ['localhost.', 'evil.example.'])
+      expect(await outbound.call({ ...asking, url: url(host) })).toMatchObject({ failure: 'address_not_allowed' });
     expect(victim.connections()).toBe(0);
   });
 

@@ -4,14 +4,19 @@ import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
 
 const A = 1;
+const CNAME = 5;
 const AAAA = 28;
 const NXDOMAIN = 3;
 
 export type NameServer = { readonly address: string; readonly asked: readonly string[]; close(): void };
 
-/** @param addressesOf by name and how often it was asked for addresses of this family before; null = there is no such name; undefined = no answer */
+/**
+ * @param addressesOf by name and how often it was asked for addresses of this family before; null = there is no such name; undefined = no answer
+ * @param aliases every name is another name for the first of these, that one for the second, and the last one has the addresses
+ */
 export async function startNameServer(
   addressesOf: (name: string, before: number) => readonly string[] | null | undefined,
+  aliases: readonly string[] = [],
 ): Promise<NameServer> {
   const socket = createSocket('udp4');
   const asked: string[] = [];
@@ -21,16 +26,17 @@ export async function startNameServer(
     asked.push(`${name} ${type}`);
     const found = addressesOf(name, before);
     if (found === undefined) return;
-    const mine = (found ?? []).filter((address) => (isIPv6(address) ? AAAA : A) === type);
+    const addresses = (found ?? []).filter((address) => (isIPv6(address) ? AAAA : A) === type);
+    const names = [Buffer.from([0xc0, 0x0c]), ...aliases.map(nameBytes)];
+    const mine = [
+      ...names.slice(1).map((alias, n) => record(names[n] as Buffer, CNAME, alias)),
+      ...addresses.map((address) => record(names.at(-1) as Buffer, type, addressBytes(address))),
+    ];
     const header = Buffer.from(question.subarray(0, 12));
     header.writeUInt16BE(found === null ? 0x8180 | NXDOMAIN : 0x8180, 2);
     header.writeUInt16BE(mine.length, 6);
     header.writeUInt32BE(0, 8);
-    socket.send(
-      Buffer.concat([header, question.subarray(12, end), ...mine.map((one) => record(type, one))]),
-      from.port,
-      from.address,
-    );
+    socket.send(Buffer.concat([header, question.subarray(12, end), ...mine]), from.port, from.address);
   });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
@@ -47,12 +53,16 @@ function questionOf(bytes: Buffer): { name: string; type: number; end: number } 
   return { name: labels.join('.').toLowerCase(), type: bytes.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** The name by reference, class IN, no time to live: whoever asks again gets the next answer. */
-function record(type: number, address: string): Buffer {
-  const data = isIPv6(address) ? ipv6Bytes(address) : Buffer.from(address.split('.').map(Number));
-  const head = Buffer.from([0xc0, 0x0c, 0, type, 0, 1, 0, 0, 0, 0, 0, data.length]);
-  return Buffer.concat([head, data]);
+/** Class IN, no time to live: whoever asks again gets the next answer. */
+function record(name: Buffer, type: number, data: Buffer): Buffer {
+  return Buffer.concat([name, Buffer.from([0, type, 0, 1, 0, 0, 0, 0, 0, data.length]), data]);
 }
+
+const nameBytes = (name: string): Buffer =>
+  Buffer.concat([...name.split('.').flatMap((label) => [Buffer.from([label.length]), Buffer.from(label)]), Buffer.from([0])]);
+
+const addressBytes = (address: string): Buffer =>
+  isIPv6(address) ? ipv6Bytes(address) : Buffer.from(address.split('.').map(Number));
 
 function ipv6Bytes(address: string): Buffer {
   const host = new URL(`http://[${address}]/`).hostname.slice(1, -1);
