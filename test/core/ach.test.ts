@@ -232,6 +232,18 @@ describe('a NACHA file', () => {
     expect(() => readNachaFile(returned.replace('799R03', '799X03'))).toThrow(NachaMalformed);
   });
 
+  // a bank's tools, or a thief in its folder, lay down anything of up to 16 MiB
+  test.each([
+    ['empty lines', `101${'\n'.repeat(16_000_000)}`, /characters of ASCII/],
+    ['empty lines and a letter', `101${'\n'.repeat(16_000_000)}x`, /more than 100000 lines/],
+    ['line ends of another system', `101${'\r\n'.repeat(8_000_000)}\r`, /more than 100000 lines/],
+    ['half line ends', `101${'\r'.repeat(16_000_000)}\n`, /characters of ASCII/],
+  ])('with millions of %s is read in the time that its length takes', (_, content, why) => {
+    const began = workedMs();
+    expect(() => readNachaFile(content)).toThrow(why);
+    expect(workedMs() - began).toBeLessThan(5_000);
+  });
+
   test('with as many batches as it may have lines is read in the time that its length takes', () => {
     const [header = '', start = '', , , end = ''] = lines;
     const control = `${end.slice(0, 4)}${'0'.repeat(40)}${end.slice(44)}`;

@@ -46,7 +46,7 @@ const none = (): Totals => ({ count: 0, hash: 0n, debit: 0n, credit: 0n });
 
 /** Throws NachaMalformed. Line ends may be LF or CRLF. */
 export function readNachaFile(content: string): ReadFile {
-  const lines = content.replace(/(?:\r?\n)+$/, '').split(/\r?\n/);
+  const lines = content.slice(0, endOf(content)).split(/\r?\n/, MOST_LINES + 1);
   if (lines.length > MOST_LINES) throw new NachaMalformed(`the file has more than ${MOST_LINES} lines`);
   for (const [at, line] of lines.entries())
     if (!/^[\x20-\x7e]*$/.test(line) || line.length !== LINE)
@@ -64,6 +64,13 @@ export function readNachaFile(content: string): ReadFile {
     modifier: header.slice(33, 34),
     entries: batches.flatMap(({ entries }) => entries),
   };
+}
+
+/** Where the last line ends. Not by an expression: on millions of empty lines one takes for ever, or all of the stack. */
+function endOf(content: string): number {
+  let end = content.length;
+  while (content[end - 1] === '\n') end -= content[end - 2] === '\r' ? 2 : 1;
+  return end;
 }
 
 type Batch = { readonly entries: readonly ReadFile['entries'][number][]; readonly totals: Totals };
