@@ -49,10 +49,15 @@ type RealNode = Pick<Anvil, 'url' | 'token' | 'rpc' | 'mine' | 'send' | 'remove'
 /**
  * Both currencies have capital of the service's own: ten ether, and a thousand USDT with an ether for gas.
  * @param through what stands between the service and its node, by the node's URL
+ * @param alsoDirectly the node itself is a second one, which is compared with the first
  * @param gasOfUsdt the wei that USDT's sending address has at the beginning
  */
 export async function openEvmService(
-  options: { readonly through?: (url: string) => Promise<string>; readonly gasOfUsdt?: bigint } = {},
+  options: {
+    readonly through?: (url: string) => Promise<string>;
+    readonly alsoDirectly?: boolean;
+    readonly gasOfUsdt?: bigint;
+  } = {},
 ) {
   return openEvmServiceOn(await startAnvil(), options);
 }
@@ -62,8 +67,9 @@ export async function openEvmServiceOn<N extends RealNode>(
   anvil: N,
   {
     through = async (url) => url,
+    alsoDirectly = false,
     gasOfUsdt = 10n ** 18n,
-  }: { readonly through?: (url: string) => Promise<string>; readonly gasOfUsdt?: bigint } = {},
+  }: { readonly through?: (url: string) => Promise<string>; readonly alsoDirectly?: boolean; readonly gasOfUsdt?: bigint } = {},
 ) {
   const nodeUrl = await through(anvil.url);
   const { db, url, drop } = await freshDatabase();
@@ -71,7 +77,7 @@ export async function openEvmServiceOn<N extends RealNode>(
   let skew = 0;
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() };
   const addresses = await openSigner(db, { now: clock.now });
-  const urls = new Map(BOTH.map((currency) => [currency, [nodeUrl]]));
+  const urls = new Map(BOTH.map((currency) => [currency, alsoDirectly ? [nodeUrl, anvil.url] : [nodeUrl]]));
   const nodes = createChainNodes({ network: 'regtest', clock, urls, tokenContract: anvil.token });
   const intentKey = await openIntentKey(folder);
   const ports = { ...portsFor('regtest', clock, { chains: nodes.chains }), intentKey };

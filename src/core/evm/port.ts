@@ -29,6 +29,8 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
    * @param from our own address; null = it is not asked about
    */
   payeeProblem(from: string | null, to: string): Promise<{ readonly what: string; readonly isPayee: boolean } | null>;
+  /** One of these transactions that a block holds and that succeeded in it, by the word of this node; null when it knows of none. */
+  succeeded(txids: readonly string[]): Promise<{ readonly txid: string } | null>;
   /** Null when no block of the node's best chain holds it. */
   mined(txid: string): Promise<MinedTransaction | null>;
 };

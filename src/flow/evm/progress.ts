@@ -60,8 +60,10 @@ export async function addEvmAttempt(ctx: Context, sql: Sql, batch: Batch<EvmCode
 /**
  * Compares a batch with what the chain shows of it, and books what follows.
  * @param finalized the highest block that can no longer be replaced
+ * @param mayFail whether no node says that it has paid: what gives money back is asked of all of them, because receipts are a node's word
  */
-export function evmProgress(ctx: Context, batchId: string, finalized: number): Promise<Progress> {
+export function evmProgress(ctx: Context, batchId: string, finalized: number, mayFail: boolean): Promise<Progress> {
+  const orLater = (failed: () => Promise<Progress>): Promise<Progress> | 'to_fail' => (mayFail ? failed() : 'to_fail');
   return comparing<EvmCode>(ctx, batchId, async (sql, { batch, decided, mined }) => {
     // what pays nobody here was booked whole when it was recovered
     if (batch.payouts.length === 0) return 'waiting';
@@ -69,7 +71,7 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number): P
     if (mined === null)
       return unmined(ctx, sql, batch, {
         isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
-        fail: () => fail(ctx, sql, batch, null),
+        fail: async () => orLater(() => fail(ctx, sql, batch, null)),
       });
     if ((mined.height as number) > decided) return 'unagreed';
     if (mined.outcome?.result === 'paid') {
@@ -77,8 +79,16 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number): P
       return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations });
     }
     if (mined.outcome?.result !== 'failed') return stopUnclear(ctx, sql, batch, mined);
-    return isFinal(mined.height) ? fail(ctx, sql, batch, mined) : 'waiting';
+    return isFinal(mined.height) ? orLater(() => fail(ctx, sql, batch, mined)) : 'waiting';
   });
+}
+
+/** Nodes of ours contradict each other about what a transaction has done: nothing is given back, and payouts stop. */
+export async function stopContradicted(ctx: Context, batchId: string, txid: string): Promise<void> {
+  const findings = [
+    `${txid} of batch ${batchId} has paid, says a node of ours, and the one that is read says that none of the batch has: one of them is wrong`,
+  ];
+  await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
 }
 
 /** It succeeded, and its events say something else than was asked for: nobody but a person knows what the destination has. */

@@ -34,8 +34,8 @@ export function storing<Code extends CurrencyCode>(
   });
 }
 
-/** `unagreed`: a block holds it that decides only once a second node has it too. */
-export type Progress = 'unagreed' | 'confirmed' | 'moved' | 'reorged' | 'final' | 'failed' | 'displaced' | 'waiting';
+/** `unagreed`: a block holds it that decides only once a second node has it too. `to_fail`: it fails when no node says that it has paid. */
+export type Progress = 'unagreed' | 'to_fail' | 'confirmed' | 'moved' | 'reorged' | 'final' | 'failed' | 'displaced' | 'waiting';
 
 /** A batch beside what the blocks that were read show of it. */
 export type Compared<Code extends CurrencyCode> = {

@@ -122,6 +122,20 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const problem = questions.find((_, at) => (said[at] ?? 0n) !== 0n);
       return problem === undefined ? null : { what: problem.what, isPayee: problem.isPayee };
     },
+    async succeeded(txids) {
+      const answers = await rpc.batch(txids.map((txid) => ({ method: 'eth_getTransactionReceipt', params: [txid] })));
+      for (const [at, answer] of answers.entries()) {
+        if (answer instanceof RpcRefusal) throw busy(rpc, answer);
+        if (answer === null) continue;
+        const txid = txids[at] as string;
+        const isPaid = readAs(rpc, 'eth_getTransactionReceipt', () => {
+          minedOf(answer, txid);
+          return asQuantity(asFields(answer, 'the receipt').status, 'status') === 1n;
+        });
+        if (isPaid) return { txid };
+      }
+      return null;
+    },
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));
       if (answer instanceof RpcRefusal) throw busy(rpc, answer);

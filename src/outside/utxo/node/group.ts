@@ -47,8 +47,22 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     isContract: (address) => use((one) => one.isContract(address)),
     gasOf: (call) => use((one) => one.gasOf(call)),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
+    succeeded: (txids) => succeededAnywhere(members(), txids, waiting),
     mined: (txid) => use((one) => one.mined(txid)),
   };
+}
+
+/** What any node says counts; those that do not answer say nothing. Trouble when none does. */
+async function succeededAnywhere(
+  members: readonly Member<ReadingNode & EvmPort>[],
+  txids: readonly string[],
+  waiting: Waiting,
+): Promise<{ readonly txid: string } | null> {
+  const asked = async ({ node }: Member<ReadingNode & EvmPort>) => ({ paid: await node.succeeded(txids) });
+  const answers = await Promise.all(members.map((member) => inTime(member, asked(member), waiting)));
+  const said = answers.flatMap((answer) => (answer instanceof NodeTrouble ? [] : [answer]));
+  if (said.length === 0) throw answers[0];
+  return said.find(({ paid }) => paid !== null)?.paid ?? null;
 }
 
 /** The same for nodes that also send transactions. */

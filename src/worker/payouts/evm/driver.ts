@@ -8,9 +8,10 @@ import { type GasOffer, replacementOffer } from '../../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
-import { evmProgress, storeEvmSigned } from '../../../flow/evm/progress.ts';
+import { evmProgress, stopContradicted, storeEvmSigned } from '../../../flow/evm/progress.ts';
 import { evmRequestOf } from '../../../flow/evm/signing.ts';
 import { restoreSignature } from '../../../flow/payouts/after-restore/restored-signatures.ts';
+import type { Progress } from '../../../flow/payouts/batch-progress.ts';
 import { giveUpUnsignedBatch } from '../../../flow/payouts/waiting-for-operator.ts';
 import { sweepProgress } from '../../../flow/sweeps/progress.ts';
 import { giveUpSweep } from '../../../flow/sweeps/sweeps.ts';
@@ -67,7 +68,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
     const finalized = await reachable(() => port.finalized());
     if (batch.inputs.some((input) => input.spentBy !== null)) await reachedBy(batch, 'seen');
-    const how = await (batch.purpose === 'payout' ? evmProgress : sweepProgress)(ctx, batch.id, finalized?.height ?? 0);
+    const how = await progressOf(batch, finalized?.height ?? 0);
+    if (how === null) return RETRY_MS;
     if (how === 'confirmed') await reachedBy(batch, 'completed');
     if (how === 'final') await reachedBy(batch, 'final');
     const now = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
@@ -75,6 +77,18 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (now.attempts.some((attempt) => attempt.height !== null))
       return now.state === 'mined' ? MINED_LOOK_MS : CONFIRMING_LOOK_MS;
     return (await replaceIfSlow(now)) ?? sendNewest(now, how === 'reorged');
+  }
+
+  /** Null where nodes must be asked, and do not answer or contradict each other. */
+  async function progressOf({ id, purpose, attempts }: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
+    if (purpose !== 'payout') return sweepProgress(ctx, id, finalized);
+    const how = await evmProgress(ctx, id, finalized, false);
+    if (how !== 'to_fail') return how;
+    const said = await reachable(async () => ({ paid: await port.succeeded(attempts.map(({ txid }) => txid)) }));
+    if (said === null) return null;
+    if (said.paid === null) return evmProgress(ctx, id, finalized, true);
+    await stopContradicted(ctx, id, said.paid.txid);
+    return null;
   }
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {
