@@ -52,7 +52,7 @@ export type EvmFormed =
 /** The most transactions of one sender that a node's pool keeps for sure (geth's `accountslots`). */
 const MOST_OPEN = 16;
 /** Payouts that are looked at: one that cannot be paid now does not hide the ones behind it. The caller leaves out those that wait for long. */
-const MOST_QUEUED = 100;
+export const MOST_QUEUED = 100;
 
 /**
  * The payouts that may be next, oldest first, without locking them. What asking the node about one costs is the caller's business.

@@ -12,6 +12,7 @@ import {
   formEvmBatch,
   type HotAddress,
   hotAddress,
+  MOST_QUEUED,
   queuedOnEvm,
   queuedOne,
 } from '../../../flow/evm/batches.ts';
@@ -61,7 +62,7 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
   let againMs = Number.NEGATIVE_INFINITY;
   /** By payout, those about whose payees the node was silent. */
   const silent = new Map<string, Silence>();
-  /** By payout, until when those wait that are behind another of their merchant's: many of one merchant hide nobody's behind them. */
+  /** By payout, until when those wait that are behind another of their merchant's, or are many: they hide nobody's behind them. */
   const behind = new Map<string, { readonly untilMs: number; readonly why: string }>();
   /** Why payouts wait, by this look, and what the database says of it. */
   let waits: string | null = null;
@@ -113,13 +114,22 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
       tell('its node cannot be asked what they cost');
       return false;
     }
+    const unpaid: string[] = [];
     for (const payout of queued) {
       const formed = await formNow(payout, offered);
       if (formed === 'formed') return true;
+      if (formed === 'waits') unpaid.push(payout.id);
       // it says nothing at all: what waits behind this one would only wait longer
       if (formed === 'silent' && (await reachable(() => port.gasFees())) === null) return false;
     }
+    if (queued.length === MOST_QUEUED) leaveOut(unpaid);
     return oneOfSilent(offered, nowMs);
+  }
+
+  /** The next looks go past so many that wait, to what is behind them. */
+  function leaveOut(ids: readonly string[]): void {
+    const why = waits ?? 'they cannot be paid now';
+    for (const id of ids) if (!silent.has(id)) behind.set(id, { untilMs: clock.now() + LATER_MS, why });
   }
 
   /** Of the payees about which the node was silent only the longest due one at a look, since asking may take until the time limit. */
@@ -133,7 +143,7 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
     return false;
   }
 
-  async function formNow(payout: QueuedPayout, offered: Offered): Promise<'formed' | 'silent' | 'waits'> {
+  async function formNow(payout: QueuedPayout, offered: Offered): Promise<'formed' | 'silent' | EvmFormed['outcome']> {
     const formed = await tried(payout, offered);
     if (formed === 'failed') return 'waits';
     if (formed === null) {
@@ -147,7 +157,7 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
       const why = await withEther(formed, offered);
       if (why !== null) tell(await withUnswept(ctx, currency, why));
     }
-    if (formed.outcome !== 'formed') return 'waits';
+    if (formed.outcome !== 'formed') return formed.outcome;
     await reached('reserved');
     return 'formed';
   }
