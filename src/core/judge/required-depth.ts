@@ -33,11 +33,11 @@ export function depthForTransaction(it: Case): RequiredDepth {
  * The rate for a payment's own USD value: the quote; for a late payment that of its arrival where that is higher; for another currency
  * always that of its arrival. Null = not known: nobody had a price when it arrived, and the first one afterwards will count. Some nodes date
  * an arrival in whole seconds, so a price that came after it may be read as its own: the one that it was valued at counts where that is
- * higher.
+ * higher, and alone where a clock that was set back has left its arrival in time to come.
  */
 function ownRate(it: Case, payment: Payment): Rate | null {
   const { arrivalRate, valueRate } = payment;
-  const arrived = arrivalRate === null || valueRate === null ? arrivalRate : greatest(arrivalRate, valueRate);
+  const arrived = arrivalRate === null || valueRate === null ? (arrivalRate ?? valueRate) : greatest(arrivalRate, valueRate);
   if (!inQuotedCurrency(it, payment)) return arrived;
   const { rate } = it.transaction;
   if (lateMinor(payment) === 0n) return rate;

@@ -83,6 +83,23 @@ describe.each(SETTINGS)('our clock is set %s', (_how, setting) => {
     expect(await status(transactionId)).toBe('review');
   });
 
+  test('what waits for its depth outside of the price is booked with it', async () => {
+    const { transactionId } = await service.create();
+    await pass(17 * MINUTE);
+    await service.pay(transactionId, 20_000n);
+    await service.pay(transactionId, 30_000n, { currency: 'LTC' });
+    await service.judge();
+    await setting();
+    await service.mine();
+    await service.mine(2, 'LTC');
+    await service.judge();
+    for (const [currency, amount] of [
+      ['BTC', 20_000n],
+      ['LTC', 30_000n],
+    ] as const)
+      expect(await service.balance(`suspense:${transactionId}:${currency}`)).toBe(amount);
+  });
+
   test('a payment in the last minute of grace counts', async () => {
     const { transactionId } = await service.create();
     await pass(15 * MINUTE + 30 * SECOND);
