@@ -1,5 +1,6 @@
 // What the rules of rules.ts do with what is booked: losses are reversed, what is back restores what its loss took, and the rest lies in suspense.
 import { MINUTE } from './behaviour.ts';
+import { giveBack } from './order-refunds.ts';
 import { deepAt, go, isLive, least, type Order, ownDeep, ownOf, toleranceOf, total, type View } from './orders.ts';
 
 /** Rule 17 and its kin: whatever is booked and lost is reversed. */
@@ -8,6 +9,8 @@ export function losses(order: Order, view: View): void {
     if (one.booked === null) continue;
     const gone = one.place === 'gone' && one.goneSince !== null && view.now - one.goneSince >= 10 * MINUTE;
     if (one.place !== 'dead' && !gone) continue;
+    // nothing of it has left: resolving is possible again
+    if (order.refund?.members.includes(one)) giveBack(order);
     const { credit } = one.booked;
     one.booked = null;
     one.took += credit;

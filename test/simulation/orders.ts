@@ -1,6 +1,7 @@
 // An order as the rules of rules.ts know it: its terms, what arrived for it, and what that is worth and how deep it lies. The numbers are those of
 // behaviour §3, taken from nothing of the product.
 import { type Code, deepEnough, maturityOf } from './behaviour.ts';
+import type { OpenRefund } from './order-refunds.ts';
 
 export const UNIT = 10n ** 8n;
 
@@ -12,8 +13,9 @@ export type Terms = {
   readonly due: bigint;
   readonly toleranceBps: bigint;
   readonly policy: 'accept' | 'review';
-  readonly createdAt: number;
-  readonly windowEnd: number;
+  /** Both on the clock as it is set now. */
+  createdAt: number;
+  windowEnd: number;
 };
 
 /** One output to the order, and what our node showed of it when it was last read. */
@@ -29,8 +31,11 @@ export type Arrived = {
   height: number | null;
   instant: boolean;
   chainLock: boolean;
+  firstSeen: number;
   goneSince: number | null;
   booked: { credit: bigint; suspense: bigint } | null;
+  /** What an open reimbursement has taken of it. */
+  taken: { readonly credit: bigint; readonly suspense: bigint } | null;
   /** What its loss took from the merchant and has not been restored. */
   took: bigint;
   /** Whether it is among the payments that paid the order. */
@@ -52,6 +57,9 @@ export type Order = {
   succeededAt: number;
   /** Which payments were credited depends on the order in which they are taken. */
   isAmbiguous: boolean;
+  refund: OpenRefund | null;
+  /** Payments have gone back to the customer: what counts for `confirmations` since is nowhere said. */
+  wasRefunded: boolean;
   readonly path: string[];
 };
 
@@ -85,6 +93,8 @@ export const newOrder = (terms: Terms): Order => ({
   refused: false,
   succeededAt: 0,
   isAmbiguous: false,
+  refund: null,
+  wasRefunded: false,
   path: ['started'],
 });
 
@@ -103,6 +113,8 @@ export function deepAt(view: View, one: Arrived, cents: bigint, tip = view.tip(o
   return deepEnough(one.currency, cents, { confirmations, instant: one.instant, chain: one.chainLock }, one.coinbase);
 }
 export const ownDeep = (order: Order, view: View, one: Arrived): boolean => deepAt(view, one, centsUp(ownScaled(order, one)));
+/** What of it lies in available and suspense. */
+export const lies = ({ booked }: Arrived): bigint => (booked === null ? 0n : booked.credit + booked.suspense);
 export const ownOf = ({ terms, arrived }: Order): Arrived[] => arrived.filter((one) => one.currency === terms.currency);
 
 /** Accepted together: what one reorganisation could remove has the depth for the value of all of that. */

@@ -2,6 +2,7 @@
 import { type Code, DAY, HOUR, MINUTE, SECOND } from './behaviour.ts';
 import type { Random } from './random.ts';
 import { recorded } from './recorded.ts';
+import { askRefund, sendRefund } from './refund-walk.ts';
 import { openWalk, type Walk } from './rule-walk.ts';
 import type { Word } from './rules.ts';
 import type { SimulatedService } from './simulated-service.ts';
@@ -111,6 +112,10 @@ const MOVES = {
   accept: word('accept'),
   acceptExcess: word('acceptExcess'),
   decline: word('decline'),
+  reimburse: (walk) => !walk.isDown() && askRefund(walk, 'whole'),
+  reimburseExcess: (walk) => !walk.isDown() && askRefund(walk, 'excess'),
+  send: (walk) => !walk.isDown() && sendRefund(walk),
+  clock: (walk) => !walk.isDown() && setClock(walk),
 } satisfies Record<string, Move>;
 
 /** While nobody can read the chain the merchant's words are left out: what they refer to is not what is there. */
@@ -120,6 +125,17 @@ function word(what: Word): Move {
     await walk.say(what);
     return true;
   };
+}
+/** Back, or forward again as far as it was set back: more cannot be distinguished from time that passed. */
+function setClock(walk: Walk): boolean {
+  const { random, setBackMs: back } = walk;
+  if (walk.sent.some((one) => one.arrived === null)) return false;
+  const byMs =
+    back > 0 && random.percent(60) ? random.one([back, random.whole(3, 3 * HOUR)]) : -random.whole(3 * SECOND, 3 * HOUR);
+  const set = Math.min(byMs, back);
+  walk.log.push(`      ${set} ms`);
+  walk.setClock(set);
+  return true;
 }
 function reorg(walk: Walk, code: Code): boolean {
   const depth = Math.min(Number(walk.random.weighted({ 1: 45, 2: 25, 3: 15, 6: 15 })), walk.own(code));
@@ -152,6 +168,7 @@ const WEIGHTS: Record<keyof typeof MOVES, number> = {
     malleate: 5,
   },
   ...{ outage: 5, newPrice: 12, cancel: 2, accept: 6, acceptExcess: 4, decline: 3 },
+  ...{ reimburse: 8, reimburseExcess: 6, send: 12, clock: 5 },
 };
 
 /** Moments around which something changes. */
@@ -206,7 +223,8 @@ export async function runWalk(service: SimulatedService, random: Random): Promis
     if (seen) await walk.look();
     const name = random.weighted(WEIGHTS);
     walk.log.push(`${n} ${new Date(service.now()).toISOString().slice(5, 19)} ${seen ? 'looked, ' : ''}${name}`);
-    if (!seen && ['cancel', 'accept', 'acceptExcess', 'decline'].includes(name)) await walk.look();
+    if (!seen && ['cancel', 'accept', 'acceptExcess', 'decline', 'reimburse', 'reimburseExcess', 'send', 'clock'].includes(name))
+      await walk.look();
     const did = await MOVES[name](walk);
     if (!did) walk.log.push('      nothing to do it with');
     await walk.look();

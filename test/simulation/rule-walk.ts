@@ -18,7 +18,7 @@ type Sent = {
   readonly currency: Code;
   readonly amounts: readonly bigint[];
   readonly coinbase: boolean;
-  readonly sentAt: number;
+  sentAt: number;
   readonly replaces: Sent | null;
   arrived: Arrived[] | null;
 };
@@ -119,10 +119,15 @@ export async function openWalk(service: SimulatedService, random: Random, curren
     return own;
   }
 
+  /** The order's node could not be asked since it was last read. */
+  let wasAway = false;
   /** What our node shows now is what the rules know. */
   function note(): void {
     const before = readUntil;
     const now = service.now();
+    // only while our node can be asked somebody is gone for longer
+    if (wasAway) for (const one of order.arrived) if (one.goneSince !== null) one.goneSince += now - before;
+    wasAway = false;
     for (const one of sent) {
       const there = placeOf(one);
       if (one.arrived === null) {
@@ -160,8 +165,10 @@ export async function openWalk(service: SimulatedService, random: Random, curren
           chainLock: false,
         },
         ...{
+          firstSeen: Math.min(entered, now),
           goneSince: null,
           booked: null,
+          taken: null,
           took: 0n,
           counts: false,
           isNew: true,
@@ -179,7 +186,7 @@ export async function openWalk(service: SimulatedService, random: Random, curren
     if (isRead) {
       note();
       judge(order, view());
-    }
+    } else wasAway = true;
     await service.judge();
     wrong.push(...(await redAnswers(service, 'after the judge')));
     wrong.push(...(await differences(service, { id, merchantId: merchant.id, order, view: view(), isDown: isDown() })));
@@ -199,8 +206,11 @@ export async function openWalk(service: SimulatedService, random: Random, curren
   };
 
   return {
-    ...{ isDown, service, random, order, sent, wrong, log, currency, other, look, price, alive, read },
+    ...{ isDown, service, random, order, sent, wrong, log, currency, other, look, price, alive, read, note },
     id,
+    merchantId: merchant.id,
+    /** The last block with a reimbursement: it stays, so that what becomes of one that is undone is no question here. */
+    sentAtHeight: 0,
     terms: order.terms,
     base,
     view,
@@ -220,7 +230,11 @@ export async function openWalk(service: SimulatedService, random: Random, curren
       return this.send(code, amounts, service.node(code).pay(amounts.map((minor) => ({ minor, script }))));
     },
     replace(old: Sent, amount: bigint): Sent | null {
-      return this.send(old.currency, [amount], service.node(old.currency).replace(old.tx, [{ minor: amount, script }]), old);
+      const tx = service.node(old.currency).replace(old.tx, [{ minor: amount, script }]);
+      if (String(old.amounts) !== String(amount)) return this.send(old.currency, [amount], tx, old);
+      // the same inputs and the same output to us: the same payment, whatever it pays others
+      old.tx = tx ?? old.tx;
+      return tx === null ? null : old;
     },
     malleate(one: Sent): void {
       const twin = sealed({
@@ -239,7 +253,26 @@ export async function openWalk(service: SimulatedService, random: Random, curren
     mine(code: Code, blocks: number): void {
       for (let n = 0; n < blocks; n++) service.node(code).mine(1, { transactions: minable(code) });
     },
-    own: (code: Code): number => state(code).active.length - (base.get(code) ?? 0),
+    own(code: Code): number {
+      const above = state(code).active.length - 1 - this.sentAtHeight;
+      return Math.min(state(code).active.length - (base.get(code) ?? 0), code === currency ? above : Number.POSITIVE_INFINITY);
+    },
+    /** Our clock is set; what waits for a time of the rules waits as long as it would have. */
+    setBackMs: 0,
+    setClock(byMs: number): void {
+      service.setClock(byMs);
+      this.setBackMs -= byMs;
+      const { terms, arrived } = order;
+      terms.createdAt += byMs;
+      terms.windowEnd += byMs;
+      order.succeededAt += byMs;
+      readUntil += byMs;
+      for (const one of arrived) {
+        one.firstSeen += byMs;
+        if (one.goneSince !== null) one.goneSince += byMs;
+      }
+      for (const one of prices) one.at += byMs;
+    },
     async say(word: Word): Promise<void> {
       const allowed = say(order, word, view());
       const call =

@@ -2,6 +2,7 @@
 // said, this says which status an order has, what of each payment is credited and what lies in suspense. Nothing is taken from the product.
 import { DAY, finalDepthOf, HOUR, MINUTE } from './behaviour.ts';
 import { inherit, losses, returns, suspense } from './order-books.ts';
+import { endHopeless, take } from './order-refunds.ts';
 import {
   type Arrived,
   deepAt,
@@ -25,7 +26,9 @@ import {
 /** All that follows from what was read. */
 export function judge(order: Order, view: View): void {
   const text = (): string =>
-    JSON.stringify(order, (key, value) => (key === 'replaces' ? undefined : typeof value === 'bigint' ? String(value) : value));
+    JSON.stringify(order, (key, value) =>
+      ['replaces', 'members'].includes(key) ? undefined : typeof value === 'bigint' ? String(value) : value,
+    );
   for (let round = 0; round < 20; round++) {
     const before = text();
     losses(order, view);
@@ -35,6 +38,8 @@ export function judge(order: Order, view: View): void {
     // what is new has had its effect
     for (const one of order.arrived) one.isNew = false;
     suspense(order, view);
+    endHopeless(order, view);
+    take(order);
     if (text() === before) break;
   }
 }
@@ -62,7 +67,7 @@ function step(order: Order, view: View): undefined {
     case 'declined':
       return undecided(order, view);
     case 'succeeded':
-      if (view.readUntil >= order.succeededAt + DAY && isFinal(order, view)) go(order, 'settled', view);
+      if (order.refund === null && view.readUntil >= order.succeededAt + DAY && isFinal(order, view)) go(order, 'settled', view);
   }
 }
 const otherIsNew = ({ arrived, terms }: Order): boolean =>
@@ -72,10 +77,13 @@ function toReview(order: Order, view: View, cause: NonNullable<Order['cause']>):
   order.cause = cause;
 }
 
+/** Also while a reimbursement of it is open. */
+const creditedOf = ({ booked, taken }: Arrived): bigint => (booked?.credit ?? 0n) + (taken?.credit ?? 0n);
+
 /** Rule 19: what was credited is final. */
 function isFinal(order: Order, view: View): boolean {
   return order.arrived
-    .filter((one) => (one.booked?.credit ?? 0n) > 0n)
+    .filter((one) => creditedOf(one) > 0n)
     .every((one) => {
       const tip = view.tip(one.currency);
       if (one.place === 'chain' && one.chainLock) return true;
@@ -160,6 +168,7 @@ function undecided(order: Order, view: View): undefined {
     return toReview(order, view, fresh.length > 0 ? 'late' : 'other');
   if (order.status === 'declined') return undefined;
   if (isOnlyOther && own.some(isLive)) order.cause = 'late';
+  if (order.refund !== null) return undefined;
   if (order.cause === 'loss') return wayBack(order, view);
   if (order.cause !== 'late' || order.byHand || terms.policy !== 'accept') return undefined;
   suspense(order, view);
@@ -197,7 +206,7 @@ export type Word = 'cancel' | 'accept' | 'acceptExcess' | 'decline';
 /** Whether the merchant may say it now; if so, it is done. */
 export function say(order: Order, word: Word, view: View): boolean {
   const inSuspense = order.arrived.filter((one) => (one.booked?.suspense ?? 0n) > 0n);
-  const areDeep = inSuspense.length > 0 && deepTogether(order, view, inSuspense);
+  const areDeep = order.refund === null && inSuspense.length > 0 && deepTogether(order, view, inSuspense);
   if (word === 'cancel') {
     if (order.status === 'cancelled') return true;
     const isUnconfirmed = order.status === 'pending' && confirmations(order, view) === 0;
@@ -207,7 +216,7 @@ export function say(order: Order, word: Word, view: View): boolean {
     order.byHand = true;
     for (const one of order.arrived) one.onTime = 0n;
   } else if (word === 'decline') {
-    if (order.status !== 'review') return false;
+    if (order.status !== 'review' || order.refund !== null) return false;
     go(order, 'declined', view);
     order.refused = true;
     order.byHand = true;
@@ -233,7 +242,7 @@ export function confirmations(order: Order, view: View): number {
     ? live
     : status === 'pending'
       ? paying(order, ownOf(order).filter(isLive)).payments
-      : ownOf(order).filter((one) => (one.booked?.credit ?? 0n) > 0n);
+      : ownOf(order).filter((one) => creditedOf(one) > 0n);
   const shown = over.filter((one) => ['review', 'declined'].includes(status) || !isImmature(view, one));
   if (shown.length === 0 || ['started', 'timedout', 'timedout_checked', 'cancelled'].includes(status)) return 0;
   return Math.min(...shown.map((one) => (one.height === null ? 0 : view.tip(one.currency) - one.height + 1)));

@@ -40,7 +40,8 @@ type Worker = {
 export async function openSimulatedService(options: { readonly feeBps: number }) {
   const { db, drop } = await freshDatabase();
   let nowMs = Date.UTC(2026, 0, 5);
-  const clock = { now: () => nowMs };
+  let steadyMs = 0;
+  const clock = { now: () => nowMs, steady: () => steadyMs };
   const prices = new Map<Code, bigint>([
     ['BTC', 65_000_00n],
     ['LTC', 80_00n],
@@ -134,6 +135,11 @@ export async function openSimulatedService(options: { readonly feeBps: number })
     node: (currency: Code) => nodes.get(currency) as ServedNode,
     wait(ms: number): void {
       nowMs += ms;
+      steadyMs += ms;
+    },
+    /** Sets the clock, which the nodes share: negative = back, and forward as far as it was set back. */
+    setClock(byMs: number): void {
+      nowMs += byMs;
     },
     pollRates: () => run(0, 'rates'),
     /** One pass of whoever watches the chain; null when the worker died of it. */
