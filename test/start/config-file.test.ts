@@ -122,14 +122,26 @@ test('a file that is named and not there, or cannot be read, ends the start', ()
 });
 
 test('what is set and has no effect is reported', () => {
-  write('BURSAR_VALKEY_URL=redis://localhost\nBURSAR_LND_PAY_MACAROON=abc\nBURSAR_RATE_SOURCES=kraken,coinbase\n');
+  write('BURSAR_LND_PAY_MACAROON=abc\nBURSAR_RATE_SOURCES=kraken,coinbase\n');
   const { file: read, isRead, unused } = describeSettings(readConfig(environment), environment);
   expect({ read, isRead }).toEqual({ read: file, isRead: true });
   expect(unused).toEqual([
-    'BURSAR_VALKEY_URL is set and not used: several servers share their rate limits through the database',
     'BURSAR_RATE_SOURCES is set and not used: the sandbox has exchanges of its own',
     'BURSAR_LND_PAY_MACAROON is set and not used: the sandbox has a Lightning node of its own',
   ]);
+});
+
+test('what nothing reads yet ends the start, wherever it is set', () => {
+  const valkey = 'several servers share their rate limits through the database; remove it';
+  write('BURSAR_VALKEY_URL=redis://localhost\n');
+  expect(() => readConfig({ ...environment, BURSAR_METRICS_PORT: '9100' })).toThrow(
+    [
+      'BURSAR_METRICS_PORT is set, and nothing reads it: there are no metrics in this version; remove it',
+      `BURSAR_VALKEY_URL is set, and nothing reads it: ${valkey} (${file}, line 1)`,
+    ].join('\n'),
+  );
+  write('BURSAR_VALKEY_URL_FILE=/run/valkey\nBURSAR_METRICS_PORT=\n');
+  expect(() => readConfig(environment)).toThrow(`BURSAR_VALKEY_URL_FILE is set, and nothing reads it: ${valkey}`);
 });
 
 test('a file .env beside package.json is read by every command, from wherever it is called', async () => {

@@ -12,7 +12,7 @@ export function envExample(): string {
     if (row.section !== title) parts.push(`\n# ${row.section}`);
     title = row.section;
     const orFile = row.secret ? ` (or the path of a file with it in ${row.name}_FILE)` : '';
-    parts.push(`# ${row.help}${orFile}${row.unused === null ? '' : `; accepted and not used: ${row.unused}`}`);
+    parts.push(`# ${row.help}${orFile}${row.unused === null ? '' : `; refused: ${row.unused}`}`);
     parts.push(row.fallback === null ? `#${row.name}=` : `${row.name}=${row.fallback}`);
   }
   return `${parts.join('\n')}\n`;

@@ -4,14 +4,14 @@ import { resolve } from 'node:path';
 import { isSupervised } from '../process/life.ts';
 import { StartRefused } from '../process/start-refused.ts';
 import { readSettingsFile } from './dotenv-file.ts';
-import { contradictions, unusedSettings } from './setting-conflicts.ts';
+import { contradictions, unreadSettings, unusedSettings } from './setting-conflicts.ts';
 import { type Environment, readSettings, type Settings, settingsFileOf } from './setting-values.ts';
 import { type Config, type SignerSecrets, TABLE, VARIABLES, type Variable } from './variables.ts';
 
 /**
  * Reads and checks what is set: the environment, and below it the settings file. An empty variable counts as not set. A secret may be given
  * by `<name>_FILE` instead.
- * Throws StartRefused with one line for each variable that is wrong, and for each unknown one that begins with BURSAR_.
+ * Throws StartRefused with one line for each variable that is wrong, that nothing reads yet, or that begins with BURSAR_ and is unknown.
  */
 export function readConfig(environment: Environment = process.env): Config {
   return read(environment, false);
@@ -27,7 +27,8 @@ export function readConfigOfAll(environment: Environment = process.env): Config 
 
 function read(environment: Environment, checkOthers: boolean): Config {
   const settings = plainSettings(environment);
-  const problems = [...settings.problems, ...unknownNames(settings)];
+  const unread = unreadSettings((name) => settings.names.includes(name), settings.place);
+  const problems = [...settings.problems, ...unknownNames(settings), ...unread];
   const values: Record<string, unknown> = {};
   const secrets = checkOthers ? secretSettings(environment) : null;
   for (const [key, row] of Object.entries(VARIABLES)) {

@@ -51,11 +51,18 @@ export function contradictions(config: Config): string[] {
 const isSafe = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
-/** One line for each variable that is set and has no effect: settings of features that are not built yet, or of another network. */
-export function unusedSettings(isSet: (name: string) => boolean, { network, rateSources }: Config): string[] {
-  const lines = TABLE.flatMap(({ name, unused, secret }) =>
-    unused !== null && (isSet(name) || (secret && isSet(`${name}_FILE`))) ? [`${name} is set and not used: ${unused}`] : [],
+/** One line for each variable that is set and that nothing reads yet. @param place where it was set, as the end of a message */
+export function unreadSettings(isSet: (name: string) => boolean, place: (name: string) => string): string[] {
+  return TABLE.flatMap(({ name, unused, secret }) =>
+    (secret ? [name, `${name}_FILE`] : [name])
+      .filter((one) => unused !== null && isSet(one))
+      .map((one) => `${one} is set, and nothing reads it: ${unused}; remove it${place(one)}`),
   );
+}
+
+/** One line for each variable that is set and has no effect on this network. */
+export function unusedSettings(isSet: (name: string) => boolean, { network, rateSources }: Config): string[] {
+  const lines: string[] = [];
   if (network === 'sandbox' && rateSources !== null)
     lines.push('BURSAR_RATE_SOURCES is set and not used: the sandbox has exchanges of its own');
   if (network === 'sandbox')

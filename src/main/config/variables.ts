@@ -37,7 +37,7 @@ export type Variable<T> = {
   readonly owner: 'signer' | null;
   /** A path: a relative one refers to where the variable was set (setting-values.ts), and `read` gets it absolute. */
   readonly isPath: boolean;
-  /** Why it is accepted but has no effect, as the end of a sentence; null = it is used. */
+  /** Why nothing reads it, as the end of a sentence: set, it ends a start, because whoever sets it counts on it. Null = it is read. */
   readonly unused: string | null;
   readonly help: string;
 };
