@@ -75,6 +75,22 @@ const MERCHANT = `(select id from ledger.account where kind = 'available')`;
 const CASES: readonly (readonly [what: string, change: string, red: readonly string[]])[] = [
   ['nothing', 'select 1', []],
   [
+    'a line of an entry',
+    `update ledger.posting set amount = amount - 1 where account_id = ${MERCHANT} and entry_id = ${deposit('$paid')}`,
+    ['INV-1', 'INV-3', 'BOOK-6', 'INV-13'],
+  ],
+  ['a balance', `update ledger.balance set amount = amount + 1 where account_id = ${MERCHANT}`, ['INV-3', 'INV-4', 'BOOK-3']],
+  [
+    'a balance to less than nothing, and the database’s own check before that',
+    `alter table ledger.balance drop constraint no_overdraft; update ledger.balance set amount = -1 where account_id = ${MERCHANT}`,
+    ['INV-2', 'INV-3', 'INV-4', 'BOOK-3'],
+  ],
+  [
+    'the address of one transaction to that of another',
+    `update transactions set address = (select address from transactions where id = $open) where id = $cancelled`,
+    ['INV-16'],
+  ],
+  [
     'a deposit moved to another transaction',
     `update ledger.entry set transaction_id = $open where id = ${deposit('$paid')}`,
     ['INV-8', 'INV-13'],

@@ -28,6 +28,8 @@ const ASKED_AT_ONCE = 8;
 /** Who was silent is asked again with the looks of every ten minutes, not with every credit that anybody gets. */
 const SILENT_MS = 590_000;
 const FAILURES_IN_A_ROW = 3;
+/** Small corrections are no fast clock. */
+const FAST_MS = 3_600_000;
 /** Refusals that no waiting ends. */
 const LASTING: ReadonlySet<RefusalCode> = new Set(['invalid_destination', 'destination_not_allowed']);
 
@@ -114,7 +116,7 @@ async function requestDue(ctx: Context, merchantId: bigint, which: AutomaticPayo
     // older settings, whoever put them back, are no longer what the merchant wants
     if (!row.isNewest || !isSigned(ctx, merchantId, row)) return false;
     if (await isAutomaticOpen(sql, merchantId, row.method)) return false;
-    const failures = await failuresInARow(sql, merchantId, row);
+    const failures = await failuresInARow(sql, merchantId, row, ctx.ports.clock.now());
     if (failures >= FAILURES_IN_A_ROW) {
       await pause(ctx, sql, merchantId, row.refused, `${FAILURES_IN_A_ROW} payouts in a row failed`);
       return false;
@@ -177,8 +179,10 @@ function isUsable(row: PayoutSettingsRow & Signed, nowMs: number): row is Usable
 }
 
 /** How many of the newest automatic payouts failed, without one that did not; a cancelled one is no failure. */
-async function failuresInARow(sql: Sql, merchantId: bigint, row: PayoutSettingsRow): Promise<number> {
-  const last = await lastAutomatic(sql, merchantId, { ms: row.changedAtMs, limit: FAILURES_IN_A_ROW });
+async function failuresInARow(sql: Sql, merchantId: bigint, row: PayoutSettingsRow, nowMs: number): Promise<number> {
+  // what a fast clock has dated in the future would count none of them
+  const sinceMs = row.changedAtMs > nowMs + FAST_MS ? 0 : row.changedAtMs;
+  const last = await lastAutomatic(sql, merchantId, { ms: sinceMs, limit: FAILURES_IN_A_ROW });
   const success = last.findIndex(({ failed }) => !failed);
   return success === -1 ? last.length : success;
 }

@@ -159,6 +159,27 @@ describe('an automatic payout', () => {
     expect((await payouts(merchantId)).at(-1)).toMatchObject({ status: 'pending' });
   });
 
+  test('that failed three times pauses them too when a fast clock has dated the settings in the future', async () => {
+    const YEAR_MS = 365 * DAY_MS;
+    const merchantId = await shop();
+    await setSettings(ctx, { merchantId, scopes: new Set(['payouts'] as const), change: { payoutApprovalAbove: '0' } });
+    await fund(ctx, merchantId, 20n * BTC);
+    await world.wait(DAY_MS);
+    world.setClock(YEAR_MS);
+    await set(merchantId, { leave: '0.2' });
+    world.setClock(-YEAR_MS);
+    await world.wait(1);
+    for (let n = 0; n < 3; n++) {
+      await pass();
+      await end(((await payouts(merchantId)).at(-1) as Row).id, 'failed', 'displaced');
+      await fund(ctx, merchantId, 20n * BTC);
+      world.pass(1_000);
+    }
+    await pass();
+    expect(await payouts(merchantId)).toHaveLength(3);
+    expect(await settings(merchantId)).toMatchObject({ paused: true, pausedReason: '3 payouts in a row failed' });
+  });
+
   test('to a destination that the allow-list lost is refused, and the third time pauses them', async () => {
     const merchantId = await shop();
     await fund(ctx, merchantId, BTC);

@@ -132,7 +132,7 @@ describe('a payout that the signer refuses', () => {
 });
 
 describe('a signer that is silent', () => {
-  test('signs nothing for a merchant who owes something by then, and nothing while payouts are stopped', async () => {
+  test('freeze_at_sign: signs nothing for a merchant who owes something by then, and nothing while payouts are stopped', async () => {
     await earn(2);
     const id = await request();
     at.signer.fails = 'before';
