@@ -144,6 +144,8 @@ export type SignerReplyFrame =
 /** A transaction of 200 inputs and as many payees, with the transactions that made the inputs. */
 export const MAX_FRAME_BYTES = 8_388_608;
 const PREFIX_BYTES = 4;
+/** What a reader has room for at first. */
+const USUAL_BYTES = 65_536;
 
 /** A message as one frame. */
 export function encodeFrame(message: SignerRequestFrame | SignerReplyFrame): Uint8Array {
@@ -162,24 +164,45 @@ export type FrameReader = {
 
 /** Reads frames: four bytes of length (big-endian, at most {@link MAX_FRAME_BYTES}), then JSON in UTF-8. It keeps what is incomplete. */
 export function createFrameReader(): FrameReader {
-  let held = new Uint8Array(0);
+  let held = new Uint8Array(USUAL_BYTES);
+  let size = 0;
   const decoder = new TextDecoder('utf-8', { fatal: true });
+
+  /** Room is doubled: a frame that comes a few bytes at a time is not copied with each of them. */
+  function keep(bytes: Uint8Array): void {
+    if (size + bytes.length > held.length) {
+      const larger = new Uint8Array(Math.max(2 * held.length, size + bytes.length));
+      larger.set(held.subarray(0, size));
+      held = larger;
+    }
+    held.set(bytes, size);
+    size += bytes.length;
+  }
+
+  function drop(count: number): void {
+    const rest = held.subarray(count, size);
+    // a large frame is over
+    if (rest.length <= USUAL_BYTES && held.length > USUAL_BYTES) {
+      held = new Uint8Array(USUAL_BYTES);
+      held.set(rest);
+    } else held.copyWithin(0, count, size);
+    size -= count;
+  }
+
   return {
     push(bytes) {
-      const all = new Uint8Array(held.length + bytes.length);
-      all.set(held);
-      all.set(bytes, held.length);
-      const view = new DataView(all.buffer);
+      keep(bytes);
+      const view = new DataView(held.buffer);
       const messages: unknown[] = [];
       let start = 0;
-      while (all.length - start >= PREFIX_BYTES) {
+      while (size - start >= PREFIX_BYTES) {
         const length = view.getUint32(start);
         if (length > MAX_FRAME_BYTES) throw new Error('the frame is too long');
-        if (all.length - start < PREFIX_BYTES + length) break;
-        messages.push(JSON.parse(decoder.decode(all.subarray(start + PREFIX_BYTES, start + PREFIX_BYTES + length))));
+        if (size - start < PREFIX_BYTES + length) break;
+        messages.push(JSON.parse(decoder.decode(held.subarray(start + PREFIX_BYTES, start + PREFIX_BYTES + length))));
         start += PREFIX_BYTES + length;
       }
-      held = all.slice(start);
+      if (start > 0) drop(start);
       return messages;
     },
   };

@@ -27,6 +27,8 @@ export type SignerParts = {
 };
 
 const MAX_CONNECTIONS = 64;
+/** So many requests of one connection are worked on at once; the next are read when fewer are. */
+const MOST_UNANSWERED = 64;
 
 class RequestTrouble extends Error {
   readonly error: SignerError;
@@ -40,13 +42,22 @@ export type ListeningSocket = { readonly path: string; readonly mode: 0o600 | 0o
 
 /** Listens on the socket. The caller holds the folder's lock: a socket file that exists already is a dead signer's. */
 export async function serveSigner({ path, mode }: ListeningSocket, parts: SignerParts): Promise<SignerServer> {
-  const open = new Set<Socket>();
+  /** With whether something that it asked is unanswered; the one that was silent for longest is the first. */
+  const open = new Map<Socket, () => boolean>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    open.add(socket);
+    // whoever keeps connections and asks nothing keeps nobody out; a client of ours opens another with its next request
+    if (open.size >= MAX_CONNECTIONS) {
+      const idle = [...open].find(([, isBusy]) => !isBusy());
+      (idle?.[0] ?? socket).destroy();
+    }
+    const isBusy = converse(socket, parts);
+    open.set(socket, isBusy);
+    socket.on('data', () => {
+      open.delete(socket);
+      open.set(socket, isBusy);
+    });
     socket.on('close', () => open.delete(socket));
-    converse(socket, parts);
   });
-  server.maxConnections = MAX_CONNECTIONS;
   await rm(path, { force: true });
   const umask = process.umask(0o777 & ~mode);
   try {
@@ -59,7 +70,7 @@ export async function serveSigner({ path, mode }: ListeningSocket, parts: Signer
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        for (const socket of open) socket.destroy();
+        for (const socket of open.keys()) socket.destroy();
       }),
   };
 }
@@ -74,12 +85,25 @@ function listen(server: Server, path: string): Promise<void> {
   });
 }
 
-function converse(socket: Socket, parts: SignerParts): void {
+/** @returns whether something that it asked is unanswered */
+function converse(socket: Socket, parts: SignerParts): () => boolean {
   const reader = createFrameReader();
   let unanswered = 0;
   let asksNoMore = false;
+  let isUnread = false;
   const send = (frame: SignerReplyFrame): void => {
-    if (socket.writable) socket.write(encodeFrame(frame));
+    if (socket.writable && !socket.write(encodeFrame(frame))) {
+      isUnread = true;
+      socket.once('drain', () => {
+        isUnread = false;
+        goOn();
+      });
+    }
+  };
+  /** Whoever asks faster than it reads, or than it is answered, waits. */
+  const goOn = (): void => {
+    if (isUnread || unanswered >= MOST_UNANSWERED) socket.pause();
+    else if (socket.isPaused()) socket.resume();
   };
   const endWhenAnswered = (): void => {
     if (asksNoMore && unanswered === 0) socket.end();
@@ -99,14 +123,17 @@ function converse(socket: Socket, parts: SignerParts): void {
       void reply(message, parts).then((frame) => {
         send(frame);
         unanswered--;
+        goOn();
         endWhenAnswered();
       });
     }
+    goOn();
   });
   socket.on('end', () => {
     asksNoMore = true;
     endWhenAnswered();
   });
+  return () => unanswered > 0;
 }
 
 async function reply(message: unknown, parts: SignerParts): Promise<SignerReplyFrame> {
