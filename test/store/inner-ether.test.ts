@@ -1,12 +1,12 @@
 // Ether that contracts sent in a block, read twice: by its calls, by balances, or by one after the other. It is recorded once, under the name that
 // it got first, and what a second reading says counts for it only where the sums agree.
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { BALANCE_PLACE } from '../../src/core/currencies/evm.ts';
 import { sortableId } from '../../src/core/ids.ts';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import { asRecorded, paidInside } from '../../src/store/chain/inner-ether.ts';
-import { recordSightings } from '../../src/store/chain/sightings.ts';
+import { recordSightings, takeBackAbove } from '../../src/store/chain/sightings.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -15,6 +15,7 @@ let db: Database;
 let drop: () => Promise<void>;
 let merchant: bigint;
 let script: string;
+let neighbour: string;
 let height = 100;
 let block: { height: number; hash: string; timeMs: number };
 beforeAll(async () => {
@@ -26,22 +27,29 @@ beforeAll(async () => {
 });
 afterAll(() => drop?.());
 beforeEach(async () => {
-  script = `65766d${randomBytes(20).toString('hex')}`;
+  script = await owed();
+  neighbour = await owed();
   height += 1;
   block = { height, hash: hash(`block ${height}`), timeMs: T0 };
+});
+
+/** The script of another transaction that waits for its payment. */
+async function owed(): Promise<string> {
+  const made = `65766d${randomBytes(20).toString('hex')}`;
   await db.query({
     text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                      address, script, created_at, window_ends_at)
              values ($1, $2, 'ETH', 'started', 1000, 100000, 1, now(), '[]', 100, 'accept', $1, $3, now(), now())`,
-    values: [sortableId('txn_', T0, randomBytes(10)), merchant, Buffer.from(script, 'hex')],
+    values: [sortableId('txn_', T0, randomBytes(10)), merchant, Buffer.from(made, 'hex')],
   });
-});
+  return made;
+}
 
 const hash = (text: string): string => `0x${Buffer.from(text.padEnd(32, '.')).toString('hex')}`;
 const AT = BALANCE_PLACE + 7;
-const byBalance = (amountMinor: bigint): TransactionFacts => ({
+const byBalance = (amountMinor: bigint, ...more: readonly { readonly script: string; readonly amountMinor: bigint }[]) => ({
   ...{ txid: block.hash, coinbase: false, inputs: [], spends: [] },
-  outputs: [{ vout: AT, script, amountMinor, byBalance: true }],
+  outputs: [{ script, amountMinor }, ...more].map((one) => ({ ...one, vout: AT, byBalance: true as const })),
 });
 /** A transaction that pays so much by itself (the first amount) and by calls. */
 const calls = (name: string, ...amounts: readonly bigint[]): TransactionFacts => ({
@@ -57,11 +65,11 @@ const record = (...seen: readonly TransactionFacts[]) =>
       seen.map((facts) => ({ facts, seenAtMs: T0 })),
     ),
   );
-const recorded = async (): Promise<readonly bigint[]> =>
+const recorded = async (of = script): Promise<readonly bigint[]> =>
   (
     await db.query<{ amount: string }>({
       text: `select p.amount from payments p join transactions t on t.id = p.transaction_id where t.script = $1 and p.state = 'mined' order by 1`,
-      values: [Buffer.from(script, 'hex')],
+      values: [Buffer.from(of, 'hex')],
     })
   ).rows.map(({ amount }) => BigInt(amount));
 /** What a second reading is taken for: what it shows still, and what it counts for. */
@@ -113,6 +121,48 @@ test('what transactions themselves pay, what a block pays by itself and tokens a
   const tokens = [calls('b', 0n, 5n)];
   expect(await asRecorded(db, 'USDT', block.hash, tokens)).toEqual({ facts: tokens, instead: [] });
   expect(await asRecorded(db, 'ETH', hash('another'), tokens)).toEqual({ facts: tokens, instead: [] });
+});
+
+describe('two addresses whose places are the same', () => {
+  const both = () => byBalance(5n, { script: neighbour, amountMinor: 6n });
+  const second = (): TransactionFacts => ({ ...byBalance(5n), outputs: both().outputs.slice(1) });
+  const atBoth = async () => [await recorded(), await recorded(neighbour)];
+
+  test('are both paid in one block, and it is the same however often it is read', async () => {
+    for (const reading of [both(), both(), second(), byBalance(5n)]) {
+      await record(reading);
+      expect(await atBoth()).toEqual([[5n], [6n]]);
+    }
+    expect(await read(both())).toEqual({ shown: [5n], instead: [6n] });
+    expect(await read(second())).toEqual({ shown: [], instead: [6n] });
+  });
+
+  test('are both paid when one of them is found later', async () => {
+    await record(second());
+    await record(byBalance(5n));
+    expect(await atBoth()).toEqual([[5n], [6n]]);
+    await record(both());
+    expect(await atBoth()).toEqual([[5n], [6n]]);
+  });
+
+  test('are both there again after their block has been replaced and has come back', async () => {
+    await record(both());
+    const back = { ...both(), outputs: both().outputs.toReversed() };
+    await db.transaction((sql) =>
+      takeBackAbove(sql, 'ETH', { height: block.height - 1, oldTip: block.height, newTip: block.height, atMs: T0 }),
+    );
+    expect(await atBoth()).toEqual([[], []]);
+    await record(back);
+    expect(await atBoth()).toEqual([[5n], [6n]]);
+  });
+});
+
+test('what a contract sends on that an address of ours has paid is a payment, and what that address sends itself is none', async () => {
+  const ours = { txid: neighbour.slice(6).padStart(64, '0'), vout: 0 };
+  await record({ ...calls('a', 7n, 2n), inputs: [ours] });
+  expect(await recorded()).toEqual([2n]);
+  await record(byBalance(2n));
+  expect(await recorded()).toEqual([2n]);
 });
 
 test('the addresses at which contracts paid in a block are named, and no others', async () => {

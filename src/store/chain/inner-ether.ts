@@ -16,9 +16,15 @@ const isInnerSql = (vout: string): string => `(${vout} > 0 and (${vout} < ${WAIT
 type Seen = { readonly txid: string; readonly output: OutputFacts };
 
 const keyOf = ({ txid, vout }: { readonly txid: string; readonly vout: number }): string => `${txid}:${vout}`;
+/** Two addresses may have been seen at one place (below). */
+const seenAs = (txid: string, { vout, script }: OutputFacts): string => `${txid}:${vout}:${script}`;
 const sumOf = (all: readonly { readonly amountMinor: bigint }[]): bigint =>
   all.reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
-const isInner = ({ vout, byBalance }: OutputFacts): boolean => byBalance === true || (vout > 0 && vout < WAITING_PLACE);
+/** Whether an output is ether that a contract sent, by a call that was shown or by what balances show. */
+export const isInnerOutput = ({ vout, byBalance }: OutputFacts): boolean =>
+  byBalance === true || (vout > 0 && vout < WAITING_PLACE);
+/** The last that a row can have. */
+const LAST_PLACE = 2 ** 31 - 1;
 
 /**
  * @param facts what a reading of the block shows
@@ -33,30 +39,75 @@ export async function asRecorded(
   const nothing = { facts, instead: [] };
   if (currency !== ETHER) return nothing;
   const inner = facts.flatMap(({ txid, coinbase, outputs }): readonly Seen[] =>
-    coinbase ? [] : outputs.filter(isInner).map((output) => ({ txid, output })),
+    coinbase ? [] : outputs.filter(isInnerOutput).map((output) => ({ txid, output })),
   );
   if (inner.length === 0) return nothing;
   const seen = Map.groupBy(inner, ({ output }) => output.script);
   const recorded = Map.groupBy(await recordedIn(sql, blockHash, [...seen.keys()]), ({ script }) => script);
-  if (recorded.size === 0) return nothing;
+  if (recorded.size === 0) return { facts: await atFreePlaces(sql, blockHash, facts), instead: [] };
   const left = new Map<string, OutputFacts | null>();
   const instead: RecordedPlace[] = [];
   for (const [script, ours] of recorded) {
     const theirs = seen.get(script) as readonly Seen[];
     const decided = decide(theirs, ours);
     if (decided === null) continue;
-    for (const one of theirs) left.set(keyOf({ txid: one.txid, vout: one.output.vout }), null);
-    if (decided.more !== null) left.set(keyOf({ txid: blockHash, vout: decided.more.vout }), decided.more);
+    for (const { txid, output } of theirs) left.set(seenAs(txid, output), null);
+    if (decided.more !== null) left.set(seenAs(blockHash, decided.more), decided.more);
     instead.push(...decided.instead);
   }
   const kept = facts.map((one) => ({
     ...one,
     outputs: one.outputs.flatMap((output) => {
-      const now = one.coinbase ? undefined : left.get(keyOf({ txid: one.txid, vout: output.vout }));
+      const now = one.coinbase ? undefined : left.get(seenAs(one.txid, output));
       return now === undefined ? [output] : now === null ? [] : [now];
     }),
   }));
-  return { facts: kept, instead };
+  return { facts: await atFreePlaces(sql, blockHash, kept), instead };
+}
+
+/**
+ * What balances show has a place made from its address, and two addresses may share one: who comes second gets the next that is free, and keeps
+ * what it has been given in this block before.
+ */
+async function atFreePlaces(
+  sql: Sql,
+  blockHash: string,
+  facts: readonly TransactionFacts[],
+): Promise<readonly TransactionFacts[]> {
+  const all = facts.flatMap(({ outputs }) => outputs.filter(({ byBalance }) => byBalance === true));
+  if (all.length === 0) return facts;
+  const given = await placesIn(sql, blockHash);
+  const taken = new Set(given.values());
+  const places = new Map<string, number>();
+  for (const { script, vout } of all) {
+    const before = given.get(script);
+    let place = before ?? vout;
+    if (before === undefined) while (taken.has(place)) place = place === LAST_PLACE ? BALANCE_PLACE : place + 1;
+    taken.add(place);
+    places.set(script, place);
+  }
+  return facts.map((one) => ({
+    ...one,
+    outputs: one.outputs.map((output) =>
+      output.byBalance === true ? { ...output, vout: places.get(output.script) as number } : output,
+    ),
+  }));
+}
+
+/** By script the places that are given in the name of a block, whatever became of what was there. */
+async function placesIn(sql: Sql, blockHash: string): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await sql.query<{ script: string; vout: number }>({
+    name: 'places_by_balance',
+    text: `select encode(t.script, 'hex') as script, p.vout from payments p join transactions t on t.id = p.transaction_id
+            where p.currency = $1 and p.txid = $2 and p.vout >= $3
+           union all
+           select encode(t.script, 'hex'), e.vout from early_payments e join transactions t on t.id = e.transaction_id
+            where e.currency = $1 and e.txid = $2 and e.vout >= $3
+           union all
+           select encode(script, 'hex'), vout from own_outputs where currency = $1 and txid = $2 and vout >= $3`,
+    values: [ETHER, blockHash, BALANCE_PLACE],
+  });
+  return new Map(rows.map(({ script, vout }) => [script, vout]));
 }
 
 /** What becomes of what was seen at one address; null = it is recorded as it was seen. */
@@ -75,8 +126,8 @@ function decide(
   return { more: null, instead: [] };
 }
 
-/** Payments, and outputs at our own addresses, that contracts have sent in a block. */
-async function recordedIn(sql: Sql, blockHash: string, scripts: readonly string[]): Promise<readonly RecordedPlace[]> {
+/** Payments, and outputs at our own addresses, that contracts have sent in a block, as they were recorded. */
+export async function recordedIn(sql: Sql, blockHash: string, scripts: readonly string[]): Promise<readonly RecordedPlace[]> {
   const { rows } = await sql.query<{ txid: string; vout: number; script: string; amount: string }>({
     text: `with s as (select script from unnest($2::bytea[]) as u(script)),
            found as (
@@ -91,7 +142,7 @@ async function recordedIn(sql: Sql, blockHash: string, scripts: readonly string[
   return rows.map(({ amount, ...row }) => ({ ...row, amountMinor: BigInt(amount) }));
 }
 
-/** The addresses (scripts) at which contracts have sent ether in a block, as far as it was recorded. */
+/** The addresses (scripts) of transactions at which contracts have sent ether in a block, as far as it was recorded. */
 export async function paidInside(
   sql: Sql,
   currency: CurrencyCode,

@@ -1,14 +1,15 @@
 // On Ethereum's chain a transaction has one sender. What one of our own addresses sends to another one of ours is no payment and no capital: it
-// only moves what is here (sweeps, and ether for their gas).
+// only moves what is here (sweeps, and ether for their gas). What a contract sends on that we have paid was somebody else's, and is one.
 import { evmScript } from '../../core/currencies/evm.ts';
-import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
-import type { TransactionFacts } from '../../core/ports.ts';
+import { type CurrencyCode, ETHER, isUtxo } from '../../core/currency.ts';
+import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
+import { isInnerOutput } from './inner-ether.ts';
 
 const senderOf = ({ inputs }: TransactionFacts): string | null => (inputs[0] === undefined ? null : evmScript(inputs[0].txid));
 
-/** The facts, without the outputs of transactions that an address of ours has sent. Other chains' are given back as they are. */
+/** The facts, without what an address of ours has itself sent to another one. Other chains' are given back as they are. */
 export async function withoutOwnSends(
   sql: Sql,
   currency: CurrencyCode,
@@ -27,5 +28,6 @@ export async function withoutOwnSends(
     for (const { script } of rows) own.add(script);
   });
   if (own.size === 0) return facts;
-  return facts.map((one) => (own.has(senderOf(one) ?? '') ? { ...one, outputs: [] } : one));
+  const isSentOn = (output: OutputFacts): boolean => currency === ETHER && isInnerOutput(output);
+  return facts.map((one) => (own.has(senderOf(one) ?? '') ? { ...one, outputs: one.outputs.filter(isSentOn) } : one));
 }

@@ -2,7 +2,7 @@
 // own addresses. Facts, never decisions; the watcher writes them in the database transaction of the block.
 
 import type { BlockRef } from '../../core/block-ref.ts';
-import type { CurrencyCode } from '../../core/currency.ts';
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import type { EvmOutcome } from '../../core/evm/outcome.ts';
 import type { Outpoint, TransactionFacts } from '../../core/ports.ts';
 import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
@@ -82,7 +82,8 @@ async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRe
              select $1, o.txid, o.vout, o.amount, a.script, $2, $3,
                     -- no entry knows what a sweep brings from an address that this database has forgotten: it was restored, and the signer has
                     -- told it of the sweep
-                    exists (select 1 from outgoing_attempts t join outgoing_batches b on b.id = t.batch_id
+                    -- what a contract that we have paid sends back is no change of ours either
+                    $8 and exists (select 1 from outgoing_attempts t join outgoing_batches b on b.id = t.batch_id
                              where t.currency = $1 and t.txid = o.txid and b.purpose = 'payout')
                from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[]) as o(txid, vout, amount, script)
               cross join lateral (select script from own_addresses where script = o.script and currency = $1 offset 0) a
@@ -96,6 +97,7 @@ async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRe
       outputs.map((output) => output.vout),
       outputs.map((output) => output.amountMinor),
       outputs.map((output) => Buffer.from(output.script, 'hex')),
+      isUtxo(currency),
     ],
   });
   return rowCount ?? 0;
