@@ -50,6 +50,18 @@ test('an address that has sent what nobody here knows waits for a person, and go
   expect(await isStopped()).toBe(false);
 });
 
+test('a chain that is always a block further than was read holds up no payout', { timeout: TIMEOUT }, async () => {
+  const id = await request();
+  const signed = service.journal.count();
+  service.restart();
+  await service.anvil.mine(1);
+  await service.work(30_000);
+  expect(service.journal.count()).toBe(signed + 1);
+  await service.mine(12);
+  await service.work(30_000);
+  expect(await status(id)).toBe('completed');
+});
+
 test('ask_same_head: a node that has mined it already, and says that its nonce is used, stops nothing', {
   timeout: TIMEOUT,
 }, async () => {
