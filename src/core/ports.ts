@@ -129,6 +129,8 @@ export type BlockFacts = {
   readonly transactionCount: number;
   /** In block order, only those that touch something watched. */
   readonly touched: readonly TransactionFacts[];
+  /** Where not all calls of a block are shown (Ethereum): ether that contracts sent was looked for by what addresses hold, or could not be. */
+  readonly inner?: 'by_balance' | 'unseen';
 };
 
 /** What the scanner asks for each output and input of a block; must answer in well under a microsecond and without allocating. */
@@ -155,9 +157,7 @@ export type MempoolPush = {
   /** Raw transactions entered the mempool, or are in a new block; some that came just before a hint may be left out. */
   readonly onTransactions: (raws: readonly Uint8Array[]) => void;
 };
-
 export type AskedToo = { readonly mempool: boolean };
-
 export type MempoolEntry = {
   /** By the node's clock. */
   readonly atMs: number;

@@ -15,6 +15,13 @@ const TIMEOUT = 300_000;
 const LATER_MS = 61_000;
 const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
+/** Nor what addresses hold: calls without a payee are not for its callers. */
+const NOTHING_INSIDE: Alteration = {
+  instead: ({ method, params }) =>
+    method === 'eth_call' && (params[0] as { to?: string }).to === undefined
+      ? { error: { code: -32602, message: 'missing value for required argument "to"' } }
+      : (WITHOUT_TRACES.instead?.({ id: 0, method, params }) ?? null),
+};
 
 describe('a payment by a contract', () => {
   let anvil: Anvil;
@@ -223,6 +230,8 @@ describe('the whole service', () => {
 describe.each([
   ['without traces, then at one with them', WITHOUT_TRACES, {}],
   ['with traces, then at one without', {}, WITHOUT_TRACES],
+  ['without traces, then at one that shows nothing of the block', WITHOUT_TRACES, NOTHING_INSIDE],
+  ['with traces, then at one that shows nothing of the block', {}, NOTHING_INSIDE],
 ] as const)('read at a node %s', (_what, first, second) => {
   let service: EvmService;
   const relays: Relay[] = [];
@@ -254,7 +263,9 @@ describe.each([
     });
     const other = { ...ctx, ports: { ...ctx.ports, chains: nodes.chains } };
     while ((await reconcile(other, 'ETH')).more);
-    expect((await rescan(other, 'ETH', { fromHeight: height })).found).toEqual([]);
+    const again = await rescan(other, 'ETH', { fromHeight: height });
+    expect(again.found).toEqual([]);
+    expect(again.unseen > 0).toBe(second === NOTHING_INSIDE);
     await service.mine();
     await nodes.close();
     expect(await service.status(owed.id)).toBe('succeeded');

@@ -39,7 +39,8 @@ async function rest({ gains, sent = [{}], shown = null, block: more = {} }: Case
       missed++;
     },
   };
-  const facts = await restByBalance(source, block, { scripts: () => [OURS, OTHER].map(scriptOf) }, shown);
+  const said = await restByBalance(source, block, { scripts: () => [OURS, OTHER].map(scriptOf) }, shown);
+  const facts = said === 'unseen' ? null : said;
   const paid = Object.fromEntries(facts?.outputs.map(({ script, amountMinor }) => [`0x${script.slice(6)}`, amountMinor]) ?? []);
   return { facts, paid, missed };
 }
@@ -92,7 +93,7 @@ test.each<[string, Case, Record<string, bigint>, number]>([
   ],
   ['withdrawals', { gains: { [OURS]: 9n }, block: { withdrawals: [{ to: OURS, value: 9n }] } }, {}, 0],
   ['the fees of the block', { gains: { [OURS]: 21_000n }, sent: [{}], block: { feeRecipient: OURS } }, {}, 0],
-  ['less than it says', { gains: { [OURS]: 3n, [OTHER]: 2n }, sent: [{ to: OURS, value: 4n }] }, { [OTHER]: 2n }, 1],
+  ['less than it says', { gains: { [OURS]: 3n, [OTHER]: 2n }, sent: [{ to: OURS, value: 4n }] }, {}, 1],
 ])('%s', async (_what, given, paid, missed) => {
   expect(await rest(given)).toMatchObject({ paid, missed });
 });

@@ -14,6 +14,8 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   gasFees(): Promise<{ readonly base: bigint; readonly tip: bigint }>;
   /** An account after a block: how many transactions it has sent, its ether, and its units of this port's currency. */
   account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
+  /** The ether that some thousand addresses hold after a block, in their order; null where the node cannot say of so many at once. */
+  etherOf(addresses: readonly string[], block: BlockRef): Promise<readonly bigint[] | null>;
   /** Whether there is code at an address now: what it does with ether nobody knows before a block holds the transaction. */
   isContract(address: string): Promise<boolean>;
   /** What a call would use now, or why it would fail, also for want of gas where a most is given; `lacksFunds`: the sender has too little now. */

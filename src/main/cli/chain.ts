@@ -1,4 +1,5 @@
 // `bursar chain status` (what each node says, how far its chain was read) and `bursar chain rescan` (finds what was missed).
+import { setTimeout } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { balanceOf, CURRENCY_CODES, type CurrencyCode, type PaymentMethod } from '../../core/currency.ts';
@@ -18,6 +19,8 @@ import { withBooks, withNodes } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 
+/** What a node does not say of a block is asked for again after this, until it is done without (two minutes). */
+const ASKED_AGAIN_MS = 1_000;
 /** How many of the newest outputs at scripts that are not ours on their chain are shown. */
 const UNPROTECTED_SHOWN = 10;
 
@@ -40,12 +43,13 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   const currency = watchedCode(options.currency);
   if (!/^\d{1,9}$/.test(options.from)) throw calledWrongly(`--from: ${options.from} is no height: a whole number from 0 on`);
   const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from), options.json === true));
-  const { fromHeight, toHeight, blocks, found, lost } = done;
+  const { fromHeight, toHeight, blocks, unseen, found, lost } = done;
   const value = {
     currency,
     from: fromHeight,
     to: toHeight,
     blocks,
+    unseen,
     found: found.map((one) => ({ outpoint: one.outpoint, transaction_id: one.transactionId, height: one.height })),
     lost: lost.map((one) => ({
       outpoint: one.outpoint,
@@ -57,6 +61,11 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   print(options.json, value, [
     ...found.map((one) => `found ${one.outpoint} in block ${one.height}, of ${one.transactionId}`),
     `Read ${blocks} blocks of ${currency} (${fromHeight} to ${toHeight}) and found ${found.length} payments that were missed.`,
+    ...(unseen === 0
+      ? []
+      : [
+          `In ${unseen} of them ether that contracts sent was not looked for: this node neither shows calls nor has the state of then.`,
+        ]),
     ...lost.map(
       (one) =>
         `LOST ${one.outpoint} in block ${one.height}, of ${one.transactionId}: the ledger holds ${one.entry}, and the row of that payment is gone. Nothing was changed: a block does not say what was decided about it. Restore the row from a backup.`,
@@ -72,7 +81,7 @@ async function rescanAndJudge(ctx: Context, currency: CurrencyCode, fromHeight: 
       progress ??= openProgress(`reading ${currency} again`, { from: fromHeight, to: toHeight }, isQuiet);
       progress(height);
     };
-    const done = await rescan(ctx, currency, { fromHeight, onProgress });
+    const done = await rescan(ctx, currency, { fromHeight, onProgress, wait: () => setTimeout(ASKED_AGAIN_MS) });
     // the worker's judge would find them too; when none runs they are booked now
     for (const id of new Set(done.found.map((one) => one.transactionId))) await reconsider(ctx, id);
     if (done.found.length > 0) await beginAgain(ctx, currency, Math.max(0, fromHeight - 1));

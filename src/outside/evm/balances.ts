@@ -1,6 +1,7 @@
 // What addresses of ours hold after a block, hundreds of them in one call, of a node that does not show what contracts send: code that makes
 // no contract (eth_call without a payee) reads their balances. It says itself in which block it ran: a provider that has answered from
 // another one would show a payment twice, there and in its own block.
+import type { BlockRef } from '../../core/block-ref.ts';
 import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import type { EvmBlock } from './answers.ts';
@@ -36,6 +37,11 @@ export type BalanceReader = {
    * @throws NodeTrouble
    */
   gains(block: EvmBlock, addresses: readonly string[], total: number): Promise<Balances | null>;
+  /**
+   * What addresses hold after a block, in wei; null where the node cannot say.
+   * @throws NodeTrouble
+   */
+  held(block: BlockRef, addresses: readonly string[]): Promise<Balances | null>;
   /** Whether it has answered as it should when it was asked last. */
   answers(): boolean;
   /** What is not looked at, and what follows from it. */
@@ -88,7 +94,7 @@ export function createBalanceReader(
   function notSaid({ height }: Place, answer: unknown): null {
     const why = answer instanceof RpcRefusal ? answer.message : 'not what was asked for, or of another block';
     if (!answers && !(answer instanceof RpcRefusal && NO_STATE.test(why))) return null;
-    throw new NodeTrouble('bad_answer', `${rpc.name}: balances after block ${height}: ${why}`);
+    throw new NodeTrouble('bad_answer', `${rpc.name}: balances after block ${height}: ${why}`, { isPassing: true });
   }
 
   /** Whether it has failed long enough for the next block to be read without. */
@@ -136,6 +142,8 @@ export function createBalanceReader(
         return null;
       }
     },
+    held: ({ height, hash }, addresses) =>
+      addresses.length === 0 ? Promise.resolve(new Map()) : balancesAt({ height, hash, previousHash: null }, addresses),
     answers: () => answers,
     lacks: () =>
       tooMany === 0

@@ -31,7 +31,7 @@ function newestOf({
 
 /**
  * What contracts sent in a block to the addresses of a list, as far as the calls that were shown do not say it; null = nothing. What cannot be
- * had is told.
+ * had is `unseen`, and told.
  * @throws NodeTrouble
  */
 export async function restByBalance(
@@ -39,19 +39,22 @@ export async function restByBalance(
   block: EvmBlock,
   watch: Pick<WatchList, 'scripts'>,
   shown: Shown,
-): Promise<TransactionFacts | null> {
+): Promise<TransactionFacts | 'unseen' | null> {
   const newest = block.transactions.length === 0 ? null : newestOf(watch);
   if (newest === null) return null;
   const gains = await source.gains(block, newest.addresses, newest.total);
   if (gains === null) {
     source.missed(block, shown);
-    return null;
+    return 'unseen';
   }
   const isTouched = [...gains.values()].some((wei) => wei !== 0n) || block.transactions.some(({ from }) => gains.has(from));
   if (!isTouched) return null;
   const rest = unexplained(block, gains, shown, await source.receipts(block));
   // a node that contradicts itself is believed in nothing of this
-  if ([...rest.values()].some((wei) => wei < 0n)) source.missed(block, shown);
+  if ([...rest.values()].some((wei) => wei < 0n)) {
+    source.missed(block, shown);
+    return 'unseen';
+  }
   const outputs = [...rest].flatMap(([address, wei]) =>
     wei > 0n ? [{ vout: placeOf(address), script: evmScript(address), amountMinor: wei, byBalance: true as const }] : [],
   );

@@ -57,13 +57,14 @@ export function createEvmNode({ currency, source, network, clock, contract, head
   async function readFacts(
     block: EvmBlock,
     watch: Pick<WatchList, 'hasScript' | 'hasOutpoint' | 'scripts'>,
-  ): Promise<readonly TransactionFacts[]> {
-    if (contract !== null) return tokensIn(block, watch, contract, await source.receipts(block));
+  ): Promise<Pick<BlockFacts, 'touched' | 'inner'>> {
+    if (contract !== null) return { touched: tokensIn(block, watch, contract, await source.receipts(block)) };
     const shown = await source.transfers(block);
-    const found = await etherIn(block, watch, shown, () => source.receipts(block));
-    if (shown !== null && !shown.includes(null)) return found;
+    const touched = await etherIn(block, watch, shown, () => source.receipts(block));
+    if (shown !== null && !shown.includes(null)) return { touched };
     const rest = await restByBalance(source, block, watch, shown);
-    return rest === null ? found : [...found, rest];
+    if (rest === 'unseen') return { touched, inner: rest };
+    return { touched: rest === null ? touched : [...touched, rest], inner: 'by_balance' };
   }
 
   async function facts(hash: string, watch: WatchList): Promise<BlockFacts> {
@@ -73,7 +74,7 @@ export function createEvmNode({ currency, source, network, clock, contract, head
     await watch.fresh();
     try {
       const { previousHash, timeMs, transactions } = block;
-      return { hash, previousHash, timeMs, transactionCount: transactions.length, touched: await readFacts(block, watch) };
+      return { hash, previousHash, timeMs, transactionCount: transactions.length, ...(await readFacts(block, watch)) };
     } catch (error) {
       if (!(error instanceof Malformed)) throw error;
       source.forget(hash);

@@ -84,6 +84,10 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
       return { nonce: Number(nonce), ether, units };
     },
+    async etherOf(addresses, block) {
+      const held = await source.held(block, addresses);
+      return held === null ? null : addresses.map((address) => held.get(address) as bigint);
+    },
     async isContract(address) {
       const code = await orRefusal(rpc.call('eth_getCode', [address, 'latest']));
       if (code instanceof RpcRefusal) throw busy(rpc, code);

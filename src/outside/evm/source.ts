@@ -34,6 +34,8 @@ export type EvmSource = {
   transfers(block: EvmBlock): Promise<Shown>;
   /** What a block has changed in what addresses hold, of so many in all, in wei; null where the node cannot say. */
   gains(block: EvmBlock, addresses: readonly string[], total: number): Promise<Balances | null>;
+  /** What addresses hold after a block, in wei; null where the node cannot say. */
+  held(block: BlockRef, addresses: readonly string[]): Promise<Balances | null>;
   /** What it did not show of a block could not be found in another way either. */
   missed(block: EvmBlock, shown: Shown): void;
   /** The highest block that can no longer be replaced; where the node does not know the tag, the one two epochs behind the tip. */
@@ -176,6 +178,7 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
     receipts: (block) => receiptsOf.get(block.hash, () => readBlockReceipts(block)),
     transfers: (block) => transfersOf.get(block.hash, () => traces.read(block)),
     gains: balances.gains,
+    held: balances.held,
     missed(block, shown) {
       // of a node that never says, saying it once is enough
       if (shown !== null || balances.answers()) traces.missed(block, shown);

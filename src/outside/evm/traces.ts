@@ -109,7 +109,11 @@ export function createTraceReader(
     return found;
   }
 
-  const asTrouble = (error: Error): Error => (error instanceof RpcRefusal ? trouble(error) : error);
+  /** It is asked again, and done without when nothing can be traced for long. */
+  const asTrouble = (error: Error): NodeTrouble => {
+    const { state, message } = error instanceof RpcRefusal ? trouble(error) : (error as NodeTrouble);
+    return new NodeTrouble(state, message, { cause: error, isPassing: true });
+  };
 
   async function read(block: EvmBlock): Promise<Shown> {
     if (block.transactions.length === 0) return [];
@@ -125,7 +129,7 @@ export function createTraceReader(
         if (isOfTheNode(error) || !isFailure(error)) throw error;
         if (!(error instanceof RpcRefusal) || !isUnknown(error)) return oneByOne(how, block, error);
         // it has had the method: another node may have answered once, behind the same address
-        if (known !== null && !isGivenUp()) throw trouble(error);
+        if (known !== null && !isGivenUp()) throw asTrouble(error);
       }
     }
     tracing = 'none';

@@ -2,7 +2,7 @@
 // are read in packs of bytes, and new ones by the id of the database transaction that wrote them, so that none is missed whatever the order
 // of commits.
 
-import type { CurrencyCode } from '../../core/currency.ts';
+import { type CurrencyCode, EVM_CODES } from '../../core/currency.ts';
 import { WINDOW_MS } from '../../core/judge/times.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -45,6 +45,19 @@ export async function packScripts(
     values: [options.afterId, new Date(options.sinceMs), options.limit],
   });
   return { lastId: rows[0]?.last_id ?? null, pack: rows[0]?.pack ?? null };
+}
+
+/** One page of the addresses on Ethereum's chain of all transactions, the newest first; `before`: the id after which it goes on. */
+export async function evmScripts(
+  sql: Sql,
+  { before, limit }: { readonly before: string | null; readonly limit: number },
+): Promise<{ readonly scripts: readonly Buffer[]; readonly before: string | null }> {
+  const { rows } = await sql.query<{ id: string; script: Buffer }>({
+    name: 'evm_scripts',
+    text: `select id, script from transactions where ($1::text is null or id < $1) and currency = any ($2) and script is not null order by id desc limit $3`,
+    values: [before, EVM_CODES, limit],
+  });
+  return { scripts: rows.map(({ script }) => script), before: rows.length < limit ? null : (rows.at(-1)?.id ?? null) };
 }
 
 /** The scripts of older transactions with payments that can still change, or whose chain is not read past their window yet. */

@@ -1,5 +1,6 @@
 // What our addresses on Ethereum's chain hold against what is known to have come and gone, see audit.ts: by the last comparison with a node
 // (worker/rescan/address-balances.ts).
+import { ETHER } from '../../core/currency.ts';
 import type { Question } from './audit.ts';
 
 const ADDRESS = `'0x' || encode(substr(c.script, 4), 'hex') || coalesce(' of ' || t.id, ' of our own') || ' had ' || c.found || ' of ' || c.currency || ' after block ' || c.height`;
@@ -19,6 +20,8 @@ export const TOLD_OF_BALANCES: readonly Question[] = [
   {
     id: 'EVM-2',
     says: "no address of ours on Ethereum's chain holds more than what is known to have come",
-    text: `select ${ADDRESS} || ', ' || (c.found - c.known) || ' more than is known: nothing of it is booked' as what from ${FROM} where c.found > c.known`,
+    text: `select ${ADDRESS} || ', ' || (c.found - c.known) || ' more than is known: nothing of it is booked'
+                  || case c.currency when '${ETHER}' then ' (bursar chain rescan finds what contracts sent, with a node that shows the calls of then)' else '' end as what
+             from ${FROM} where c.found > c.known`,
   },
 ];

@@ -1,5 +1,6 @@
 // What is known here to have come to our addresses on Ethereum's chain and gone from them, up to a block, and what a node has said that they hold
 // there. The audit names the differences (store/ledger/balance-audit.ts).
+import type { BlockRef } from '../../core/block-ref.ts';
 import { ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SENDER } from './addresses.ts';
@@ -17,21 +18,41 @@ const MINED = `outgoing_batches b join outgoing_inputs i on i.batch_id = b.id jo
  * The addresses that are compared next: our own ones, those that differed, and those of transactions from which nothing was moved yet, the
  * longest not compared first.
  */
-export async function balancesToCompare(
+export function balancesToCompare(
   sql: Sql,
   currency: EvmCode,
   { height, limit }: { readonly height: number; readonly limit: number },
 ): Promise<readonly KnownBalance[]> {
-  const { rows } = await sql.query<{ script: Buffer; known: string }>({
-    name: 'balances_to_compare',
-    text: `with chosen as materialized (
+  return knownOf(sql, {
+    chosen: `
              select s.script from (
                select script from own_addresses where currency = $1
                union select script from address_balances where currency = $1 and known <> found
                union select t.script from payments p join transactions t on t.id = p.transaction_id
                       where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and t.currency in (${EVM})) s
                left join address_balances c on c.currency = $1 and c.script = s.script
-              order by c.compared_at nulls first limit $3)
+              order by c.compared_at nulls first limit $3`,
+    values: [currency, height, limit],
+  });
+}
+
+/** What is known to be at some addresses after a block. */
+export function knownBalances(
+  sql: Sql,
+  currency: EvmCode,
+  { height, scripts }: { readonly height: number; readonly scripts: readonly Buffer[] },
+): Promise<readonly KnownBalance[]> {
+  const chosen = 'select script from unnest($3::bytea[]) as u(script)';
+  return knownOf(sql, { chosen, values: [currency, height, scripts] });
+}
+
+/** @param asked `chosen`: SQL of the scripts; its first two parameters are currency and height */
+async function knownOf(
+  sql: Sql,
+  { chosen, values }: { readonly chosen: string; readonly values: readonly unknown[] },
+): Promise<readonly KnownBalance[]> {
+  const { rows } = await sql.query<{ script: Buffer; known: string }>({
+    text: `with chosen as materialized (${chosen})
            select s.script,
                   coalesce((select sum(p.amount) from transactions t join payments p on p.transaction_id = t.id
                              where t.script = s.script and p.currency = $1 and p.state = 'mined' and p.height <= $2), 0)
@@ -46,22 +67,23 @@ export async function balancesToCompare(
                                        + case when $1 = '${ETHER}' then a.gas_paid else 0 end)
                               from ${MINED} where i.currency in (${EVM}) and i.txid = ${SENDER('s.script')}), 0) as known
              from chosen s`,
-    values: [currency, height, limit],
+    values: [...values],
   });
   return rows.map((row) => ({ script: row.script, known: BigInt(row.known) }));
 }
 const EVM = EVM_CODES.map((code) => `'${code}'`).join();
 
 /** The highest block that the second reading has read in every currency of the chain; null while one has not begun. */
-export async function comparableHeight(sql: Sql, currencies: readonly EvmCode[]): Promise<number | null> {
-  const { rows } = await sql.query<{ height: number | null; count: number }>({
-    name: 'comparable_height',
-    text: `select min(c.height) as height, count(*)::int as count from chain_reconciled c
-             join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash where c.currency = any ($1)`,
+export async function comparableBlock(sql: Sql, currencies: readonly EvmCode[]): Promise<BlockRef | null> {
+  const { rows } = await sql.query<BlockRef & { count: number }>({
+    name: 'comparable_block',
+    text: `select c.height, c.hash, (count(*) over ())::int as count from chain_reconciled c
+             join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash where c.currency = any ($1)
+            order by c.height limit 1`,
     values: [currencies],
   });
   const [row] = rows;
-  return row?.count === currencies.length ? row.height : null;
+  return row?.count === currencies.length ? { height: row.height, hash: row.hash } : null;
 }
 
 export type ComparedBalance = KnownBalance & { readonly found: bigint };

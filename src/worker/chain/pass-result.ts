@@ -68,6 +68,10 @@ export function alarmsOf(condition: NodeCondition): string[] {
   return [...(agreement?.state === 'contested' ? [`the nodes contradict each other: ${agreement.reason}`] : []), ...others];
 }
 
+/** Whether what a node does not say is done without soon (outside/utxo/node/trouble). */
+export const isPassing = (error: unknown): boolean =>
+  troubleOf(error) !== null && (error as { readonly isPassing?: boolean }).isPassing === true;
+
 /** The node's trouble that a call of the port threw (outside/utxo/node/trouble), or null for any other error. */
 export function troubleOf(error: unknown): Exclude<NodeCondition, Ready> | null {
   if (!(error instanceof Error) || error.name !== 'NodeTrouble') return null;

@@ -1,14 +1,27 @@
 // Compares what our addresses on Ethereum's chain hold with what is known here, after the last block of the second reading: what that reads are
 // transactions, and a balance also shows what is none, or what a node without traces does not show.
+import type { BlockRef } from '../../core/block-ref.ts';
 import { evmAddressOf } from '../../core/currencies/evm.ts';
-import { type CurrencyCode, type EvmCode, isUtxo } from '../../core/currency.ts';
+import { type CurrencyCode, ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
-import { balancesToCompare, type ComparedBalance, comparableHeight, saveBalances } from '../../store/sweeps/balances.ts';
+import { evmScripts } from '../../store/chain/watched.ts';
+import {
+  balancesToCompare,
+  type ComparedBalance,
+  comparableBlock,
+  type KnownBalance,
+  knownBalances,
+  saveBalances,
+} from '../../store/sweeps/balances.ts';
 import { type ChainContext, portOf } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 
-/** Each asks the node three things. */
+/** Where a node says only one at a time: each asks three things. */
 const MOST_COMPARED = 200;
+/** As many as a node is asked about in one request (outside/evm/balances.ts). */
+const AT_ONCE = 4_200;
+/** Some million addresses, the newest: 1,500 calls an hour. */
+const MOST_PAGES = 250;
 
 /**
  * Does nothing while the second reading of one of the chain's currencies is behind.
@@ -17,22 +30,68 @@ const MOST_COMPARED = 200;
  */
 export async function compareBalances(ctx: ChainContext, currencies: readonly CurrencyCode[]): Promise<string | null> {
   const codes = currencies.filter((code): code is EvmCode => !isUtxo(code));
-  const height = codes.length === 0 ? null : await comparableHeight(ctx.db, codes);
-  if (height === null) return null;
+  const block = codes.length === 0 ? null : await comparableBlock(ctx.db, codes);
+  if (block === null) return null;
+  /** A reorganisation meanwhile: what was known and what was read may be of different chains. */
+  async function save(currency: EvmCode, compared: readonly ComparedBalance[]): Promise<boolean> {
+    if ((await comparableBlock(ctx.db, codes)) === null) return false;
+    const at = { height: (block as BlockRef).height, atMs: ctx.ports.clock.now() };
+    await saveBalances(ctx.db, currency, at, compared);
+    return true;
+  }
   try {
     for (const currency of codes) {
       const port = portOf(ctx, currency) as EvmPort;
-      const compared: ComparedBalance[] = [];
-      for (const { script, known } of await balancesToCompare(ctx.db, currency, { height, limit: MOST_COMPARED }))
-        compared.push({ script, known, found: (await port.account(evmAddressOf(script.toString('hex')), height)).units });
-      // a reorganisation meanwhile: what was known and what was read may be of different chains
-      if ((await comparableHeight(ctx.db, codes)) === null) return null;
-      await saveBalances(ctx.db, currency, { height, atMs: ctx.ports.clock.now() }, compared);
+      const limit = currency === ETHER ? AT_ONCE : MOST_COMPARED;
+      const known = await balancesToCompare(ctx.db, currency, { height: block.height, limit });
+      const compared = (currency === ETHER ? await together(port, block, known) : null) ?? (await oneByOne(port, block, known));
+      if (!(await save(currency, compared))) return null;
+      if (currency !== ETHER) continue;
+      for await (const more of withMore(ctx, port, block)) if (!(await save(currency, more))) return null;
     }
     return null;
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null) throw error;
     return trouble.reason;
+  }
+}
+
+const addressOf = (script: Buffer): string => evmAddressOf(script.toString('hex'));
+
+async function oneByOne(port: EvmPort, { height }: BlockRef, known: readonly KnownBalance[]): Promise<ComparedBalance[]> {
+  const compared: ComparedBalance[] = [];
+  for (const one of known.slice(0, MOST_COMPARED))
+    compared.push({ ...one, found: (await port.account(addressOf(one.script), height)).units });
+  return compared;
+}
+
+/** Null where the node cannot say so many at once. */
+async function together(port: EvmPort, block: BlockRef, known: readonly KnownBalance[]): Promise<ComparedBalance[] | null> {
+  const held = await port.etherOf(
+    known.map(({ script }) => addressOf(script)),
+    block,
+  );
+  return held === null ? null : known.map((one, at) => ({ ...one, found: held[at] as bigint }));
+}
+
+/**
+ * Of the addresses of all transactions, paid or not, those that hold more ether than is known: what a contract sent there is seen in no other
+ * way at a node without traces, where the watcher has not looked at that address in its block.
+ */
+async function* withMore(ctx: ChainContext, port: EvmPort, block: BlockRef): AsyncGenerator<readonly ComparedBalance[]> {
+  for (let before: string | null = null, page = 0; page < MOST_PAGES; page++) {
+    const { scripts, before: next } = await evmScripts(ctx.db, { before, limit: AT_ONCE });
+    const held = await port.etherOf(scripts.map(addressOf), block);
+    if (held === null) return;
+    const found = new Map<string, bigint>(
+      scripts.flatMap((script, at) => ((held[at] as bigint) > 0n ? [[script.toString('hex'), held[at] as bigint]] : [])),
+    );
+    const all = [...found.keys()].map((script) => Buffer.from(script, 'hex'));
+    const known = await knownBalances(ctx.db, ETHER, { height: block.height, scripts: all });
+    const compared = known.map((one) => ({ ...one, found: found.get(one.script.toString('hex')) as bigint }));
+    yield compared.filter((one) => one.found > one.known);
+    if (next === null) return;
+    before = next;
   }
 }

@@ -6,7 +6,7 @@ import { finalDepth } from '../../core/confirmations.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
-import { asRecorded, paidInside, type RecordedPlace } from '../../store/chain/inner-ether.ts';
+import { asRecorded, paidInside, type RecordedPlace, recordedIn } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import {
   addReceipts,
@@ -20,7 +20,7 @@ import {
 } from '../../store/chain/receipts.ts';
 import { ownersOf } from '../../store/chain/script-owners.ts';
 import type { ChainContext } from '../chain/context.ts';
-import { troubleOf } from '../chain/pass-result.ts';
+import { isPassing, troubleOf } from '../chain/pass-result.ts';
 import { heights, readAhead } from '../chain/read-ahead.ts';
 import { watchOnly } from '../chain/watch-list.ts';
 import { createCollector } from './block-collector.ts';
@@ -73,7 +73,7 @@ export async function reconcile(
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null && !(error instanceof CursorMoved)) throw error;
-    const unread = trouble?.state === 'pruned' || trouble?.state === 'bad_answer';
+    const unread = (trouble?.state === 'pruned' || trouble?.state === 'bad_answer') && !isPassing(error);
     if (unread && trouble !== null && trouble.reason !== at.trouble) await setReconciledTrouble(ctx.db, currency, trouble.reason);
     return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
   }
@@ -165,13 +165,24 @@ async function readReceipts(
   const owners = await ownersOf(ctx.db, [...collector.scripts(), ...hidden]);
   if (owners.size === 0) return { height, hash, previousHash, receipts: [] };
   const scripts = [...owners.keys()].map((script) => Buffer.from(script, 'hex'));
-  const { touched } = await port.readBlock(hash, watchOnly(scripts));
+  const { touched, inner } = await port.readBlock(hash, watchOnly(scripts));
   const fromOthers = await withoutOwnSends(ctx.db, port.currency, touched);
   const { facts, instead } = await asRecorded(ctx.db, port.currency, hash, fromOthers);
-  return { height, hash, previousHash, receipts: [...receiptsOf(facts, owners), ...receiptsUnder(instead, owners)] };
+  // nobody can look again once the node has no state of the block: what was recorded stands, and EVM-1 compares the address
+  const unseen =
+    inner === 'unseen'
+      ? await recordedIn(
+          ctx.db,
+          hash,
+          hidden.map((script) => script.toString('hex')),
+        )
+      : [];
+  const receipts = [...receiptsOf(facts, owners), ...receiptsUnder([...instead, ...unseen], owners)];
+  const byPlace = new Map(receipts.map((one) => [`${one.txid}:${one.vout}`, one]));
+  return { height, hash, previousHash, receipts: [...byPlace.values()] };
 }
 
-/** What was found again under another name than it is recorded by. */
+/** What was found again under another name than it is recorded by, or can be looked for by nobody. */
 function receiptsUnder(places: readonly RecordedPlace[], owners: ReadonlyMap<string, string>): Receipt[] {
   return places.flatMap(({ txid, vout, script, amountMinor }) => {
     const transactionId = owners.get(script);

@@ -8,8 +8,9 @@ import { asRecorded } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { missingPayments } from '../../store/chain/payment-facts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
-import { spentOutpoints } from '../../store/chain/watched.ts';
+import { evmScripts, spentOutpoints } from '../../store/chain/watched.ts';
 import type { ChainContext } from '../chain/context.ts';
+import { isPassing } from '../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 import { createCollector } from './block-collector.ts';
 import { type KnownBlock, readAgain, recordAgain } from './rescan.ts';
@@ -18,6 +19,8 @@ export type Rescanned = {
   readonly fromHeight: number;
   readonly toHeight: number;
   readonly blocks: number;
+  /** How many of them the node neither shows the calls of nor has the state of: what contracts sent in them was looked for by nobody. */
+  readonly unseen: number;
   /** What was not recorded, or not as the chain has it, by outpoint. */
   readonly found: readonly FoundPayment[];
   /** What the ledger has booked although no payment row exists: what the judge knew of it is in no block, so it is not touched. */
@@ -30,15 +33,23 @@ export type LostPayment = FoundPayment & { readonly entry: string };
 export class RescanRefused extends Error {}
 
 const TRIES = 50;
+/** As many as a node is asked about for one block (outside/evm/balances.ts). */
+const ADDRESSES_AT_ONCE = 4_200;
 
 /**
  * @param options.onProgress called after each block
+ * @param options.wait waits a moment before a node is asked again for what it does not say of a block and will soon be done without; without it
+ *   that ends the reading
  * @throws RescanRefused for a currency without a node, a height that was not read yet, a pruned or unfit node
  */
 export async function rescan(
   ctx: ChainContext,
   currency: CurrencyCode,
-  options: { readonly fromHeight: number; readonly onProgress?: (height: number, toHeight: number) => void },
+  options: {
+    readonly fromHeight: number;
+    readonly onProgress?: (height: number, toHeight: number) => void;
+    readonly wait?: () => Promise<void>;
+  },
 ): Promise<Rescanned> {
   const port = ctx.ports.chains.get(currency);
   if (port === undefined) throw new RescanRefused(`no node is configured for ${currency}`);
@@ -47,8 +58,11 @@ export async function rescan(
   refuseUnfit(currency, options.fromHeight, cursor.height, await port.condition());
   const spent = createOutpointSet(await spentOutpoints(ctx.db, currency, options.fromHeight - 1));
   const missed: MissedPayment[] = [];
+  let unseen = 0;
   for (let height = options.fromHeight; height <= cursor.height; height++) {
-    missed.push(...(await rescanBlock(ctx, port, height, spent)));
+    const read = await rescanBlock(ctx, port, height, spent, options.wait);
+    missed.push(...read.missed);
+    if (read.isUnseen) unseen++;
     options.onProgress?.(height, cursor.height);
   }
   const blocks = cursor.height - options.fromHeight + 1;
@@ -56,11 +70,13 @@ export async function rescan(
     fromHeight: options.fromHeight,
     toHeight: cursor.height,
     blocks,
+    unseen,
     found: missed.filter(({ entry }) => entry === null),
     lost: missed.flatMap(({ entry, ...one }) => (entry === null ? [] : [{ ...one, entry }])),
   };
 }
 type MissedPayment = FoundPayment & { readonly entry: string | null };
+type ReadBlock = { readonly missed: readonly MissedPayment[]; readonly isUnseen: boolean };
 
 function refuseUnfit(currency: CurrencyCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
   if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
@@ -86,19 +102,41 @@ async function rescanBlock(
   port: ChainPort,
   height: number,
   spent: ReturnType<typeof createOutpointSet>,
-): Promise<MissedPayment[]> {
-  for (let attempt = 1; ; attempt++) {
+  wait?: () => Promise<void>,
+): Promise<ReadBlock> {
+  for (let attempt = 1; ; ) {
     try {
       const collector = createCollector(spent);
       const block = await readAgain(ctx, port, height, collector.watch);
       if (block === null) throw new CursorMoved(`block ${height} of ${port.currency} is being replaced`);
+      if (block.facts.inner !== undefined) return await recordHidden(ctx, port, block, spent);
       const known = await knownScripts(ctx.db, collector.scripts());
-      if (known.length === 0 && !collector.spent()) return [];
+      if (known.length === 0 && !collector.spent()) return { missed: [], isUnseen: false };
       return await recordMissing(ctx, port, block, known, spent);
     } catch (error) {
+      if (wait !== undefined && isPassing(error)) await wait();
       // the watcher moved on meanwhile
-      if (!(error instanceof CursorMoved) || attempt === TRIES) throw error;
+      else if (!(error instanceof CursorMoved) || ++attempt > TRIES) throw error;
     }
+  }
+}
+
+/** A block whose calls are not shown says nothing of where they sent ether: all addresses are looked at, so many at once. */
+async function recordHidden(
+  ctx: ChainContext,
+  port: ChainPort,
+  block: KnownBlock,
+  spent: ReturnType<typeof createOutpointSet>,
+): Promise<ReadBlock> {
+  const missed: MissedPayment[] = [];
+  let isUnseen = false;
+  for (let before: string | null = null; ; ) {
+    const page = await evmScripts(ctx.db, { before, limit: ADDRESSES_AT_ONCE });
+    const read = await recordMissing(ctx, port, block, page.scripts, spent);
+    missed.push(...read.missed);
+    isUnseen ||= read.isUnseen;
+    if (page.before === null) return { missed, isUnseen };
+    before = page.before;
   }
 }
 
@@ -108,7 +146,7 @@ async function recordMissing(
   block: KnownBlock,
   known: readonly Buffer[],
   spent: ReturnType<typeof createOutpointSet>,
-): Promise<MissedPayment[]> {
+): Promise<ReadBlock> {
   const read = await port.readBlock(block.hash, { ...watchOnly(known), hasOutpoint: spent.hasOutpoint });
   const fromOthers = await withoutOwnSends(ctx.db, port.currency, read.touched);
   const { facts: touched } = await asRecorded(ctx.db, port.currency, block.hash, fromOthers);
@@ -128,10 +166,11 @@ async function recordMissing(
   // an output that was there before its transaction was created is no payment that was missed
   const noted = await earlyAmong(ctx.db, port.currency, missing);
   const payments = missing.filter(({ txid, vout }) => !noted.has(`${txid}:${vout}`));
-  return payments.map(({ txid, vout, transactionId, entry }) => ({
+  const missed = payments.map(({ txid, vout, transactionId, entry }) => ({
     outpoint: `${txid}:${vout}`,
     transactionId,
     height: block.height,
     entry,
   }));
+  return { missed, isUnseen: read.inner === 'unseen' };
 }

@@ -44,6 +44,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     send: (raw) => sendToAll(members(), raw, waiting),
     gasFees: () => use((one) => one.gasFees()),
     account: (address, height) => use((one) => one.account(address, height)),
+    etherOf: (addresses, block) => use((one) => one.etherOf(addresses, block)),
     isContract: (address) => use((one) => one.isContract(address)),
     gasOf: (call) => use((one) => one.gasOf(call)),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),

@@ -16,10 +16,13 @@ export function plainText(said: unknown, most = MOST_TEXT): string {
 /** The node as a whole cannot be used: `state` is its condition, the message names the node (without its password) and the reason. */
 export class NodeTrouble extends Error {
   readonly state: TroubleState;
-  constructor(state: TroubleState, message: string, options?: ErrorOptions) {
+  /** What the node does not say is done without soon, if it goes on: nobody has to do anything. */
+  readonly isPassing: boolean;
+  constructor(state: TroubleState, message: string, options: ErrorOptions & { readonly isPassing?: boolean } = {}) {
     super(plainText(message), options);
     this.name = 'NodeTrouble';
     this.state = state;
+    this.isPassing = options.isPassing === true;
   }
 }
 
