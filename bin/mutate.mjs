@@ -35,8 +35,9 @@ const AREAS = [
   { code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/, tests: ['test/core/gas', 'test/signer/evm', 'test/nodes/sweeps'] },
   {
     code: /^src\/outside\/evm\/(by-balance|balances)\.ts$/,
-    tests: ['test/nodes/evm-unexplained', 'test/nodes/evm-by-balance'],
+    tests: ['test/nodes/evm-unexplained', 'test/nodes/evm-balances', 'test/nodes/evm-by-balance'],
   },
+  { code: /^src\/outside\/evm\/waiting-calls\.ts$/, tests: ['test/nodes/evm-waiting-calls'] },
   {
     code: /^src\/outside\/evm\/(payments|answers|traces|paying)\.ts$/,
     tests: [

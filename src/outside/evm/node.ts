@@ -202,7 +202,12 @@ export function createEvmNode({ currency, source, network, clock, contract, head
       const listed = txids.flatMap((txid) => waiting.get(txid) ?? []);
       const missing = txids.filter((txid) => !waiting.has(txid));
       const touched = waitingIn(listed, watch, contract);
-      return { missing, unread: [], touched: contract === null ? touched : await withoutFailing(touched) };
+      const asked = contract === null ? touched : await withoutFailing(touched);
+      // a list that cannot name what it watches only collects what it is asked about
+      if (watch.scripts === undefined) return { missing, unread: [], touched: asked };
+      const known = new Set(touched.map(({ txid }) => txid));
+      const others = listed.filter(({ hash }) => !known.has(hash));
+      return { missing, unread: [], touched: [...asked, ...(await source.trials.paying(others, watch, contract))] };
     },
     readRaw: () => null,
     mempoolEntries: async () => new Map<string, MempoolEntry>(),

@@ -7,7 +7,16 @@ import { EVM_SCRIPT, evmInput, evmScript, WAITING_PLACE } from '../../core/curre
 import type { EvmOutcome } from '../../core/evm/outcome.ts';
 import type { Outpoint, OutputFacts, TokenOutput, TransactionFacts, WatchList } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
-import type { EvmBlock, EvmLog, EvmReceipt, EvmTransaction } from './answers.ts';
+import {
+  asAddress,
+  asFields,
+  asHash,
+  asList,
+  type EvmBlock,
+  type EvmLog,
+  type EvmReceipt,
+  type EvmTransaction,
+} from './answers.ts';
 import type { Shown } from './traces.ts';
 
 type Watch = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;
@@ -22,7 +31,7 @@ const HEAD = Buffer.from(EVM_SCRIPT.head, 'hex');
 const WORD = 64;
 
 /** What looks at a watch list for addresses and senders, without a buffer for each. */
-function lookup(watch: Watch) {
+export function lookup(watch: Watch) {
   const script = Buffer.alloc(EVM_SCRIPT.bytes);
   HEAD.copy(script);
   const spent = Buffer.alloc(36);
@@ -45,7 +54,8 @@ function lookup(watch: Watch) {
 
 const inputOf = ({ from, nonce }: EvmTransaction): Outpoint => evmInput(from, nonce);
 
-function factsOf(
+/** A transaction of an account as the watchers record it, with what was found in it. */
+export function factsOf(
   transaction: EvmTransaction,
   found: {
     readonly outputs: readonly OutputFacts[];
@@ -215,6 +225,14 @@ const tokenOutput = (vout: number, category: string, { to, amount, nft }: Foreig
 function addressIn(word: string): string | null {
   const digits = word.slice(-WORD);
   return /^0{24}/.test(digits) ? `0x${digits.slice(24).toLowerCase()}` : null;
+}
+
+/** Whom an event pays that a contract would write, and how much; null for any that is no transfer of this contract. @throws Malformed */
+export function paidInLog(log: unknown, contract: string): { readonly to: string; readonly amount: bigint } | null {
+  const { address, topics, data } = asFields(log, 'a log');
+  if (asAddress(address, 'the address of a log') !== contract || typeof data !== 'string') return null;
+  const named = asList(topics, 'topics').map((topic) => asHash(topic, 'a topic'));
+  return named[0] === TRANSFER && named.length === 3 ? readTransfer({ address: contract, topics: named, data }) : null;
 }
 
 /** What a waiting transaction would bring: ether to one address, or a call of the token's transfer. */

@@ -18,6 +18,7 @@ import {
 import { type Balances, createBalanceReader } from './balances.ts';
 import { createPendingReader } from './pending.ts';
 import { createTraceReader, type Shown } from './traces.ts';
+import { type CallTrials, createCallTrials } from './waiting-calls.ts';
 
 export type EvmSource = {
   readonly rpc: Rpc;
@@ -42,6 +43,8 @@ export type EvmSource = {
   finalized(): Promise<BlockRef | null>;
   /** What waits to be mined, as far as the node shows it. */
   pending(): Promise<readonly EvmTransaction[]>;
+  /** What of that would pay addresses of ours by calls of contracts. */
+  readonly trials: CallTrials;
   /** What is unlike a full node's answers, and what follows from it. */
   lacks(): readonly string[];
   close(): Promise<void>;
@@ -86,6 +89,7 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
   const receiptsOf = createKept<readonly EvmReceipt[]>();
   const transfersOf = createKept<Shown>();
   const balances = createBalanceReader(rpc, isLimit);
+  const trials = createCallTrials(rpc, isUnknown);
 
   /** What a call answers, read; a refusal that is a limit of the node is its trouble. @throws NodeTrouble, RpcRefusal */
   async function asked<T>(
@@ -189,6 +193,7 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
     },
     finalized: () => refused(rpc, finalized()),
     pending: () => refused(rpc, pending.read()),
+    trials,
     lacks: () => [
       ...(traces.hasNone() ? [balances.answers() ? BY_BALANCE : NOT_SEEN] : []),
       ...balances.lacks(),

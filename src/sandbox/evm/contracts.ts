@@ -80,7 +80,8 @@ function move(accounts: Accounts, from: string, to: string, amount: bigint): boo
   return true;
 }
 
-function transferLog(address: string, from: string, { to, minor }: Share): Log {
+/** The event of a transfer of a token. */
+export function transferLog(address: string, from: string, { to, minor }: Share): Log {
   return { address, topics: [TRANSFER_EVENT, `0x${word(from)}`, `0x${word(to)}`], data: `0x${word(minor)}` };
 }
 

@@ -1,60 +1,30 @@
 // The JSON-RPC methods of the simulated Ethereum node, as the Execution API specifies them; traces and the pool as geth has them.
+import { BASE_FEE, CALL_GAS, type EvmBlock, type EvmState, gasPriceOf, gasUsedBy, nonce, PLAIN_GAS, tip } from './chain-state.ts';
+import { CONTRACTS, ether, type Frame, type Log } from './contracts.ts';
 import {
-  accountsAfter,
-  accountsOf,
-  BASE_FEE,
-  CALL_GAS,
-  type EvmBlock,
-  type EvmState,
-  gasPriceOf,
-  gasUsedBy,
-  nonce,
-  PLAIN_GAS,
-  tip,
-} from './chain-state.ts';
-import { type Accounts, CONTRACTS, callOnly, ether, type Frame, type Log } from './contracts.ts';
+  accountsAt,
+  blockAt,
+  called,
+  EvmRpcError,
+  hex,
+  INVALID_PARAMS,
+  type Json,
+  SERVER_ERROR,
+  simulated,
+} from './rpc-calls.ts';
 import type { SimulatedEvm } from './simulated-evm.ts';
 import { CHAIN_ID, type EvmTransaction, TIP } from './transaction.ts';
 
-export type Json = unknown;
-
-/** An error answer of JSON-RPC 2.0, with geth's codes. */
-export class EvmRpcError extends Error {
-  readonly code: number;
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-const INVALID_PARAMS = -32602;
-const SERVER_ERROR = -32000;
-const REVERTED = 3;
-/** Blocks behind the tip that `finalized` names: behaviour §6. */
-const FINALIZED_BEHIND = 64;
-const SAFE_BEHIND = 32;
 const MOST_LOG_BLOCKS = 10_000;
 const ZERO_HASH = `0x${'0'.repeat(64)}`;
 const NO_BLOOM = `0x${'0'.repeat(512)}`;
 /** INVALID: what a contract's code is does not matter here, only that there is some. */
 const CODE = '0xfe';
 
-const hex = (value: number | bigint): string => `0x${value.toString(16)}`;
-
 function text(params: readonly unknown[], at: number): string {
   const value = params[at];
   if (typeof value !== 'string') throw new EvmRpcError(INVALID_PARAMS, `invalid argument ${at}: a text is expected`);
   return value.toLowerCase();
-}
-
-function blockAt({ active }: EvmState, tag: string): EvmBlock | null {
-  const last = active.length - 1;
-  if (tag === 'latest' || tag === 'pending') return active[last] ?? null;
-  if (tag === 'earliest') return active[0] ?? null;
-  if (tag === 'finalized') return active[last - FINALIZED_BEHIND] ?? null;
-  if (tag === 'safe') return active[last - SAFE_BEHIND] ?? null;
-  if (!/^0x[0-9a-f]{1,8}$/.test(tag)) throw new EvmRpcError(INVALID_PARAMS, `invalid argument 0: block ${tag}`);
-  return active[Number(tag)] ?? null;
 }
 
 function transactionJson(transaction: EvmTransaction, block: EvmBlock | null, at: number | null): Json {
@@ -206,28 +176,6 @@ function known(state: EvmState, hash: string): EvmBlock {
   return block;
 }
 
-function accountsAt(state: EvmState, given: unknown): Pick<Accounts, 'get'> {
-  const tag = typeof given === 'string' ? given.toLowerCase() : 'latest';
-  if (tag === 'latest' || tag === 'pending') return accountsOf(state);
-  const block = blockAt(state, tag);
-  if (block === null) throw new EvmRpcError(SERVER_ERROR, 'header not found');
-  return accountsAfter(state, block.number);
-}
-
-function called(state: EvmState, params: readonly unknown[]): Json {
-  const { from = `0x${'0'.repeat(40)}`, to = '', value = '0x0', data, input } = (params[0] ?? {}) as Record<string, string>;
-  const call = {
-    from: from.toLowerCase(),
-    to: to.toLowerCase(),
-    value: BigInt(value),
-    input: (input ?? data ?? '0x').toLowerCase(),
-  };
-  const at = accountsAt(state, params[1]);
-  const result = callOnly({ get: at.get, set: () => undefined }, call);
-  if (result === null) throw new EvmRpcError(REVERTED, 'execution reverted');
-  return result;
-}
-
 const METHODS: Readonly<Record<string, (state: EvmState, params: readonly unknown[]) => Json>> = {
   eth_chainId: () => hex(CHAIN_ID),
   net_version: () => String(CHAIN_ID),
@@ -278,6 +226,7 @@ const METHODS: Readonly<Record<string, (state: EvmState, params: readonly unknow
     return hex((input ?? data ?? '0x') === '0x' ? PLAIN_GAS : CALL_GAS);
   },
   eth_call: called,
+  eth_simulateV1: simulated,
 };
 
 export const SENDS = 'eth_sendRawTransaction';

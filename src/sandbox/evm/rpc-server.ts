@@ -4,7 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { countDown } from '../trouble.ts';
 import { isAuthorised } from '../utxo/rpc/server.ts';
-import { callMethod, EvmRpcError, type Json, SENDS } from './rpc-methods.ts';
+import { EvmRpcError, type Json } from './rpc-calls.ts';
+import { callMethod, SENDS } from './rpc-methods.ts';
 import type { SimulatedEvm } from './simulated-evm.ts';
 
 const HANG_MS = 60_000;
