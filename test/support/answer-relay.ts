@@ -6,6 +6,8 @@ export type AnswerRelay = {
   readonly url: string;
   /** On every connection that is open now the next answer is lost, and the connection with it. */
   loseAnswers(): void;
+  /** How many connections were opened so far. */
+  opened(): number;
   close(): void;
 };
 
@@ -14,6 +16,7 @@ export async function openAnswerRelay(to: string): Promise<AnswerRelay> {
   const { hostname, port } = new URL(to);
   const open = new Set<Socket>();
   const doomed = new WeakSet<Socket>();
+  let opened = 0;
   const server = createServer((near) => {
     const far = openSocket(Number(port), hostname);
     for (const [one, other] of [
@@ -24,6 +27,7 @@ export async function openAnswerRelay(to: string): Promise<AnswerRelay> {
       one.on('close', () => other.destroy());
     }
     open.add(near);
+    opened += 1;
     near.on('close', () => open.delete(near));
     near.on('data', (bytes) => far.write(bytes));
     far.on('data', (bytes) => {
@@ -38,6 +42,7 @@ export async function openAnswerRelay(to: string): Promise<AnswerRelay> {
     loseAnswers() {
       for (const socket of open) doomed.add(socket);
     },
+    opened: () => opened,
     close() {
       for (const socket of open) socket.destroy();
       server.close();

@@ -1,6 +1,7 @@
 // LND's REST interface, as bytes on the wire: TLS with a pinned certificate, the macaroon, deadlines, answers that stream. What an answer
 // means is lnd.ts's business.
-import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
+import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions } from 'node:http';
+import type { Agent as HttpsAgent } from 'node:https';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { NodeTrouble, plainText, type TroubleState } from '../utxo/node/trouble.ts';
 
@@ -61,12 +62,53 @@ function troubleOf(url: string, error: unknown): NodeTrouble {
   return new NodeTrouble(state, `LND at ${new URL(url).host}: ${message === '' ? code : message}${hint}`, { cause: error });
 }
 
+type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent };
+type KeptConnections = {
+  readonly certificate: string | null;
+  readonly calls: Agents;
+  /** A stream that stays open takes no connection from the calls. */
+  readonly streams: Agents;
+  close(): void;
+};
+
+/**
+ * Connections that serve one call after the other: a handshake costs more than a short call. What the node is compared with belongs to the agent,
+ * since Node closes a connection after one call when the call says it.
+ * @param certificate null = the system's authorities decide
+ */
+function keptConnections(certificate: string | null): KeptConnections {
+  const pinned =
+    certificate === null
+      ? {}
+      : {
+          ca: certificate,
+          checkServerIdentity: (host: string, peer: PeerCertificate) => identityProblem(certificate, host, peer),
+        };
+  const agents = (most: { readonly maxSockets?: number }): Agents => ({
+    http: new http.Agent({ keepAlive: true, ...most }),
+    https: new https.Agent({ keepAlive: true, ...most, ...pinned }),
+  });
+  const [calls, streams] = [agents({ maxSockets: CONNECTIONS }), agents({})];
+  return {
+    certificate,
+    calls,
+    streams,
+    close() {
+      for (const agent of [calls.http, calls.https, streams.http, streams.https]) agent.destroy();
+    },
+  };
+}
+
 /** @param target asked for each connection: in the sandbox the address is known only when it runs */
 export function createLndRest(target: () => Promise<LndTarget>) {
-  const kept = { keepAlive: true, maxSockets: CONNECTIONS };
-  const agents = { http: new http.Agent(kept), https: new https.Agent(kept) };
-  // a stream that stays open takes no connection from the calls; a handshake costs more than a short one
-  const streaming = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) };
+  let kept: KeptConnections | null = null;
+  function connections(certificate: string | null): KeptConnections {
+    if (kept?.certificate !== certificate) {
+      kept?.close();
+      kept = keptConnections(certificate);
+    }
+    return kept;
+  }
 
   /** `narrowed` makes of our macaroon the one that this call is sent with. */
   type Asked = { readonly body?: unknown; readonly narrowed?: (macaroon: string) => string };
@@ -79,24 +121,18 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     const text = body === undefined ? null : JSON.stringify(body);
     const place = new URL(path, url);
     const isPlain = place.protocol === 'http:';
+    const { calls, streams } = connections(certificate);
     const options: RequestOptions = {
       method: verb,
-      agent: (isStream ? streaming : agents)[isPlain ? 'http' : 'https'],
+      agent: (isStream ? streams : calls)[isPlain ? 'http' : 'https'],
       headers: {
         'Grpc-Metadata-macaroon': narrowed === undefined ? macaroon : narrowed(macaroon),
         ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
       },
     };
-    const pinned =
-      certificate === null
-        ? {}
-        : {
-            ca: certificate,
-            checkServerIdentity: (host: string, peer: PeerCertificate) => identityProblem(certificate, host, peer),
-          };
     try {
       return await new Promise<Sent>((resolve, reject) => {
-        const request = isPlain ? http.request(place, options) : https.request(place, { ...options, ...pinned });
+        const request = isPlain ? http.request(place, options) : https.request(place, options);
         request.on('error', reject);
         request.once('response', (response) => resolve({ url, response }));
         endBy(signal, request);
@@ -175,12 +211,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
       }
     },
 
-    close(): void {
-      for (const { http: plain, https: secure } of [agents, streaming]) {
-        plain.destroy();
-        secure.destroy();
-      }
-    },
+    close: () => kept?.close(),
   };
 }
 
