@@ -62,3 +62,42 @@ test('513 payments that are held leave slots for everybody else', { timeout: 180
   expect(outgoing().inFlight()).toHaveLength(holders.length * MOST_UNDER_WAY);
   expect(await at.compared()).toEqual([]);
 });
+
+test('merchants that all have their payments held share the slots with one that is not there yet', {
+  timeout: 120_000,
+}, async () => {
+  const holders = [at.merchantId, await funded('second'), await funded('third')];
+  const other = await funded('fourth');
+  await at.work();
+  // as channels of 16 slots say it, of which none is taken by others
+  const slots = 16;
+  const over = {
+    node: async () => ({ ...(await at.paying.node()), freeSlots: slots - outgoing().inFlight().length }),
+  };
+  for (let n = 0; n < MOST_UNDER_WAY; n++)
+    for (const holder of holders) await at.request(invoice('hold', 100_000n).request, AMOUNT, holder);
+  const looks = async (times: number): Promise<void> => {
+    for (let n = 0; n < times; n++) {
+      pass(16_000);
+      await at.look(over);
+    }
+  };
+  await looks(4);
+  // each has four, and one more of any would leave fewer than that
+  expect(outgoing().inFlight()).toHaveLength(12);
+  const to = invoice('pay', 100_000n);
+  const { id } = await at.request(to.request, AMOUNT, other);
+  await looks(1);
+  expect(await at.payout(id, other)).toMatchObject({ status: 'completed' });
+  const held = invoice('hold', 100_000n);
+  await at.request(held.request, AMOUNT, other);
+  await looks(1);
+  expect(outgoing().payment(held.hash)).toMatchObject({ status: 'IN_FLIGHT' });
+  expect(outgoing().inFlight()).toHaveLength(13);
+  const { hash } = outgoing().inFlight()[0]!;
+  outgoing().resolve(hash, true);
+  await looks(2);
+  // four are free then, and the next of the one that has three would leave three
+  expect(outgoing().inFlight()).toHaveLength(12);
+  expect(await at.compared()).toEqual([]);
+});

@@ -58,6 +58,8 @@ export type PayingNode = {
   readonly paymentIndex: string;
   /** What it has on its side of its usable channels, in satoshis. */
   readonly spendable: string;
+  /** How many HTLCs more its usable channels can have on their way out. */
+  readonly freeSlots: number;
 };
 
 /** What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash. */

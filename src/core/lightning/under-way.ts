@@ -13,3 +13,11 @@ export function takesTooMuch(wanted: bigint, of: { readonly underWay: bigint; re
   if (of.underWay === 0n) return false;
   return minus(of.spendable, wanted) < plus(of.underWay, wanted);
 }
+
+/**
+ * Whether one more would leave others fewer slots for HTLCs than its merchant takes then; one alone never does. Many merchants whose recipients all hold
+ * what they are paid share the slots with one that is not there yet.
+ * @param underWay how many of its merchant are on their way
+ * @param freeSlots of our channels now
+ */
+export const takesTooManySlots = (underWay: number, freeSlots: number): boolean => underWay > 0 && freeSlots < underWay + 2;

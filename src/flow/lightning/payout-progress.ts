@@ -5,7 +5,7 @@ import type { CurrencyCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
 import { chargedFee } from '../../core/lightning/payout-fees.ts';
-import { MOST_UNDER_WAY, takesTooMuch } from '../../core/lightning/under-way.ts';
+import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../core/lightning/under-way.ts';
 import { plus } from '../../core/money.ts';
 import { completeEntries, giveBackEntries, releaseEntry, signEntry } from '../../core/payouts/postings.ts';
 import type { PayoutEvent } from '../../core/payouts/states.ts';
@@ -64,7 +64,11 @@ export type Committed = 'committed' | 'waits' | 'too_much' | 'lost';
 const takes = ({ amount, feeMax, reimburses }: Booked): bigint => (reimburses === null ? plus(amount, feeMax) : amount);
 
 /** From here on the node may be asked, and only its word ends the payout. What it may take is on its way out. */
-export function commitPayment(ctx: Context, of: Leased, node: Pick<PayingNode, 'identity' | 'spendable'>): Promise<Committed> {
+export function commitPayment(
+  ctx: Context,
+  of: Leased,
+  node: Pick<PayingNode, 'identity' | 'spendable' | 'freeSlots'>,
+): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
     const { isStopped, owes } = await readStops(sql, payout.merchantId, payout.id);
     if (payout.step !== 'queued' || isStopped || owes) {
@@ -79,6 +83,7 @@ export function commitPayment(ctx: Context, of: Leased, node: Pick<PayingNode, '
       return 'waits';
     }
     if (takesTooMuch(takes(payout), { underWay: others.satoshis, spendable: BigInt(node.spendable) })) return 'too_much';
+    if (takesTooManySlots(others.count, node.freeSlots)) return 'too_much';
     await post(sql, payout, [signEntry(payout, 1, payout.feeMax, null)], atMs);
     await movePayout(sql, payout, 'committed', { atMs });
     await setSent(sql, payout.id, node.identity);

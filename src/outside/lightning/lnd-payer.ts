@@ -63,6 +63,13 @@ function spendableOf(channel: Answer): bigint {
   return rest > 0n ? rest : 0n;
 }
 
+/** How many HTLCs a channel takes besides those that it holds: each side has its own limit, and both must take one. */
+function freeSlotsOf(channel: Answer): number {
+  const most = (side: string): number => Number(whole((channel[side] ?? {}) as Answer, 'max_accepted_htlcs'));
+  const held = objects(channel, 'pending_htlcs').length;
+  return Math.max(0, Math.min(most('local_constraints'), most('remote_constraints')) - held);
+}
+
 const inPath = (hex: string): string =>
   encodeURIComponent(Buffer.from(hex, 'hex').toString('base64').replaceAll('+', '-').replaceAll('/', '_'));
 
@@ -126,6 +133,7 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
         identity: identityOf(info),
         paymentIndex: String(objects(newest, 'payments').reduce((most, one) => maxOf(most, whole(one, 'payment_index')), 0n)),
         spendable: String(channels.reduce((total, channel) => total + spendableOf(channel), 0n)),
+        freeSlots: channels.reduce((total, channel) => total + freeSlotsOf(channel), 0),
       };
     },
     async identity() {

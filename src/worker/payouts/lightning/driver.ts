@@ -1,7 +1,6 @@
 // The job that pays over Lightning: leases what is due and takes it a step further (steps.ts). Any number of workers may run it: a payment is
 // worked on under a lease, the node refuses a request that arrives after it, and a crash anywhere leaves a state from which the next one goes on.
 
-import type { PayingNode } from '../../../core/lightning/payer.ts';
 import { LEASE_MS } from '../../../core/payouts/states.ts';
 import type { Context } from '../../../flow/context.ts';
 import { bookInvoiceHere } from '../../../flow/lightning/internal-payouts.ts';
@@ -16,7 +15,7 @@ import {
 } from '../../../store/lightning/payment-rows.ts';
 import type { Job } from '../../loop.ts';
 import { isPaidKnown } from './comparison.ts';
-import { begin, follow, type LightningDriverOptions, type Next, RETRY_MS } from './steps.ts';
+import { begin, follow, type LightningDriverOptions, type LookedAt, type Next, RETRY_MS } from './steps.ts';
 
 const AT_ONCE = 8;
 /** A wake-up may have been missed: with payments that are open, and without any. */
@@ -78,10 +77,10 @@ async function pass(ctx: Context, options: LightningDriverOptions): Promise<void
 }
 
 /** The node, where it can be asked. */
-async function nodeOf(ctx: Context, { paying, onTrouble }: LightningDriverOptions): Promise<PayingNode | null> {
+async function nodeOf(ctx: Context, { paying, onTrouble }: LightningDriverOptions): Promise<LookedAt | null> {
   try {
     const node = await askPayingNode(ctx, () => paying.node());
-    return (await isPaidKnown(ctx, paying, node, onTrouble)) ? node : null;
+    return (await isPaidKnown(ctx, paying, node, onTrouble)) ? { ...node, taken: 0 } : null;
   } catch (error) {
     const { fault, message } = error as { fault?: string; message: string };
     if (fault === undefined) throw error;
@@ -93,7 +92,7 @@ async function nodeOf(ctx: Context, { paying, onTrouble }: LightningDriverOption
 async function drive(
   ctx: Context,
   options: LightningDriverOptions,
-  node: PayingNode | null,
+  node: LookedAt | null,
   payment: LightningPayment,
 ): Promise<void> {
   const { againMs, trouble = null } = await next(ctx, options, node, payment);
@@ -104,7 +103,7 @@ async function drive(
 async function next(
   ctx: Context,
   options: LightningDriverOptions,
-  node: PayingNode | null,
+  node: LookedAt | null,
   payment: LightningPayment,
 ): Promise<Next> {
   try {

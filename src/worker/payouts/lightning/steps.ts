@@ -3,7 +3,7 @@
 
 import type { PayingNode, PaymentFacts, SendAnswer } from '../../../core/lightning/payer.ts';
 import { failureText, LACKS_BALANCE } from '../../../core/lightning/payment-failures.ts';
-import { MOST_UNDER_WAY, takesTooMuch } from '../../../core/lightning/under-way.ts';
+import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../../core/lightning/under-way.ts';
 import { plus } from '../../../core/money.ts';
 import type { AskTrust } from '../../../core/payouts/intent.ts';
 import { refusalKind, refusedFor } from '../../../core/payouts/signing-refusals.ts';
@@ -61,6 +61,8 @@ const RARE_LOOK_MS = 60_000;
 
 /** In how many milliseconds a payment is looked at again, and what is in its way. */
 export type Next = { readonly againMs: number; readonly trouble?: string };
+/** The node as it was when a look began, and how many of its slots payments have taken since. */
+export type LookedAt = PayingNode & { taken: number };
 /** `asksAgain`: nothing of it is under way, and it may be asked for once more. */
 type Followed = Next & { readonly asksAgain?: true };
 
@@ -71,7 +73,7 @@ type Followed = Next & { readonly asksAgain?: true };
 export async function begin(
   ctx: Context,
   options: LightningDriverOptions,
-  node: PayingNode,
+  node: LookedAt,
   payment: LightningPayment,
 ): Promise<Next> {
   if (ctx.ports.clock.now() >= payment.expiresAtMs) {
@@ -87,6 +89,7 @@ export async function begin(
   const wanted = plus(payment.amount, payment.feeMax);
   if (takesTooMuch(wanted, { underWay: others.satoshis, spendable: BigInt(node.spendable) }))
     return { againMs: RETRY_MS, trouble: TOO_MUCH };
+  if (takesTooManySlots(others.count, node.freeSlots - node.taken)) return { againMs: RETRY_MS, trouble: TOO_MUCH };
   if (!canSend(node, payment)) return { againMs: RETRY_MS, trouble: lack(node) };
   try {
     await options.paying.authorize(asking(payment));
@@ -94,8 +97,9 @@ export async function begin(
     return refusedBefore(ctx, payment, error as { fault?: string; message: string });
   }
   await options.reached?.('ln-authorized');
-  const how = await commitPayment(ctx, payment, node);
+  const how = await commitPayment(ctx, payment, { ...node, freeSlots: node.freeSlots - node.taken });
   if (how !== 'committed') return { againMs: RETRY_MS, ...(how === 'too_much' ? { trouble: TOO_MUCH } : {}) };
+  node.taken += 1;
   await options.reached?.('ln-committed');
   return sendBegun(ctx, options, node, { ...payment, node: node.identity });
 }
