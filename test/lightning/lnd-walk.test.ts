@@ -1,5 +1,5 @@
 // A random walk of payments in and out over two real LND, while answers are lost and workers are killed: the books are both nodes' own lists, and what our
-// channels hold. LIGHTNING_WALK=200 walks further.
+// channels hold. LIGHTNING_WALK=200 walks further; LIGHTNING_WALK_KILLS=yes kills the node too, which takes half a minute more for each payment that hangs.
 import { expect, test } from 'vitest';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
@@ -16,6 +16,8 @@ type Payments = {
   readonly payments: readonly { readonly status: string; readonly payment_hash: string; readonly value_sat: string }[];
 };
 type Channels = { readonly channels: readonly { readonly capacity: string; readonly remote_balance: string }[] };
+
+const KILLS = process.env.LIGHTNING_WALK_KILLS === 'yes';
 
 /** What of the channels is the node's that has opened them: all that is not the other's. */
 async function ours(node: LndNode): Promise<number> {
@@ -38,10 +40,11 @@ test.runIf(HAS_LND)('a random walk on LND ends with books that are the lists of 
   const engine = await lndEngine();
   const relay = await openAnswerRelay(engine.target().url);
   const through = <T extends { readonly url: string }>(target: T): T => ({ ...target, url: relay.url });
+  const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
   const at = await openLightningPayouts(
     createLnd(async () => through(engine.target()), { chain: 'regtest' }),
     createLndPayer(async () => through(engine.payTarget())),
-    { now: () => Date.now() },
+    clock,
   );
   try {
     const { shop, customer } = engine.pair;
@@ -56,9 +59,15 @@ test.runIf(HAS_LND)('a random walk on LND ends with books that are the lists of 
       pass: () => undefined,
       seed: 1,
       payments: Number(process.env.LIGHTNING_WALK ?? 40),
-      // kill -9 of LND has tests of its own: a payment that only its disk knows hangs for good
-      troubles: [relay.loseAnswers],
+      troubles: KILLS ? [relay.loseAnswers, relay.loseAnswers, engine.restart] : [relay.loseAnswers],
       calm: () => undefined,
+      ...(KILLS
+        ? {
+            waitLong: () => {
+              clock.skewMs = 2 * 3_600_000;
+            },
+          }
+        : {}),
     });
     expect(walked.paidIn).toBeGreaterThan(0);
     expect(walked.completed).toBeGreaterThan(0);

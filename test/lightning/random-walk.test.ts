@@ -29,7 +29,9 @@ test('a random walk ends with books that are the lists of the node', { timeout: 
     ],
     calm,
   });
-  for (const count of Object.values(walked)) expect(count, JSON.stringify(walked)).toBeGreaterThan(0);
+  const { hung, ...others } = walked;
+  expect(hung).toBe(0);
+  for (const count of Object.values(others)) expect(count, JSON.stringify(walked)).toBeGreaterThan(0);
   const kept = (engine.node().localMsat() - CAPITAL_MSAT) / 1_000n;
   expect((await at.balance('asset:ln:BTC')) + (await at.balance('asset:ln:BTC:outbound'))).toBe(kept);
   await close();
