@@ -154,6 +154,11 @@ const AREAS = [
     ],
   },
   {
+    code: /^src\/(core\/lightning\/postings|(worker|store)\/lightning\/(holdings|operators-part|unknown-invoices)|outside\/lightning\/lnd-statement)\.ts$/,
+    tests: ['test/lightning/holdings', 'test/lightning/unknown-invoices'],
+  },
+  { code: /^src\/core\/lightning\/under-way\.ts$/, tests: ['test/lightning/htlc-slots'] },
+  {
     code: /^src\/(store\/lightning\/|flow\/lightning\/invoices|worker\/lightning\/(watcher|jobs|read-schedule)).*\.ts$/,
     tests: [
       'test/lightning/payments',

@@ -461,6 +461,11 @@ create table public.lightning_nodes (
   in_channels numeric(24,0),
   booked_there numeric(24,0),
   held_at timestamp with time zone,
+  part_since timestamp with time zone,
+  forwarded_ns bigint,
+  forwarded_msat numeric(24,0) default 0 not null,
+  wallet_height integer default 0 not null,
+  closed_height integer default 0 not null,
   constraint lightning_nodes_pkey PRIMARY KEY (identity),
   constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
 );
@@ -503,6 +508,16 @@ create table public.lightning_sent (
   acknowledged_at timestamp with time zone,
   constraint lightning_sent_pkey PRIMARY KEY (node, payment_index),
   constraint lightning_sent_state_check CHECK ((state = ANY (ARRAY['in_flight'::text, 'succeeded'::text])))
+);
+
+create table public.lightning_unknown_invoices (
+  payment_hash text collate "C" not null,
+  node text not null,
+  added_at timestamp with time zone not null,
+  paid_msat numeric(24,0),
+  acknowledged_at timestamp with time zone,
+  constraint lightning_unknown_invoices_pkey PRIMARY KEY (payment_hash),
+  constraint lightning_unknown_invoices_payment_hash_check CHECK ((payment_hash ~ '^[0-9a-f]{64}$'::text))
 );
 
 create table public.merchant_settings (
@@ -1158,6 +1173,8 @@ CREATE INDEX lightning_payments_hash ON public.lightning_payments USING btree (p
 CREATE INDEX lightning_payments_open ON public.lightning_payments USING btree (due_at) WHERE (state = ANY (ARRAY['waiting'::text, 'sent'::text]));
 
 CREATE INDEX lightning_sent_hash ON public.lightning_sent USING btree (payment_hash);
+
+CREATE INDEX lightning_unknown_invoices_open ON public.lightning_unknown_invoices USING btree (payment_hash) WHERE (paid_msat IS NULL);
 
 CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (currency, height) WHERE (height IS NOT NULL);
 
@@ -1822,6 +1839,8 @@ grant delete, insert, select, update on public.lightning_nodes to bursar_app;
 grant delete, insert, select, update on public.lightning_payments to bursar_app;
 
 grant delete, insert, select, update on public.lightning_sent to bursar_app;
+
+grant delete, insert, select, update on public.lightning_unknown_invoices to bursar_app;
 
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
 

@@ -42,6 +42,37 @@ export type InvoiceFacts = {
   readonly paymentRequest: string;
 };
 
+/** What a node has of its own. Satoshis. */
+export type NodeHoldings = {
+  /** In its open channels, rounded up in each: it may be as many satoshis less as there are channels. */
+  readonly inChannels: bigint;
+  readonly channels: number;
+  /** In its wallet on the chain. */
+  readonly inWallet: bigint;
+  /** A payment, a channel that opens or closes, or a transaction of the wallet is under way: what is between two places is in none of these. */
+  readonly isMoving: boolean;
+};
+
+/** A payment of others that the node has passed on. */
+export type Forwarded = { readonly atNs: bigint; readonly feeMsat: bigint };
+
+/** A transaction of the node's wallet in a block; none that brings back what was in a channel. Satoshis. */
+export type WalletTransaction = {
+  readonly txid: string;
+  /** What the wallet has more after it; what it costs is in it. */
+  readonly amount: bigint;
+  /** What the chain takes for it, where the node knows. */
+  readonly fee: bigint;
+  /** What of it is ours in the channels that it opens. */
+  readonly intoChannels: bigint;
+};
+
+export type NodeChainEvents = {
+  readonly transactions: readonly WalletTransaction[];
+  /** Channels whose money has all come back, or is lost; with the block that has closed each. */
+  readonly closed: readonly { readonly channelPoint: string; readonly height: number }[];
+};
+
 export type SettlementEvents = {
   readonly onSettled: (invoice: InvoiceFacts) => void;
   /** The subscription has ended, whatever the reason: what is settled from now on is not announced. */
@@ -52,8 +83,11 @@ export type LightningPort = {
   condition(): Promise<LightningCondition>;
   /** What the node's usable channels can receive now, together. */
   receivableMsat(): Promise<bigint>;
-  /** What of its open channels is the node's own, what is on its way out of them included, in satoshis, rounded up. */
-  inChannels(): Promise<bigint>;
+  holdings(): Promise<NodeHoldings>;
+  /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first. */
+  forwarded(afterNs: bigint): Promise<readonly Forwarded[]>;
+  /** What the blocks from one height to another have done to its wallet and its channels. */
+  chainEvents(fromHeight: number, toHeight: number): Promise<NodeChainEvents>;
   /**
    * Makes an invoice; the same preimage again gives the same invoice.
    * @returns its BOLT11 text

@@ -1,7 +1,8 @@
 // What is booked about our Lightning node besides payments. The account of the payments themselves is in judge/postings.
 import { LIGHTNING } from '../currencies/lightning.ts';
 import type { Entry } from '../judge/case.ts';
-import { negated } from '../money.ts';
+import { atLeastZero, least, negated, plus } from '../money.ts';
+import type { WalletTransaction } from './port.ts';
 
 /** What our node holds in its channels. */
 export const CHANNELS = `asset:ln:${LIGHTNING.balance}`;
@@ -43,6 +44,84 @@ export function channelCapitalEntry(amount: bigint): Entry {
     postings: [
       { account: CHANNELS, amount },
       { account: `equity:operator:${LIGHTNING.balance}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
+/**
+ * What of our node is its operator's: all that it has in its channels and its wallet, less what payments brought there and payouts left.
+ */
+export const OPERATORS_PART = `asset:ln:operator:${LIGHTNING.balance}`;
+const OPERATORS_EQUITY = `equity:operator:ln:${LIGHTNING.balance}`;
+const CHANNEL_COSTS = `expense:ln:channels:${LIGHTNING.balance}`;
+
+/** What the operator had at a node when it was first looked at. Satoshis. */
+export function operatorsOpeningEntry(identity: string, amount: bigint): Entry {
+  return {
+    key: `ln:opening:${identity}`,
+    kind: 'lightning_opening',
+    postings: [
+      { account: OPERATORS_PART, amount },
+      { account: OPERATORS_EQUITY, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
+/**
+ * What a node has earned by forwarding, once it is whole satoshis.
+ * @param all how many satoshis of it there were so far: the key, so that each is booked once
+ */
+export function routingEntry(identity: string, all: bigint, unbooked: bigint): Entry {
+  return {
+    key: `ln:routed:${identity}:${all}`,
+    kind: 'lightning_routing',
+    postings: [
+      { account: OPERATORS_PART, amount: unbooked },
+      { account: `income:routing:${LIGHTNING.balance}`, amount: negated(unbooked) },
+    ],
+    parts: [],
+  };
+}
+
+/**
+ * What a transaction of the node's wallet has done to all that the node has: the fee of one that opens channels is a cost, everything else the
+ * operator has put there or taken away (also what he has given to the other side of a channel). Null where it has only moved.
+ */
+export function walletEntry({ txid, amount, fee, intoChannels }: WalletTransaction): Entry | null {
+  const change = plus(intoChannels, amount);
+  const cost = intoChannels === 0n ? 0n : least(fee, atLeastZero(negated(change)));
+  const own = plus(change, cost);
+  const postings = [
+    { account: OPERATORS_PART, amount: change },
+    { account: CHANNEL_COSTS, amount: cost },
+    { account: OPERATORS_EQUITY, amount: negated(own) },
+  ].filter((line) => line.amount !== 0n);
+  return postings.length < 2 ? null : { key: `ln:wallet:${txid}`, kind: 'lightning_wallet', postings, parts: [] };
+}
+
+/** What closing channels has cost, with what was spent to get everything back; named by the last of them. Satoshis. */
+export function closingEntry(channelPoint: string, cost: bigint): Entry {
+  return {
+    key: `ln:closed:${channelPoint}`,
+    kind: 'lightning_closing',
+    postings: [
+      { account: CHANNEL_COSTS, amount: cost },
+      { account: OPERATORS_PART, amount: negated(cost) },
+    ],
+    parts: [],
+  };
+}
+
+/** What our node was paid for an invoice that no transaction here has asked for, once its operator has seen that: it is his to give back. Satoshis. */
+export function unknownReceiptEntry(paymentHash: string, amount: bigint): Entry {
+  return {
+    key: `ln:unknown:${paymentHash}`,
+    kind: 'unknown_inflow',
+    postings: [
+      { account: OPERATORS_PART, amount },
+      { account: OPERATORS_EQUITY, amount: negated(amount) },
     ],
     parts: [],
   };

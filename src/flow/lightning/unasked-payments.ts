@@ -1,12 +1,13 @@
 // Where our Lightning node and the books differ for good, an operator says so: what the node has paid and no payout here has asked for is booked, and
 // what a payout had paid, or a customer, and the node has forgotten is let be.
 import { LIGHTNING, MSAT } from '../../core/currencies/lightning.ts';
-import { lightningOutflowEntry } from '../../core/lightning/postings.ts';
-import { formatAmount, mulDivUp } from '../../core/money.ts';
+import { lightningOutflowEntry, unknownReceiptEntry } from '../../core/lightning/postings.ts';
+import { formatAmount, mulDivDown, mulDivUp } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { setReceiptForgotten } from '../../store/lightning/comparison.ts';
 import { lockUnasked, setAcknowledged, setForgotten } from '../../store/lightning/sent-payments.ts';
+import { acknowledgeUnknown } from '../../store/lightning/unknown-invoices.ts';
 import type { Context } from '../context.ts';
 
 /**
@@ -51,4 +52,20 @@ export function acceptForgotten(ctx: Context, paymentHash: string): Promise<stri
  */
 export function acceptForgottenReceipt(ctx: Context, paymentHash: string): Promise<string | null> {
   return setReceiptForgotten(ctx.db, paymentHash);
+}
+
+/**
+ * Books what the node was paid for an invoice that this database does not know, made while it was away, as its operator's: he says whose it is, and
+ * gives it back or makes it good himself.
+ * @returns satoshis; null when there is no such payment
+ */
+export function bookUnknownReceipt(ctx: Context, paymentHash: string): Promise<bigint | null> {
+  return ctx.db.transaction(async (sql) => {
+    const atMs = ctx.ports.clock.now();
+    const paidMsat = await acknowledgeUnknown(sql, paymentHash, atMs);
+    if (paidMsat === null) return null;
+    const amount = mulDivDown(paidMsat, 1n, MSAT);
+    if (amount > 0n) await postEntries(sql, [{ entry: unknownReceiptEntry(paymentHash, amount), transactionId: null, atMs }]);
+    return amount;
+  });
 }

@@ -6,7 +6,12 @@ import { isUtxo, type LedgerCurrency, type UtxoCode } from '../../core/currency.
 import { formatAmount } from '../../core/money.ts';
 import { recoverAchFile } from '../../flow/ach/restored-files.ts';
 import type { Context } from '../../flow/context.ts';
-import { acceptForgotten, acceptForgottenReceipt, bookUnasked } from '../../flow/lightning/unasked-payments.ts';
+import {
+  acceptForgotten,
+  acceptForgottenReceipt,
+  bookUnasked,
+  bookUnknownReceipt,
+} from '../../flow/lightning/unasked-payments.ts';
 import type { Recovered } from '../../flow/payouts/after-restore/recover.ts';
 import { recoverTransaction } from '../../flow/payouts/after-restore/recover-utxo.ts';
 import { readAchBytes } from '../../store/ach/entries.ts';
@@ -30,7 +35,7 @@ export function addRecover(payout: Command): void {
   leaf(
     payout,
     'recover <id>',
-    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know (bursar audit, OUT-3, LN-2, LN-5).',
+    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know (bursar audit, OUT-3, LN-2, LN-5, LN-9).',
   )
     .option('--block <hash>', 'the block that has the transaction, where no look has found it')
     .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
@@ -65,7 +70,9 @@ async function recoveredOverLightning(id: string, acceptsLoss: boolean): Promise
   const payoutId = await withBooks((ctx) => acceptForgotten(ctx, id));
   if (payoutId !== null) return { payoutIds: [payoutId], lost: 0n, fee: 0n, currency: LIGHTNING.balance };
   const transactionId = await withBooks((ctx) => acceptForgottenReceipt(ctx, id));
-  return transactionId === null ? null : { payoutIds: [], transactionId, lost: 0n, fee: 0n, currency: LIGHTNING.balance };
+  if (transactionId !== null) return { payoutIds: [], transactionId, lost: 0n, fee: 0n, currency: LIGHTNING.balance };
+  const received = await withBooks((ctx) => bookUnknownReceipt(ctx, id));
+  return received === null ? null : { payoutIds: [], lost: 0n, fee: 0n, currency: LIGHTNING.balance };
 }
 
 async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {

@@ -5,6 +5,7 @@ import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } fr
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
 import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { readChainEvents, readForwarded, readHoldings, STATEMENT } from './lnd-statement.ts';
 
 /** LND asks bitcoind for this one, and hangs when that is away. */
 const CONDITION_MS = 5_000;
@@ -27,6 +28,7 @@ export const RECEIVING: readonly string[] = [
   '/lnrpc.Lightning/SubscribeInvoices',
   '/lnrpc.Lightning/ListChannels',
   '/invoicesrpc.Invoices/CancelInvoice',
+  ...STATEMENT,
 ];
 
 function invoiceFacts(answer: Answer): InvoiceFacts {
@@ -54,15 +56,6 @@ function receivableOf(channel: Answer): bigint {
   const fee = channel.initiator === true ? 0n : 2n * whole(channel, 'commit_fee');
   const rest = whole(channel, 'remote_balance') - reserve - fee;
   return rest > 0n ? rest * 1000n : 0n;
-}
-
-/** What of a channel is ours. Whoever has opened it pays its fees, out of what is not the other side's. */
-function oursOf(channel: Answer): bigint {
-  const htlcs = objects(channel, 'pending_htlcs');
-  const sum = (isIncoming: boolean): bigint =>
-    htlcs.filter(({ incoming = false }) => incoming === isIncoming).reduce((total, one) => total + whole(one, 'amount'), 0n);
-  if (channel.initiator === true) return whole(channel, 'capacity') - whole(channel, 'remote_balance') - sum(true);
-  return whole(channel, 'local_balance') + sum(false) + 1n;
 }
 
 const says = (error: unknown, words: string): boolean => error instanceof LndRefusal && error.message.includes(words);
@@ -125,10 +118,9 @@ export function createLnd(
       });
       return receivable;
     },
-    async inChannels() {
-      const channels = objects(await call('GET', '/v1/channels'), 'channels');
-      return channels.reduce((total, channel) => total + oursOf(channel), 0n);
-    },
+    holdings: () => readHoldings(call),
+    forwarded: (afterNs) => readForwarded(call, afterNs),
+    chainEvents: (fromHeight, toHeight) => readChainEvents(call, fromHeight, toHeight),
     async addInvoice({ preimage, amountMsat, expirySeconds, description }) {
       const paymentHash = createHash('sha256').update(preimage).digest('hex');
       try {

@@ -36,6 +36,8 @@ const MOST_MSAT = 100_000n * 100_000_000_000n;
 const USUAL_EXPIRY = 86_400;
 const PAGE = 100;
 const CHANNEL_POINT = `${'11'.repeat(32)}:0`;
+/** The most that either side of a channel accepts on its way at once. */
+const MOST_HTLCS = 483;
 
 /** Hexadecimal as the base64 in which LND's REST writes bytes. */
 export const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
@@ -140,12 +142,14 @@ const info = ({ node, nowMs }: Asked): unknown => ({
   identity_pubkey: node.identity,
   alias: 'sandbox',
   num_active_channels: 1,
-  block_height: 1,
+  block_height: node.own.height(),
   best_header_timestamp: seconds(nowMs),
   synced_to_chain: true,
   synced_to_graph: true,
   chains: [{ chain: 'bitcoin', network: 'regtest' }],
 });
+
+const CONSTRAINTS = { chan_reserve_sat: '0', max_accepted_htlcs: MOST_HTLCS };
 
 const channels = ({ node }: Asked): unknown => ({
   channels: [
@@ -157,18 +161,90 @@ const channels = ({ node }: Asked): unknown => ({
       local_balance: String(node.localMsat() / 1000n),
       remote_balance: String(node.remoteMsat() / 1000n),
       unsettled_balance: '0',
-      remote_constraints: { chan_reserve_sat: '0' },
-      local_constraints: { chan_reserve_sat: '0' },
+      remote_constraints: CONSTRAINTS,
+      local_constraints: CONSTRAINTS,
       initiator: true,
       private: false,
+      push_amount_sat: '0',
       pending_htlcs: node.outgoing.inFlight().map(({ hash, amountMsat }) => ({
         incoming: false,
         amount: String(amountMsat / 1000n),
         hash_lock: base64(hash),
       })),
     },
+    ...node.own.channels().map(({ channelPoint, capacity, pushed }) => ({
+      active: true,
+      channel_point: channelPoint,
+      capacity: String(capacity),
+      local_balance: String(capacity - pushed),
+      remote_balance: String(pushed),
+      remote_constraints: CONSTRAINTS,
+      local_constraints: CONSTRAINTS,
+      initiator: true,
+      push_amount_sat: String(pushed),
+      pending_htlcs: [],
+    })),
   ],
 });
+
+const pending = ({ node }: Asked): unknown => ({
+  total_limbo_balance: '0',
+  pending_open_channels: node.own.isBetween() ? [{}] : [],
+  pending_force_closing_channels: [],
+  waiting_close_channels: [],
+});
+
+const closed = ({ node }: Asked): unknown => ({
+  channels: node.own.closed().map(({ channelPoint, capacity, txid, height, settled }) => ({
+    channel_point: channelPoint,
+    capacity: String(capacity),
+    closing_tx_hash: txid,
+    close_height: height,
+    settled_balance: String(settled),
+    close_type: 'COOPERATIVE_CLOSE',
+    open_initiator: 'INITIATOR_LOCAL',
+    resolutions: [],
+  })),
+});
+
+const transactions = ({ node, query }: Asked): unknown => ({
+  transactions: node.own
+    .transactions()
+    .filter(({ height }) => height >= Number(query.get('start_height')) && height <= Number(query.get('end_height')))
+    .map(({ txid, height, amount, fee, label }) => ({
+      tx_hash: txid,
+      amount: String(amount),
+      block_height: height,
+      total_fees: String(fee),
+      label,
+      previous_outpoints: [],
+    })),
+});
+
+const walletBalance = ({ node }: Asked): unknown => ({
+  total_balance: String(node.own.inWallet()),
+  confirmed_balance: String(node.own.inWallet()),
+  unconfirmed_balance: '0',
+  locked_balance: '0',
+});
+
+function forwardingHistory({ node, body }: Asked): unknown {
+  const from = whole(body, 'start_time', 0n) * 1_000_000_000n;
+  const offset = Number(whole(body, 'index_offset', 0n));
+  const page = node.own
+    .forwarded()
+    .filter(({ atNs }) => atNs >= from)
+    .slice(offset, offset + Number(whole(body, 'num_max_events', 100n)));
+  return {
+    forwarding_events: page.map(({ atNs, feeMsat }) => ({
+      timestamp_ns: String(atNs),
+      timestamp: String(atNs / 1_000_000_000n),
+      fee: String(feeMsat / 1000n),
+      fee_msat: String(feeMsat),
+    })),
+    last_offset_index: offset + page.length,
+  };
+}
 
 const balance = ({ node }: Asked): unknown => ({
   balance: String(node.localMsat() / 1000n),
@@ -179,6 +255,13 @@ const balance = ({ node }: Asked): unknown => ({
 });
 
 const LIGHTNING = '/lnrpc.Lightning/';
+const reading = (path: RegExp, method: string, answer: LndMethod['answer']): LndMethod => ({
+  verb: 'GET',
+  path,
+  permission: `${LIGHTNING}${method}`,
+  changes: false,
+  answer,
+});
 
 /** Every call that is answered once; the stream of settlements is the server's. */
 export const METHODS: readonly LndMethod[] = [
@@ -201,6 +284,11 @@ export const METHODS: readonly LndMethod[] = [
     answer: cancel,
   },
   { verb: 'GET', path: /^\/v1\/channels$/, permission: `${LIGHTNING}ListChannels`, changes: false, answer: channels },
+  reading(/^\/v1\/channels\/pending$/, 'PendingChannels', pending),
+  reading(/^\/v1\/channels\/closed$/, 'ClosedChannels', closed),
+  reading(/^\/v1\/transactions$/, 'GetTransactions', transactions),
+  reading(/^\/v1\/balance\/blockchain$/, 'WalletBalance', walletBalance),
+  { ...reading(/^\/v1\/switch$/, 'ForwardingHistory', forwardingHistory), verb: 'POST' },
   { verb: 'GET', path: /^\/v1\/balance\/channels$/, permission: `${LIGHTNING}ChannelBalance`, changes: false, answer: balance },
 ];
 export const SUBSCRIBE = { path: '/v1/invoices/subscribe', permission: `${LIGHTNING}SubscribeInvoices` } as const;

@@ -38,7 +38,7 @@ export type ServedLightning = {
   close(): void;
 };
 
-/** The same certificate and macaroons at every start; a folder of an earlier version gets the macaroon that it lacks. */
+/** The same certificate at every start; macaroons that permit what this version needs. */
 function credentialsOf(folder: string): Credentials {
   const path = join(folder, 'lightning.json');
   const before = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Partial<Credentials>) : {};
@@ -49,10 +49,10 @@ function credentialsOf(folder: string): Credentials {
   const made: Credentials = {
     ...(certificate === undefined || tlsKey === undefined ? selfSignedCertificate() : { certificate, key: tlsKey }),
     rootKey,
-    macaroon: before.macaroon ?? bakeMacaroon(key, receiving),
-    payMacaroon: before.payMacaroon ?? bakeMacaroon(key, PAYING),
+    macaroon: bakeMacaroon(key, receiving),
+    payMacaroon: bakeMacaroon(key, PAYING),
   };
-  if (before.payMacaroon === undefined) writeWhole(path, `${JSON.stringify(made)}\n`);
+  writeWhole(path, `${JSON.stringify(made)}\n`);
   return made;
 }
 

@@ -8,6 +8,7 @@ import { openJournal } from '../utxo/journal.ts';
 import { paymentRequest } from './bolt11.ts';
 import { createLnurls, type LnurlLine } from './lnurl.ts';
 import { createOutgoing, type OutgoingLine } from './outgoing.ts';
+import { createOwnMoney, type OwnMoneyLine } from './own-money.ts';
 
 /** What our side of the channel holds at first, and the other side: 50 BTC each. */
 const EACH_SIDE_MSAT = 50n * 100_000_000_000n;
@@ -45,6 +46,7 @@ type Line =
   | { readonly kind: 'settle'; readonly hash: string; readonly paidMsat: string; readonly parts: number; readonly atMs: number }
   | { readonly kind: 'trouble'; readonly trouble: Trouble }
   | OutgoingLine
+  | { readonly kind: 'own'; readonly line: OwnMoneyLine }
   | LnurlLine;
 
 /** What an outsider's payment came to; the reason is what the payer's wallet would show. */
@@ -68,17 +70,19 @@ export function openLightningNode(folder: string, now: () => number) {
   const outgoing = createOutgoing({
     write: (line) => write(line),
     now,
-    localMsat: () => EACH_SIDE_MSAT + receivedMsat - outgoing.leftMsat(),
+    localMsat: () => EACH_SIDE_MSAT + receivedMsat + own.earnedMsat() - outgoing.leftMsat(),
     isOwn: (request) => inOrder.some((invoice) => invoice.paymentRequest === request.toLowerCase()),
     nodeKey: () => secret,
   });
   const lnurls = createLnurls((line) => write(line));
+  const own = createOwnMoney((line) => write({ kind: 'own', line }), now);
 
   function apply(line: Line): void {
     if (line.kind === 'node') key = Buffer.from(line.key, 'hex');
     else if (line.kind === 'trouble') trouble = line.trouble;
     else if (line.kind === 'outside' || line.kind === 'send' || line.kind === 'sent' || line.kind === 'forget')
       outgoing.apply(line);
+    else if (line.kind === 'own') own.apply(line.line);
     else if (line.kind === 'lnurl' || line.kind === 'lnurl_invoice') lnurls.apply(line);
     else if (line.kind === 'add') {
       const invoice: Invoice = {
@@ -122,7 +126,7 @@ export function openLightningNode(folder: string, now: () => number) {
     if (invoice.status === 'OPEN' && now() >= invoice.createdAtMs + invoice.expirySeconds * 1000) invoice.status = 'CANCELED';
     return invoice;
   }
-  const remoteMsat = (): bigint => EACH_SIDE_MSAT - receivedMsat + outgoing.leftMsat();
+  const remoteMsat = (): bigint => EACH_SIDE_MSAT - receivedMsat - own.earnedMsat() + outgoing.leftMsat();
 
   return {
     identity: Buffer.from(secp256k1.getPublicKey(secret, true)).toString('hex'),
@@ -175,7 +179,8 @@ export function openLightningNode(folder: string, now: () => number) {
     },
     outgoing,
     lnurls,
-    localMsat: (): bigint => EACH_SIDE_MSAT + receivedMsat - outgoing.outMsat(),
+    own,
+    localMsat: (): bigint => EACH_SIDE_MSAT + receivedMsat + own.earnedMsat() - outgoing.outMsat(),
     remoteMsat,
     capacityMsat: 2n * EACH_SIDE_MSAT,
     trouble: (): Trouble => trouble,

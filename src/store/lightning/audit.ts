@@ -2,6 +2,7 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { Question } from '../ledger/audit.ts';
 import { OVERDUE } from './comparison.ts';
+import { ROUTED } from './operators-part.ts';
 import { OVER_LIGHTNING } from './outgoing.ts';
 
 /** LN-1 to LN-6. A red one stops payouts. */
@@ -77,13 +78,25 @@ export const OF_LIGHTNING: readonly Question[] = [
   },
 ];
 
-/** What the operator may have done himself stops nothing: he closes channels, and moves what is in them to the chain. */
+/** What the operator may have done himself with the node stops nothing. */
 export const TOLD_OF_LIGHTNING: readonly Question[] = [
   {
     id: 'LN-7',
-    says: 'what payments brought to the Lightning node and payouts left there was in its channels when it was last looked at with nothing on its way out',
-    text: `select 'node ' || identity || ' had ' || in_channels || ' satoshis in its channels, and the books have ' || booked_there || ' there: ' || (booked_there - in_channels)
-                  || ' are not in them (a closed channel leaves them in its wallet)' as what
+    says: 'what the books have at the Lightning node was in its channels and its wallet when it was last looked at with nothing under way',
+    text: `select 'node ' || identity || ' had ' || in_channels || ' satoshis in its channels and its wallet, and the books have ' || booked_there || ' there: '
+                  || (booked_there - in_channels) || ' are not in them' as what
              from lightning_nodes where in_channels < booked_there and held_at = (select max(held_at) from lightning_nodes)`,
+  },
+  {
+    id: 'LN-8',
+    says: 'what the books have as earned by forwarding is what the Lightning nodes list',
+    text: `select 'ledger ' || booked || ', nodes ' || read as what from (${ROUTED}) r where booked <> read`,
+  },
+  {
+    id: 'LN-9',
+    says: 'every invoice that was paid at the Lightning node and was made while this database was not compared with it was asked for here',
+    text: `select 'node ' || node || ' was paid ' || paid_msat || ' msat for ' || payment_hash || ', made ' || to_char(added_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS')
+                  || ' UTC, which no transaction here has asked for: of a copy that was put back its customer has paid for nothing (bursar payout recover)' as what
+             from lightning_unknown_invoices where paid_msat is not null and acknowledged_at is null`,
   },
 ];

@@ -88,26 +88,38 @@ export async function unbookedFractions(sql: Sql): Promise<{ readonly all: bigin
   return { all, unbooked: all - BigInt(rows[0]?.booked ?? 0) };
 }
 
-/** What the books have at our node: what payments brought and payouts left there, and how much of it open payouts were committed for. Satoshis. */
+/** What the books have at our node: what payments brought and payouts left there, and its operator's, and how much of it open payouts were committed for. Satoshis. */
 export async function readBookedThere(sql: Sql): Promise<{ readonly whole: bigint; readonly onItsWay: bigint }> {
   const { rows } = await sql.query<{ whole: string; out: string }>({
     name: 'read_booked_at_node',
     text: `select coalesce(sum(amount), 0)::text as whole, coalesce(sum(amount) filter (where kind = 'asset_lightning_outbound'), 0)::text as out
-             from ledger.account_balance where kind in ('asset_lightning', 'asset_lightning_outbound')`,
+             from ledger.account_balance where kind in ('asset_lightning', 'asset_lightning_outbound', 'asset_lightning_operator')`,
     values: [],
   });
   return { whole: BigInt(rows[0]?.whole ?? 0), onItsWay: BigInt(rows[0]?.out ?? 0) };
 }
 
-/** Keeps what a node had in its channels, and the books there. */
+/** Whether a payment of a customer is recorded, and its transaction not decided yet: the node has it, and the books do not. */
+export async function isUnbooked(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ some: boolean }>({
+    name: 'is_lightning_unbooked',
+    text: `select exists (select from decided_payments where currency = '${LIGHTNING.code}' and part_key is null)
+               or exists (select from lightning_invoices i where i.state = 'settled'
+                             and not exists (select from payments p where p.currency = '${LIGHTNING.code}' and p.txid = i.payment_hash)) as some`,
+    values: [],
+  });
+  return rows[0]?.some === true;
+}
+
+/** Keeps what a node had in its channels and its wallet, and the books there. */
 export async function setHoldings(
   sql: Sql,
   identity: string,
-  held: { readonly inChannels: bigint; readonly bookedThere: bigint; readonly atMs: number },
+  held: { readonly held: bigint; readonly bookedThere: bigint; readonly atMs: number },
 ): Promise<void> {
   await sql.query({
     name: 'set_lightning_holdings',
     text: 'update lightning_nodes set in_channels = $2, booked_there = $3, held_at = $4 where identity = $1',
-    values: [identity, held.inChannels, held.bookedThere, new Date(held.atMs)],
+    values: [identity, held.held, held.bookedThere, new Date(held.atMs)],
   });
 }

@@ -2,23 +2,23 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { InvoiceFacts, LightningPort } from '../../core/lightning/port.ts';
 import { roundingEntry } from '../../core/lightning/postings.ts';
-import { least } from '../../core/money.ts';
 import type { Context } from '../../flow/context.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import {
   addLightningReceipts,
   ourInvoices,
-  readBookedThere,
   readCompared,
   setCompared,
-  setHoldings,
   unbookedFractions,
 } from '../../store/lightning/comparison.ts';
 import { recordSettled, wantedInvoices } from '../../store/lightning/settlements.ts';
+import { readComparedAt } from '../../store/lightning/unknown-invoices.ts';
 import { finishLookup } from '../../store/transactions/due.ts';
 import { Alarm, createAlarm, type Report } from '../alarm.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
+import { compareHoldings } from './holdings.ts';
+import { type Gap, gapSince, keepUnknown, lookAtUnknown } from './unknown-invoices.ts';
 import type { LightningWatcher } from './watcher.ts';
 
 export type Lightning = { readonly port: LightningPort; readonly watcher: LightningWatcher };
@@ -97,7 +97,27 @@ export function lookUpJob(ctx: Context, { port }: Lightning, report: Report): Jo
  * @returns what reads on where it ended, some pages at a time, and says whether there is more to read at once
  */
 export function createInvoiceComparison(ctx: Context, { port }: Lightning, report: Report): () => Promise<boolean> {
-  let reading: { readonly identity: string; readonly beganMs: number; at: bigint; from: bigint; isFinal: boolean } | null = null;
+  let reading: {
+    readonly identity: string;
+    readonly beganMs: number;
+    readonly gap: Gap | null;
+    at: bigint;
+    from: bigint;
+    isFinal: boolean;
+  } | null = null;
+
+  const alarm = createAlarm(RECONCILE, report);
+  /** What the macaroon does not permit to read is told; invoices are compared without it. */
+  async function holdings(node: Parameters<typeof compareHoldings>[2]): Promise<void> {
+    try {
+      await compareHoldings(ctx, port, node);
+      alarm('');
+    } catch (error) {
+      const trouble = troubleOf(error);
+      if (trouble === null) throw error;
+      alarm(`what the node has is not compared: ${trouble.reason}`);
+    }
+  }
 
   async function begin(identity: string): Promise<NonNullable<typeof reading>> {
     const beganMs = ctx.ports.clock.now();
@@ -107,7 +127,8 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
       report(RECONCILE, new Alarm('the node lists fewer invoices than before: it was restored from an older state'));
       at = 0n;
     }
-    return { identity, beganMs, at, from: at, isFinal: true };
+    const gap = gapSince(await readComparedAt(ctx.db, identity), beganMs);
+    return { identity, beganMs, gap, at, from: at, isFinal: true };
   }
 
   async function compare(page: readonly InvoiceFacts[], now: NonNullable<typeof reading>): Promise<void> {
@@ -118,6 +139,12 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
     const settled = page.filter(({ paymentHash, state }) => state === 'settled' && ours.has(paymentHash));
     await recordSettled(ctx.db, null, settled, ctx.ports.clock.now());
     await addLightningReceipts(ctx.db, settled);
+    await keepUnknown(
+      ctx,
+      now.identity,
+      now.gap,
+      page.filter(({ paymentHash }) => !ours.has(paymentHash)),
+    );
     for (const { paymentHash, state, addIndex } of page) {
       // others' invoices may stay open for a year, and are none of our business
       now.isFinal &&= !ours.has(paymentHash) || state === 'settled' || state === 'cancelled';
@@ -138,7 +165,8 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
       await setCompared(ctx.db, identity, at, beganMs);
       reading = null;
       await bookFractions(ctx);
-      await compareHoldings(ctx, port, identity);
+      await lookAtUnknown(ctx, port, identity);
+      await holdings(condition);
       return false;
     }
     return true;
@@ -149,13 +177,4 @@ async function bookFractions(ctx: Context): Promise<void> {
   const { all, unbooked } = await unbookedFractions(ctx.db);
   if (unbooked <= 0n) return;
   await postEntries(ctx.db, [{ entry: roundingEntry(all, unbooked), transactionId: null, atMs: ctx.ports.clock.now() }]);
-}
-
-/** Compares what is in the node's channels with the books, unless something is on its way out: then one of the two has it a moment before the other. */
-async function compareHoldings(ctx: Context, port: LightningPort, identity: string): Promise<void> {
-  const before = await readBookedThere(ctx.db);
-  const inChannels = await port.inChannels();
-  const after = await readBookedThere(ctx.db);
-  if (before.onItsWay !== 0n || after.onItsWay !== 0n) return;
-  await setHoldings(ctx.db, identity, { inChannels, bookedThere: least(before.whole, after.whole), atMs: ctx.ports.clock.now() });
 }

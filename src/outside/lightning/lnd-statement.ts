@@ -1,0 +1,115 @@
+// What an LND has of its own, and what has happened to that besides invoices and payments: its channels and its wallet, what it has forwarded for
+// others, and its transactions on the chain. It is only read.
+import type { Forwarded, NodeChainEvents, NodeHoldings, WalletTransaction } from '../../core/lightning/port.ts';
+import { objects, text, whole } from './lnd-answers.ts';
+import type { Answer } from './lnd-rest.ts';
+
+type Call = (verb: 'GET' | 'POST', path: string, body?: unknown) => Promise<Answer>;
+
+/** The methods that this needs besides listing channels, as a macaroon's `uri` permissions name them. */
+export const STATEMENT: readonly string[] = [
+  '/lnrpc.Lightning/WalletBalance',
+  '/lnrpc.Lightning/PendingChannels',
+  '/lnrpc.Lightning/ClosedChannels',
+  '/lnrpc.Lightning/GetTransactions',
+  '/lnrpc.Lightning/ForwardingHistory',
+];
+
+const FORWARDS_AT_ONCE = 1_000;
+const NS = 1_000_000_000n;
+
+/** What of a channel is ours. Whoever has opened it pays its fees, out of what is not the other side's. */
+function oursOf(channel: Answer): bigint {
+  const htlcs = objects(channel, 'pending_htlcs');
+  const sum = (isIncoming: boolean): bigint =>
+    htlcs.filter(({ incoming = false }) => incoming === isIncoming).reduce((total, one) => total + whole(one, 'amount'), 0n);
+  if (channel.initiator === true) return whole(channel, 'capacity') - whole(channel, 'remote_balance') - sum(true);
+  return whole(channel, 'local_balance') + sum(false) + 1n;
+}
+
+const BETWEEN = ['pending_open_channels', 'pending_closing_channels', 'pending_force_closing_channels', 'waiting_close_channels'];
+
+/** What the node has in its channels and its wallet now, in satoshis, and whether anything is between two of them. */
+export async function readHoldings(call: Call): Promise<NodeHoldings> {
+  // in this order: what leaves the wallet or a channel after it was read is among the channels that open or close
+  const wallet = await call('GET', '/v1/balance/blockchain');
+  const channels = objects(await call('GET', '/v1/channels'), 'channels');
+  const pending = await call('GET', '/v1/channels/pending');
+  return {
+    inChannels: channels.reduce((total, channel) => total + oursOf(channel), 0n),
+    channels: channels.length,
+    inWallet: whole(wallet, 'total_balance'),
+    isMoving:
+      channels.some((channel) => objects(channel, 'pending_htlcs').length > 0) ||
+      BETWEEN.some((list) => objects(pending, list).length > 0) ||
+      whole(wallet, 'unconfirmed_balance') !== 0n ||
+      whole(wallet, 'locked_balance') !== 0n,
+  };
+}
+
+/** Those after a time, oldest first; LND writes down what it has not yet before it answers. */
+export async function readForwarded(call: Call, afterNs: bigint): Promise<readonly Forwarded[]> {
+  const found: Forwarded[] = [];
+  for (let offset = 0n; ; ) {
+    const asked = { start_time: String(afterNs / NS), index_offset: Number(offset), num_max_events: FORWARDS_AT_ONCE };
+    const said = await call('POST', '/v1/switch', asked);
+    const page = objects(said, 'forwarding_events');
+    for (const event of page) {
+      const atNs = whole(event, 'timestamp_ns');
+      if (atNs > afterNs) found.push({ atNs, feeMsat: whole(event, 'fee_msat') });
+    }
+    if (page.length < FORWARDS_AT_ONCE) return found;
+    offset = whole(said, 'last_offset_index');
+  }
+}
+
+/** LND's labels of the transactions that it makes for channels, but those that open one. */
+const OF_CLOSING = /^\d+:(?:closechannel|justicetx|sweep)(?::|$)/;
+
+const textOr = (answer: Answer, name: string): string => (typeof answer[name] === 'string' ? answer[name] : '');
+const txidOf = (outpoint: string): string => outpoint.split(':')[0] ?? '';
+
+/**
+ * What the blocks have done to the wallet and the channels, as LND lists it; what comes back of closed channels is left out.
+ * @param fromHeight the first block, `toHeight` the last
+ */
+export async function readChainEvents(call: Call, fromHeight: number, toHeight: number): Promise<NodeChainEvents> {
+  const transactions = await call('GET', `/v1/transactions?start_height=${fromHeight}&end_height=${toHeight}`);
+  const open = objects(await call('GET', '/v1/channels'), 'channels');
+  const closed = objects(await call('GET', '/v1/channels/closed'), 'channels');
+  /** What we have put into the channels that a transaction opens. */
+  const put = new Map<string, bigint>();
+  const add = (channel: Answer, satoshis: bigint): void => {
+    const txid = txidOf(text(channel, 'channel_point'));
+    put.set(txid, (put.get(txid) ?? 0n) + satoshis);
+  };
+  for (const channel of open)
+    if (channel.initiator === true) add(channel, whole(channel, 'capacity') - whole(channel, 'push_amount_sat'));
+  for (const channel of closed) if (channel.open_initiator === 'INITIATOR_LOCAL') add(channel, whole(channel, 'capacity'));
+  const closing = new Set(
+    closed.flatMap((channel) => [
+      text(channel, 'closing_tx_hash'),
+      ...objects(channel, 'resolutions').map((one) => textOr(one, 'sweep_txid')),
+    ]),
+  );
+  function isOfClosing(transaction: Answer): boolean {
+    const spent = objects(transaction, 'previous_outpoints').map((one) => txidOf(textOr(one, 'outpoint')));
+    return (
+      OF_CLOSING.test(textOr(transaction, 'label')) || [text(transaction, 'tx_hash'), ...spent].some((id) => closing.has(id))
+    );
+  }
+  const walletTransaction = (transaction: Answer): WalletTransaction => ({
+    txid: text(transaction, 'tx_hash'),
+    amount: whole(transaction, 'amount'),
+    fee: whole(transaction, 'total_fees'),
+    intoChannels: put.get(text(transaction, 'tx_hash')) ?? 0n,
+  });
+  return {
+    transactions: objects(transactions, 'transactions')
+      .filter((one) => !isOfClosing(one))
+      .map(walletTransaction),
+    closed: closed
+      .map((channel) => ({ channelPoint: text(channel, 'channel_point'), height: Number(whole(channel, 'close_height')) }))
+      .filter(({ height }) => height >= fromHeight),
+  };
+}

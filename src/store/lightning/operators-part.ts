@@ -1,0 +1,97 @@
+// What of our node is its operator's, as far as it was read: from when on it is in the books, what it has earned by forwarding, and up to which block its
+// wallet and its channels were read. Each is moved on only from where it was read, in the database transaction that books it.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+export type OperatorsPart = {
+  /** False: what the node has is not in the books yet. */
+  readonly isOpen: boolean;
+  /** What was forwarded up to here was read, by the node's clock; null = nothing was. */
+  readonly forwardedNs: bigint | null;
+  /** Of what was forwarded since it is in the books. */
+  readonly forwardedMsat: bigint;
+  /** The last block up to which transactions of the wallet are booked, and the same of channels that were closed. */
+  readonly walletHeight: number;
+  readonly closedHeight: number;
+  /** The sandbox's capital is booked, which is in its node's channels. */
+  readonly hasCapital: boolean;
+};
+
+/** Null for a node that was never compared. */
+export async function readOperatorsPart(sql: Sql, identity: string): Promise<OperatorsPart | null> {
+  const { rows } = await sql.query<{
+    open: boolean;
+    forwarded_ns: bigint | null;
+    forwarded_msat: string;
+    wallet_height: number;
+    closed_height: number;
+    capital: boolean;
+  }>({
+    name: 'read_operators_part',
+    text: `select part_since is not null as open, forwarded_ns, forwarded_msat::text, wallet_height, closed_height,
+                  exists (select from ledger.entry where key = 'capital:ln') as capital
+             from lightning_nodes where identity = $1`,
+    values: [identity],
+  });
+  const [row] = rows;
+  if (row === undefined) return null;
+  return {
+    isOpen: row.open,
+    forwardedNs: row.forwarded_ns,
+    forwardedMsat: BigInt(row.forwarded_msat),
+    walletHeight: row.wallet_height,
+    closedHeight: row.closed_height,
+    hasCapital: row.capital,
+  };
+}
+
+/** From now on what the node has is in the books, up to this block. False when it was before. */
+export async function openOperatorsPart(sql: Sql, identity: string, height: number, atMs: number): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'open_operators_part',
+    text: `update lightning_nodes set part_since = $3, wallet_height = $2, closed_height = $2 where identity = $1 and part_since is null`,
+    values: [identity, height, new Date(atMs)],
+  });
+  return rowCount === 1;
+}
+
+/** What was forwarded is read up to here. False when it was not read from `before` on. */
+export async function setForwarded(
+  sql: Sql,
+  identity: string,
+  before: Pick<OperatorsPart, 'forwardedNs' | 'forwardedMsat'>,
+  after: { readonly ns: bigint; readonly msat: bigint },
+): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'set_forwarded',
+    text: `update lightning_nodes set forwarded_ns = $4, forwarded_msat = $5
+            where identity = $1 and forwarded_ns is not distinct from $2 and forwarded_msat = $3`,
+    values: [identity, before.forwardedNs, before.forwardedMsat, after.ns, after.msat],
+  });
+  return rowCount === 1;
+}
+
+/** The wallet's transactions are booked up to this block. False when they were not booked up to `before`. */
+export async function setWalletHeight(sql: Sql, identity: string, before: number, height: number): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'set_wallet_height',
+    text: 'update lightning_nodes set wallet_height = $3 where identity = $1 and wallet_height = $2',
+    values: [identity, before, height],
+  });
+  return rowCount === 1;
+}
+
+/** What channels have cost that were closed up to this block is booked. False when it was not booked up to `before`. */
+export async function setClosedHeight(sql: Sql, identity: string, before: number, height: number): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'set_closed_height',
+    text: 'update lightning_nodes set closed_height = $3 where identity = $1 and closed_height = $2',
+    values: [identity, before, height],
+  });
+  return rowCount === 1;
+}
+
+/** SQL: what forwarding has earned, in whole satoshis of each node, and what the books have of it. */
+export const ROUTED = `select coalesce((select sum(div(forwarded_msat, 1000)) from lightning_nodes), 0) as read,
+                  coalesce((select -sum(p.amount) from ledger.posting p join ledger.account a on a.id = p.account_id
+                             where a.code = 'income:routing:${LIGHTNING.balance}'), 0) as booked`;

@@ -1,0 +1,151 @@
+// What our Lightning node has in its channels and its wallet against the books: what has happened to it besides payments and payouts is booked as its
+// operator's (what it earned by forwarding, what channels cost, what he put into the wallet or took out), and what is missing then is told.
+import { MSAT } from '../../core/currencies/lightning.ts';
+import type { Entry } from '../../core/judge/case.ts';
+import type { Forwarded, LightningPort } from '../../core/lightning/port.ts';
+import { closingEntry, operatorsOpeningEntry, routingEntry, walletEntry } from '../../core/lightning/postings.ts';
+import { least, minus, mulDivDown, negated, plus, sum } from '../../core/money.ts';
+import type { Context } from '../../flow/context.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { isUnbooked, readBookedThere, setHoldings } from '../../store/lightning/comparison.ts';
+import { openHashes } from '../../store/lightning/invoices.ts';
+import {
+  type OperatorsPart,
+  openOperatorsPart,
+  readOperatorsPart,
+  setClosedHeight,
+  setForwarded,
+  setWalletHeight,
+} from '../../store/lightning/operators-part.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
+
+type Node = { readonly identity: string; readonly height: number };
+type Held = { readonly atMost: bigint; readonly atLeast: bigint };
+
+/** Closing a channel, and getting everything back that was in it, costs less than this even when blocks are very dear. Satoshis. */
+const MOST_FOR_A_CLOSE = 200_000n;
+/** What was forwarded before this is in what the node had when it was first looked at. */
+const FIRST_LOOK_BACK_MS = 86_400_000;
+const NS_IN_MS = 1_000_000n;
+const ALL_OPEN = 1_000_000;
+
+/** Books what has happened at the node, and keeps what it has and what the books have there, unless something is under way in either. */
+export async function compareHoldings(ctx: Context, port: LightningPort, node: Node): Promise<void> {
+  const part = await readOperatorsPart(ctx.db, node.identity);
+  // in the sandbox what is in its channels is booked as capital when it is made
+  if (part === null || (ctx.network === 'sandbox' && !part.hasCapital)) return;
+  await bookForwarded(ctx, port, node, part);
+  const events = part.isOpen ? await bookWallet(ctx, port, node, part) : null;
+  const before = await readBookedThere(ctx.db);
+  const holdings = await port.holdings();
+  if (before.onItsWay !== 0n || holdings.isMoving) return;
+  const atMost = plus(holdings.inChannels, holdings.inWallet);
+  const held = { atMost, atLeast: minus(atMost, BigInt(holdings.channels)) };
+  const isSame = async (): Promise<boolean> => isStill(ctx, port, node, before.whole);
+  let booked = 0n;
+  if (!part.isOpen && (await isSame())) booked = await openPart(ctx, node, minus(held.atLeast, before.whole));
+  const closed = { node, part, closed: events ?? [], held, booked: before.whole, isSame };
+  if (closed.closed.length > 0) booked = await bookClosing(ctx, closed);
+  const after = await readBookedThere(ctx.db);
+  if (after.onItsWay !== 0n) return;
+  const bookedThere = plus(least(before.whole, minus(after.whole, booked)), booked);
+  await setHoldings(ctx.db, node.identity, { held: atMost, bookedThere, atMs: ctx.ports.clock.now() });
+}
+
+function forwardedSince(ctx: Context, port: LightningPort, { forwardedNs }: OperatorsPart): Promise<readonly Forwarded[]> {
+  return port.forwarded(forwardedNs ?? BigInt(ctx.ports.clock.now() - FIRST_LOOK_BACK_MS) * NS_IN_MS);
+}
+
+/** Of a node that is not in the books yet it is only read how far it goes. */
+async function bookForwarded(ctx: Context, port: LightningPort, { identity }: Node, part: OperatorsPart): Promise<void> {
+  const found = await forwardedSince(ctx, port, part);
+  const last = found.at(-1);
+  if (last === undefined) return;
+  const earned = part.isOpen ? sum(found.map((one: Forwarded) => one.feeMsat)) : 0n;
+  const msat = plus(part.forwardedMsat, earned);
+  const [all, booked] = [msat, part.forwardedMsat].map((total) => mulDivDown(total, 1n, MSAT)) as [bigint, bigint];
+  await ctx.db.transaction(async (sql) => {
+    if (!(await setForwarded(sql, identity, part, { ns: last.atNs, msat }))) return;
+    if (all > booked) await post(ctx, sql, [routingEntry(identity, all, minus(all, booked))]);
+  });
+}
+
+/** @returns the channels that were closed since, whose cost is not booked; null when another worker has booked meanwhile */
+async function bookWallet(ctx: Context, port: LightningPort, { identity, height }: Node, part: OperatorsPart) {
+  if (height <= part.walletHeight && height <= part.closedHeight) return [];
+  const from = Math.min(part.walletHeight, part.closedHeight) + 1;
+  const { transactions, closed } = await port.chainEvents(from, height);
+  const entries = transactions.map(walletEntry).filter((entry) => entry !== null);
+  const isBooked = await ctx.db.transaction(async (sql) => {
+    if (height <= part.walletHeight) return true;
+    if (!(await setWalletHeight(sql, identity, part.walletHeight, height))) return false;
+    if (entries.length > 0) await post(ctx, sql, entries);
+    return true;
+  });
+  if (!isBooked) return null;
+  const unbooked = closed.filter((one) => one.height > part.closedHeight);
+  if (unbooked.length === 0) await setClosedHeight(ctx.db, identity, part.closedHeight, Math.max(part.closedHeight, height));
+  return unbooked;
+}
+
+/** What the node has besides what is booked is its operator's. Where it has less, LN-7 says so. @returns what was booked */
+function openPart(ctx: Context, { identity, height }: Node, amount: bigint): Promise<bigint> {
+  return ctx.db.transaction(async (sql) => {
+    if (!(await openOperatorsPart(sql, identity, height, ctx.ports.clock.now())) || amount <= 0n) return 0n;
+    await post(ctx, sql, [operatorsOpeningEntry(identity, amount)]);
+    return amount;
+  });
+}
+
+type Closing = {
+  readonly node: Node;
+  readonly part: OperatorsPart;
+  readonly closed: readonly { readonly channelPoint: string }[];
+  readonly held: Held;
+  readonly booked: bigint;
+  readonly isSame: () => Promise<boolean>;
+};
+
+/**
+ * What is missing once channels were closed, and everything that was in them is back or lost, is what that has cost; as far as it can have cost it.
+ * More than that is told (LN-7), and not booked.
+ * @returns what was booked
+ */
+async function bookClosing(ctx: Context, { node, part, closed, held, booked, isSame }: Closing): Promise<bigint> {
+  const missing = held.atMost < booked ? minus(booked, held.atLeast) : 0n;
+  if (missing > BigInt(closed.length) * MOST_FOR_A_CLOSE || !(await isSame())) return 0n;
+  return ctx.db.transaction(async (sql) => {
+    if (!(await setClosedHeight(sql, node.identity, part.closedHeight, node.height)) || missing === 0n) return 0n;
+    await post(ctx, sql, [closingEntry(closed.at(-1)?.channelPoint ?? '', missing)]);
+    return negated(missing);
+  });
+}
+
+/**
+ * Whether what was read of the node and the books belongs together: no invoice of ours was paid that is not booked, nothing was forwarded, no block
+ * came, and the books have not changed.
+ */
+async function isStill(ctx: Context, port: LightningPort, { identity, height }: Node, booked: bigint): Promise<boolean> {
+  const ours = new Set(await openHashes(ctx.db, ALL_OPEN));
+  for (let from = 0n; ours.size > 0; ) {
+    const page = await port.invoices(from, { openOnly: true });
+    for (const { paymentHash } of page) ours.delete(paymentHash);
+    const last = page.at(-1)?.addIndex ?? 0n;
+    if (last <= from) break;
+    from = last;
+  }
+  const part = await readOperatorsPart(ctx.db, identity);
+  if (part === null || ours.size > 0 || (await isUnbooked(ctx.db)) || (await forwardedSince(ctx, port, part)).length > 0)
+    return false;
+  const condition = await port.condition();
+  const { whole, onItsWay } = await readBookedThere(ctx.db);
+  return condition.state === 'ready' && condition.height === height && whole === booked && onItsWay === 0n;
+}
+
+async function post(ctx: Context, sql: Sql, entries: readonly Entry[]): Promise<void> {
+  const atMs = ctx.ports.clock.now();
+  await postEntries(
+    sql,
+    entries.map((entry) => ({ entry, transactionId: null, atMs })),
+  );
+}

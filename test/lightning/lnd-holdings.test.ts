@@ -1,0 +1,167 @@
+// The books are all that a real LND has: while it forwards a payment of others, opens and closes channels, by agreement and by force, and while its operator
+// fills and empties its wallet; and its channels come back from their backup.
+import { expect, test } from 'vitest';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
+import { openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import type { LndNode } from '../support/lnd.ts';
+import { eventually } from '../support/service.ts';
+
+type Listed = {
+  readonly channels: readonly {
+    readonly channel_point: string;
+    readonly active: boolean;
+    readonly chan_id: string;
+    readonly capacity: string;
+    readonly private: boolean;
+  }[];
+};
+type Pending = Readonly<Record<string, readonly unknown[] | string>>;
+
+const listed = (node: LndNode) => node.call<Listed>('GET', '/v1/channels').then(({ channels }) => channels);
+/** Whether a channel opens or closes, or a transaction of the wallet waits. */
+async function isMoving(node: LndNode): Promise<boolean> {
+  const pending = await node.call<Pending>('GET', '/v1/channels/pending');
+  const { unconfirmed_balance: waits } = await node.call<{ unconfirmed_balance: string }>('GET', '/v1/balance/blockchain');
+  return Object.values(pending).some((list) => Array.isArray(list) && list.length > 0) || waits !== '0';
+}
+
+test.runIf(HAS_LND)('the books are what a real LND has in its channels and its wallet', { timeout: 600_000 }, async () => {
+  const engine = await lndEngine();
+  const { shop, customer, mine } = engine.pair;
+  const at = await openLightningPayouts(
+    createLnd(async () => engine.target(), { chain: 'regtest' }),
+    createLndPayer(async () => engine.payTarget()),
+    { now: () => Date.now() },
+  );
+  const account = (code: string) => at.balance(code);
+  /** What the node has more than the books, in satoshis: less than one for each channel, and parts of a satoshi that were forwarded. */
+  async function more(): Promise<number> {
+    await eventually(
+      'nothing is under way',
+      async () => {
+        if (!(await isMoving(shop))) return true;
+        // what is ours in a channel of this size that was closed by force can be spent after some 1,200 blocks
+        await mine(100);
+        return false;
+      },
+      120_000,
+    );
+    await at.admin.query('update lightning_nodes set held_at = null');
+    await eventually(
+      'it is compared',
+      async () => {
+        await at.work();
+        await at.compare();
+        const { rows } = await at.admin.query('select 1 from lightning_nodes where held_at is not null');
+        return rows.length === 1;
+      },
+      60_000,
+    );
+    expect(await at.findings()).toEqual([]);
+    const { rows } = await at.admin.query('select (in_channels - booked_there)::int as more from lightning_nodes');
+    return rows[0].more;
+  }
+  const areEqual = async (): Promise<void> => {
+    const difference = await more();
+    expect(difference).toBeGreaterThanOrEqual(0);
+    expect(difference).toBeLessThanOrEqual(4);
+  };
+  try {
+    await at.work();
+    await at.look();
+    await areEqual();
+    const opening = await account('asset:ln:operator:BTC');
+    await paidIn(at, engine, 500_00n);
+    const to = await engine.invoice({ sat: 1_000 });
+    const { id } = await at.request(to.request, '0.00001');
+    await eventually('it is paid', async () => {
+      await at.look();
+      return (await at.payout(id)).status === 'completed';
+    });
+    await areEqual();
+    expect(await account('asset:ln:operator:BTC')).toBe(opening);
+
+    // a payment of others: out over one channel of the customer, back to him over the other
+    const announced = (await listed(customer)).find((one) => !one.private);
+    const asked = await customer.call<{ payment_request: string }>('POST', '/v1/invoices', { value: '20000', private: true });
+    const around = {
+      payment_request: asked.payment_request,
+      allow_self_payment: true,
+      outgoing_chan_ids: [announced?.chan_id],
+      fee_limit_msat: '100000',
+      timeout_seconds: 20,
+      no_inflight_updates: true,
+    };
+    type Sent = { readonly result: { readonly status: string; readonly fee_msat: string } };
+    const { result } = await customer.call<Sent>('POST', '/v2/router/send', around);
+    expect(result.status).toBe('SUCCEEDED');
+    await areEqual();
+    expect(await account('income:routing:BTC')).toBe(BigInt(result.fee_msat) / 1_000n);
+    expect(await account('income:routing:BTC')).toBeGreaterThan(0n);
+
+    // a channel of ours, of which something is given to the other side
+    const before = await account('expense:ln:channels:BTC');
+    await shop.call('POST', '/v1/channels', {
+      node_pubkey: Buffer.from(customer.identity, 'hex').toString('base64'),
+      local_funding_amount: '400000',
+      push_sat: '30000',
+      sat_per_vbyte: '7',
+    });
+    await areEqual();
+    type Transactions = { readonly transactions: readonly { readonly tx_hash: string; readonly total_fees: string }[] };
+    const opened = (await listed(shop)).find(({ capacity }) => capacity === '400000')!;
+    const { transactions } = await shop.call<Transactions>('GET', '/v1/transactions');
+    const funding = transactions.find(({ tx_hash: txid }) => opened.channel_point.startsWith(txid))!;
+    expect((await account('expense:ln:channels:BTC')) - before).toBe(BigInt(funding.total_fees));
+    expect(await account('equity:operator:ln:BTC')).toBe(opening - 30_000n);
+
+    // closed by agreement: whoever has opened it pays
+    const path = (point: string) => `/v1/channels/${point.replace(':', '/')}`;
+    const usable = (point: string) =>
+      eventually(
+        'it is usable',
+        async () => (await listed(shop)).some((one) => one.channel_point === point && one.active),
+        60_000,
+      );
+    await usable(opened.channel_point);
+    const atFirst = await account('expense:ln:channels:BTC');
+    shop.call('DELETE', `${path(opened.channel_point)}?sat_per_vbyte=9`).catch(() => undefined);
+    await eventually('it is closing', async () =>
+      (await listed(shop)).every((one) => one.channel_point !== opened.channel_point),
+    );
+    await areEqual();
+    const byAgreement = (await account('expense:ln:channels:BTC')) - atFirst;
+    expect(byAgreement).toBeGreaterThan(500n);
+    expect(byAgreement).toBeLessThan(5_000n);
+
+    // and by force: what is ours comes back after some blocks, for a fee
+    const [, second] = await listed(shop);
+    shop.call('DELETE', `${path(second?.channel_point ?? '')}?force=true`).catch(() => undefined);
+    await eventually('it is closing', async () =>
+      (await listed(shop)).every((one) => one.channel_point !== second?.channel_point),
+    );
+    expect(await isMoving(shop)).toBe(true);
+    await areEqual();
+    const byForce = (await account('expense:ln:channels:BTC')) - atFirst - byAgreement;
+    expect(byForce).toBeGreaterThan(200n);
+    expect(byForce).toBeLessThan(50_000n);
+
+    // its operator takes something out of the wallet
+    const { address } = await customer.call<{ address: string }>('GET', '/v1/newaddress?type=WITNESS_PUBKEY_HASH');
+    const had = await account('equity:operator:ln:BTC');
+    await shop.call('POST', '/v1/transactions', { addr: address, amount: '250000', sat_per_vbyte: '5' });
+    await areEqual();
+    const taken = had - (await account('equity:operator:ln:BTC'));
+    expect(taken).toBeGreaterThan(250_000n);
+    expect(taken).toBeLessThan(255_000n);
+    const costs = await account('expense:ln:channels:BTC');
+    process.stderr.write(
+      `fees: opening ${funding.total_fees}, by agreement ${byAgreement}, by force ${byForce}, routed ${result.fee_msat} msat, costs ${costs}\n`,
+    );
+  } finally {
+    await at.close();
+    await engine.close();
+  }
+});
