@@ -124,6 +124,7 @@ test('while a channel opens or closes nothing is compared, and what it has cost 
   expect(await compared(without(1_000n))).toEqual([]);
   own().setBetween(false);
   expect(await compared()).toEqual([]);
+  expect([await costs(), await equity()]).toEqual([300n, OWN - 1n + 100_000n]);
   own().setBetween(true);
   own().close(channel, 250);
   expect(await compared()).toEqual([]);

@@ -26,6 +26,8 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
   const closed: Closed[] = [];
   let channels: readonly Channel[] = [];
   let isBetween = false;
+  /** What is listed while a channel opens or closes. */
+  let listed: { readonly channels: readonly Channel[]; readonly closed: readonly Closed[] } = { channels: [], closed: [] };
   let height = 1;
   let inWallet = 0;
 
@@ -38,8 +40,10 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
   }
 
   function apply(line: OwnMoneyLine): void {
-    if (line.kind === 'between') isBetween = line.isBetween;
-    else if (line.kind === 'forwarded') {
+    if (line.kind === 'between') {
+      isBetween = line.isBetween;
+      listed = { channels, closed: [...closed] };
+    } else if (line.kind === 'forwarded') {
       const last = forwarded.at(-1)?.atNs ?? 0n;
       const atNs = BigInt(line.atMs) * 1_000_000n;
       forwarded.push({ atNs: atNs > last ? atNs : last + 1n, feeMsat: BigInt(line.feeMsat) });
@@ -74,8 +78,8 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
     isBetween: (): boolean => isBetween,
     height: (): number => height,
     inWallet: (): number => inWallet,
-    channels: (): readonly Channel[] => channels,
-    closed: (): readonly Closed[] => closed,
+    channels: (): readonly Channel[] => (isBetween ? listed.channels : channels),
+    closed: (): readonly Closed[] => (isBetween ? listed.closed : closed),
     transactions: (): readonly Transaction[] => transactions,
     forwarded: () => forwarded,
     earnedMsat: (): bigint => forwarded.reduce((total, one) => total + one.feeMsat, 0n),

@@ -70,9 +70,11 @@ async function bookForwarded(ctx: Context, port: LightningPort, { identity }: No
   });
 }
 
-/** @returns the channels that were closed since, whose cost is not booked; null when another worker has booked meanwhile */
+/** @returns the channels that were closed since, whose cost is not booked; null when another worker has booked meanwhile, or something is under way */
 async function bookWallet(ctx: Context, port: LightningPort, { identity, height }: Node, part: OperatorsPart) {
   if (height <= part.walletHeight && height <= part.closedHeight) return [];
+  // the transaction that opens a channel says nothing of it before the channel is there
+  if ((await port.holdings()).isMoving) return null;
   const from = Math.min(part.walletHeight, part.closedHeight) + 1;
   const { transactions, closed } = await port.chainEvents(from, height);
   const entries = transactions.map(walletEntry).filter((entry) => entry !== null);
