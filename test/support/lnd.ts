@@ -24,8 +24,6 @@ export type LndNode = {
   start(): Promise<void>;
   /** A copy of its folder, made while it is down; the function returned puts it back. */
   backup(): Promise<() => Promise<void>>;
-  /** As after the loss of its disk: it begins with its wallet alone, and is given the backup of its channels, which their other sides then close. */
-  restoreChannels(): Promise<void>;
 };
 
 export type LndPair = {
@@ -133,13 +131,6 @@ async function openNode({
       await start();
     };
   }
-  async function restoreChannels(): Promise<void> {
-    const { multi_chan_backup: kept } = await call<{ multi_chan_backup: unknown }>('GET', '/v1/channels/backup');
-    await end('SIGKILL');
-    rmSync(join(home, 'data/graph'), { recursive: true });
-    await start();
-    await call('POST', '/v1/channels/backup/restore', kept);
-  }
   await start();
   const { identity_pubkey: identity } = await call<{ identity_pubkey: string }>('GET', '/v1/getinfo');
   return {
@@ -154,7 +145,6 @@ async function openNode({
       return (await call<{ macaroon: string }>('POST', '/v1/macaroon', { permissions })).macaroon;
     },
     backup,
-    restoreChannels,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
     start,
