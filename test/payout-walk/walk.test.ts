@@ -1,4 +1,4 @@
-// Random walks of money that leaves, in the real `npm start` with two workers: sixty merchants at once are paid, ask for payouts by every
+// Random walks of money that leaves, in the real `npm start` with two workers: many merchants at once are paid, ask for payouts by every
 // method and give payments back, while processes are killed with -9, nodes lose answers and blocks are replaced. In the end each payee has
 // exactly what is due, each balance is what a model written from the contract says, and the audit is green. `npm run simulate -- --seeds N` walks more of them.
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -8,9 +8,9 @@ import { SHELL } from '../cli/run.ts';
 import { dataFolderFor, startService } from '../support/service.ts';
 import { openWalk, type Walk, walk } from './walk.ts';
 
-const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 120);
+const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 150);
 const FIRST = Number(process.env.SIMULATION_FIRST ?? 1);
-const AT_ONCE = 60;
+const AT_ONCE = 150;
 const TIMEOUT = 900_000;
 
 type Opened = Walk & { close(): Promise<void> };
