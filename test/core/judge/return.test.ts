@@ -51,6 +51,26 @@ describe('the way back', () => {
     expect([judged.status, judged.available(), judged.suspense()]).toEqual(['succeeded', 30_000n, 5_000n]);
   });
 
+  test('waits while a reimbursement of something else is open', () => {
+    const judged = judgedTransaction();
+    const first = judged.pay();
+    judged.mine();
+    const extra = judged.pay({ amount: 30_000n });
+    judged.mine();
+    judged.reorg(2, 'out');
+    judged.resend(extra);
+    judged.mineOnly(extra);
+    judged.wait(11 * MINUTE);
+    expect([judged.status, judged.available(), judged.suspense()]).toEqual(['review', 0n, 30_000n]);
+    judged.openRefund('excess');
+    judged.resend(first);
+    judged.mine(6);
+    expect([judged.status, judged.available(), judged.suspense()]).toEqual(['review', judged.amountDue, 0n]);
+    judged.commitRefund();
+    judged.finishRefund();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue]);
+  });
+
   test('is not opened by another payment: the merchant decides', () => {
     const judged = judgedTransaction();
     judged.pay();
