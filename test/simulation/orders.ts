@@ -1,12 +1,10 @@
 // An order as the rules of rules.ts know it: its terms, what arrived for it, and what that is worth and how deep it lies. The numbers are those of
 // behaviour §3, taken from nothing of the product.
-import { type Code, deepEnough, maturityOf } from './behaviour.ts';
+import { type ChainCode, deepEnough, maturityOf, unitOf } from './behaviour.ts';
 import type { OpenRefund } from './order-refunds.ts';
 
-export const UNIT = 10n ** 8n;
-
 export type Terms = {
-  readonly currency: Code;
+  readonly currency: ChainCode;
   readonly cents: bigint;
   /** Cents for one unit of the currency when it was quoted. */
   readonly price: bigint;
@@ -21,7 +19,7 @@ export type Terms = {
 /** One output to the order, and what our node showed of it when it was last read. */
 export type Arrived = {
   readonly name: string;
-  readonly currency: Code;
+  readonly currency: ChainCode;
   readonly amount: bigint;
   readonly coinbase: boolean;
   /** So much of it was on time. */
@@ -67,9 +65,9 @@ export type Order = {
 export type View = {
   readonly now: number;
   readonly readUntil: number;
-  readonly tip: (currency: Code) => number;
-  readonly dateOf: (currency: Code, height: number) => number;
-  readonly priceAt: (currency: Code, at: number) => bigint;
+  readonly tip: (currency: ChainCode) => number;
+  readonly dateOf: (currency: ChainCode, height: number) => number;
+  readonly priceAt: (currency: ChainCode, at: number) => bigint;
 };
 
 export const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
@@ -77,11 +75,11 @@ export const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 export const total = <T>(list: readonly T[], of: (one: T) => bigint): bigint => list.reduce((sum, one) => sum + of(one), 0n);
 export const isLive = (one: Arrived): boolean => one.place === 'pool' || one.place === 'chain';
 
-export const toleranceOf = ({ due, toleranceBps, price }: Terms): bigint =>
-  least((due * toleranceBps) / 10_000n, (500n * UNIT) / price);
+export const toleranceOf = ({ due, toleranceBps, price, currency }: Terms): bigint =>
+  least((due * toleranceBps) / 10_000n, (500n * unitOf(currency)) / price);
 /** The tolerance in dollars, as units × cents, so that nothing is rounded. */
-export const toleranceScaled = ({ toleranceBps, cents }: Terms): bigint =>
-  least(cents * toleranceBps * (UNIT / 10_000n), 500n * UNIT);
+export const toleranceScaled = ({ toleranceBps, cents, currency }: Terms): bigint =>
+  least((cents * toleranceBps * unitOf(currency)) / 10_000n, 500n * unitOf(currency));
 
 export const newOrder = (terms: Terms): Order => ({
   terms,
@@ -98,7 +96,7 @@ export const newOrder = (terms: Terms): Order => ({
   path: ['started'],
 });
 
-export const centsUp = (scaled: bigint): bigint => (scaled + UNIT - 1n) / UNIT;
+export const centsUp = (scaled: bigint, currency: ChainCode): bigint => (scaled + unitOf(currency) - 1n) / unitOf(currency);
 /** The dollars of one payment by itself: at the quote, and where it came late at its arrival if that is more. */
 export function ownScaled(order: Order, one: Arrived): bigint {
   const { currency, price } = order.terms;
@@ -112,7 +110,8 @@ export function deepAt(view: View, one: Arrived, cents: bigint, tip = view.tip(o
   const confirmations = one.height === null ? 0 : Math.max(0, tip - one.height + 1);
   return deepEnough(one.currency, cents, { confirmations, instant: one.instant, chain: one.chainLock }, one.coinbase);
 }
-export const ownDeep = (order: Order, view: View, one: Arrived): boolean => deepAt(view, one, centsUp(ownScaled(order, one)));
+export const ownDeep = (order: Order, view: View, one: Arrived): boolean =>
+  deepAt(view, one, centsUp(ownScaled(order, one), one.currency));
 /** What of it lies in available and suspense. */
 export const lies = ({ booked }: Arrived): bigint => (booked === null ? 0n : booked.credit + booked.suspense);
 export const ownOf = ({ terms, arrived }: Order): Arrived[] => arrived.filter((one) => one.currency === terms.currency);
@@ -121,7 +120,15 @@ export const ownOf = ({ terms, arrived }: Order): Arrived[] => arrived.filter((o
 export function deepTogether(order: Order, view: View, list: readonly Arrived[], tip?: number): boolean {
   return list.every((one) => {
     const atRisk = list.filter((other) => other.currency === one.currency && depthOf(view, other) <= depthOf(view, one));
-    return deepAt(view, one, centsUp(total(atRisk, (other) => ownScaled(order, other))), tip);
+    return deepAt(
+      view,
+      one,
+      centsUp(
+        total(atRisk, (other) => ownScaled(order, other)),
+        one.currency,
+      ),
+      tip,
+    );
   });
 }
 export const depthOf = (view: View, { currency, height }: Arrived): number =>

@@ -2,7 +2,7 @@
 import type { SimulatedService } from './simulated-service.ts';
 
 /** Its payments, events and entries, a line for each. */
-export async function recorded(service: SimulatedService, id: string): Promise<string[]> {
+export async function recorded(service: Pick<SimulatedService, 'db'>, id: string): Promise<string[]> {
   const { rows } = await service.db.query<{ line: string }>({
     text: `select t.status || ' ' || t.merchant_decision || ' ' || coalesce(t.review_cause, '-') || ': ' || p.currency || ' ' || left(p.txid, 6) || ':' || p.vout || ' '
                   || p.amount || ' ' || p.state || ' seen ' || p.seen_at || coalesce(' gone ' || p.gone_since, '') || coalesce(' for ' || left(p.conflict_txid, 6), '')

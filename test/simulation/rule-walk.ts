@@ -5,7 +5,7 @@
 import { Refusal } from '../../src/core/refusal.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
-import { type Code, HOUR, MINUTE, SECOND, WINDOW } from './behaviour.ts';
+import { type ChainCode, type Code, HOUR, MINUTE, SECOND, WINDOW } from './behaviour.ts';
 import { type Arrived, newOrder, type Order, type View } from './orders.ts';
 import type { Random } from './random.ts';
 import { differences, redAnswers } from './rule-comparison.ts';
@@ -35,7 +35,7 @@ export async function openWalk(service: SimulatedService, random: Random, curren
   let readUntil = 0;
   const policy = random.one(['accept', 'accept', 'review'] as const);
   const merchant = await service.addMerchant(policy, random.one([0, 100, 100, 100, 500]));
-  const state = (code: Code) => service.node(code).state;
+  const state = (code: ChainCode) => service.node(code as Code).state;
 
   async function price(code: Code, cents: bigint): Promise<void> {
     service.prices.set(code, cents);
@@ -82,7 +82,7 @@ export async function openWalk(service: SimulatedService, random: Random, curren
     dateOf: (code, height) => (state(code).active[height]?.time ?? 0) * SECOND,
     priceAt: (code, at) => priceAt(code, at),
   });
-  const priceAt = (code: Code, at: number): bigint =>
+  const priceAt = (code: ChainCode, at: number): bigint =>
     (prices.findLast((one) => one.code === code && one.at <= at) ?? prices.find((one) => one.code === code))?.cents as bigint;
   log.push(
     `${id} ${currency} ${cents} cents, due ${asked.amountDue}, ${policy} ${merchant.toleranceBps}, made ${new Date(createdAt).toISOString()}`,

@@ -1,6 +1,6 @@
 // The rules of behaviour §3 a second time, written from their words alone: told what our node shows of each payment and what the merchant
 // said, this says which status an order has, what of each payment is credited and what lies in suspense. Nothing is taken from the product.
-import { DAY, finalDepthOf, HOUR, MINUTE } from './behaviour.ts';
+import { DAY, HOUR, isFinalBy, MINUTE, unitOf } from './behaviour.ts';
 import { inherit, losses, returns, suspense } from './order-books.ts';
 import { endHopeless, take } from './order-refunds.ts';
 import {
@@ -19,7 +19,6 @@ import {
   toleranceOf,
   toleranceScaled,
   total,
-  UNIT,
   type View,
 } from './orders.ts';
 
@@ -86,8 +85,8 @@ function isFinal(order: Order, view: View): boolean {
     .filter((one) => creditedOf(one) > 0n)
     .every((one) => {
       const tip = view.tip(one.currency);
-      if (one.place === 'chain' && one.chainLock) return true;
-      return one.place === 'chain' && one.height !== null && tip - one.height + 1 >= finalDepthOf(one.currency);
+      if (one.place !== 'chain' || one.height === null) return false;
+      return isFinalBy(one.currency, { confirmations: tip - one.height + 1, chain: one.chainLock });
     });
 }
 
@@ -97,7 +96,7 @@ function pending(order: Order, view: View): undefined {
   if (by !== null) {
     const date = view.dateOf(terms.currency, by.height);
     const worth = total(by.paid.payments, by.paid.amountOf) * view.priceAt(terms.currency, date);
-    if (date <= terms.windowEnd + DAY || worth >= terms.cents * UNIT - toleranceScaled(terms)) {
+    if (date <= terms.windowEnd + DAY || worth >= terms.cents * unitOf(terms.currency) - toleranceScaled(terms)) {
       // what else has R by now is credited with it
       const deep = ownOf(order).filter((one) => isLive(one) && deepAt(view, one, terms.cents));
       return credit(
@@ -174,7 +173,7 @@ function undecided(order: Order, view: View): undefined {
   suspense(order, view);
   const here = own.filter((one) => ownDeep(order, view, one));
   const worth = total(here, (one) => one.amount * one.arrivedPrice);
-  if (worth < terms.cents * UNIT - toleranceScaled(terms)) return undefined;
+  if (worth < terms.cents * unitOf(terms.currency) - toleranceScaled(terms)) return undefined;
   if (!deepTogether(order, view, here)) return undefined;
   if (own.some((one) => (one.booked?.suspense ?? 0n) > 0n && !here.includes(one))) return undefined;
   acceptAll(order, view);
