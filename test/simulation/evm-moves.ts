@@ -123,6 +123,15 @@ const MOVES = {
     walk.service.setDown(isDown);
     return true;
   },
+  // the worker dies before, inside or after one of its next database transactions
+  die: async (walk) => {
+    const { random, service, log } = walk;
+    const left = random.whole(1, 8);
+    const how = random.one(['before', 'inside', 'after'] as const);
+    log.push(`      ${how} transaction ${left}`);
+    await service.die(left, how);
+    return true;
+  },
   restart: async (walk) => {
     await walk.service.restart();
     return true;
@@ -150,6 +159,7 @@ const WEIGHTS: Record<keyof typeof MOVES, number> = {
     finality: 5,
     outage: 5,
     restart: 3,
+    die: 12,
     newPrice: 12,
     cancel: 2,
     accept: 6,

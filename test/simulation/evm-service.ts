@@ -28,7 +28,7 @@ import type { Job } from '../../src/worker/loop.ts';
 import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
-import type { Merchant } from './simulated-service.ts';
+import { Crash, type Death, type Merchant, mortal } from './simulated-service.ts';
 
 const BOTH: readonly EvmCode[] = ['ETH', 'USDT'];
 /** What the simulated node calls finalized: so many blocks behind its tip. */
@@ -84,14 +84,20 @@ export async function openEvmService(options: { readonly feeBps: number }) {
   };
   const troubles: string[] = [];
   const newWorker = () => {
-    const scripts = createWatchedScripts(ctx);
+    const life = { death: null as Death | null, isOver: false };
+    const own: Context = { ...ctx, db: mortal(db, life) };
+    const scripts = createWatchedScripts(own);
     const watchers = new Map(
       BOTH.map((currency) => [
         currency as CurrencyCode,
-        createChainWatcher(ctx, currency, { scripts, blocksPerPass: 40 }) as ChainWatcher,
+        createChainWatcher(own, currency, { scripts, blocksPerPass: 40 }) as ChainWatcher,
       ]),
     );
-    return { watchers, jobs: workerJobs(ctx, watchers, (job, error) => troubles.push(`${job}: ${String(error)}`)) };
+    const jobs = workerJobs(own, watchers, (job, error) => {
+      if (error instanceof Crash) life.isOver = true;
+      else troubles.push(`${job}: ${String(error)}`);
+    });
+    return { life, watchers, jobs };
   };
   let worker = newWorker();
   const run = (name: string): Promise<boolean> => (worker.jobs.find((one) => one.name === name) as Job).run();
@@ -116,11 +122,23 @@ export async function openEvmService(options: { readonly feeBps: number }) {
     },
     async judge(): Promise<void> {
       for (let round = 0; round < 50; round++) {
-        while (await run('judge'));
+        while (!worker.life.isOver && (await run('judge')));
+        if (worker.life.isOver) return;
         for (const currency of BOTH) await run(`look-up ${currency}`);
         if (await isJudged(db)) return;
       }
       throw new Error('the judge does not come to rest');
+    },
+    /** The worker dies at its n-th database transaction from now on, if it reads and judges so long; another one takes its place. */
+    async die(transactionsLeft: number, how: Death['how']): Promise<void> {
+      worker.life.death = { transactionsLeft, how };
+      const died = (error: unknown): void => {
+        if (!(error instanceof Crash)) throw error;
+        worker.life.isOver = true;
+      };
+      await this.read().catch(died);
+      if (!worker.life.isOver) await this.judge().catch(died);
+      await this.restart();
     },
     async restart(): Promise<void> {
       for (const watcher of worker.watchers.values()) await watcher.close();

@@ -160,7 +160,7 @@ function undecided(order: Order, view: View): undefined {
   const { terms } = order;
   const own = ownOf(order);
   const fresh = own.filter((one) => one.isNew && isLive(one));
-  const isOnlyOther = order.status === 'review' && order.cause === 'other';
+  const isOnlyOther = order.status === 'review' && order.cause === 'other' && own.every(({ booked }) => booked === null);
   if (isOnlyOther && !order.cancelled && !order.refused && own.some((one) => isLive(one) && one.onTime > 0n))
     return go(order, 'pending', view);
   if (order.status === 'declined' && (fresh.length > 0 || otherIsNew(order)))
@@ -208,7 +208,8 @@ export function say(order: Order, word: Word, view: View): boolean {
   const areDeep = order.refund === null && inSuspense.length > 0 && deepTogether(order, view, inSuspense);
   if (word === 'cancel') {
     if (order.status === 'cancelled') return true;
-    const isUnconfirmed = order.status === 'pending' && confirmations(order, view) === 0;
+    // no payment is in a block, whichever of them count
+    const isUnconfirmed = order.status === 'pending' && ownOf(order).every((one) => one.place !== 'chain');
     if (order.status !== 'started' && !isUnconfirmed) return false;
     go(order, 'cancelled', view);
     order.cancelled = true;

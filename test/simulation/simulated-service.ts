@@ -29,8 +29,8 @@ import { CODES, type Code } from './behaviour.ts';
 export type Merchant = { readonly id: bigint; readonly toleranceBps: number; readonly policy: 'accept' | 'review' };
 export type SimulatedService = Awaited<ReturnType<typeof openSimulatedService>>;
 /** What a worker dies of. */
-class Crash extends Error {}
-type Death = { transactionsLeft: number; readonly how: 'before' | 'inside' | 'after' };
+export class Crash extends Error {}
+export type Death = { transactionsLeft: number; readonly how: 'before' | 'inside' | 'after' };
 type Worker = {
   readonly watchers: ReadonlyMap<CurrencyCode, ChainWatcher>;
   readonly jobs: readonly Job[];
@@ -207,7 +207,7 @@ function feedOf(source: string, prices: ReadonlyMap<Code, bigint>, now: () => nu
 }
 
 /** The database of a worker that may die before, inside or after one of its transactions. */
-function mortal(db: Database, worker: { death: Death | null }): Database {
+export function mortal(db: Database, worker: { death: Death | null }): Database {
   const dies = (): Death['how'] | null => {
     const { death } = worker;
     if (death === null || --death.transactionsLeft > 0) return null;
