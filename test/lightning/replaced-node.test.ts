@@ -43,7 +43,7 @@ const unheard = {
   },
 };
 
-test('same_node: what another node does not know of a payment is no failure of it', async () => {
+test('only_asked_node: what another node does not know of a payment is no failure of it', async () => {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
   await at.look(unheard);

@@ -137,7 +137,7 @@ describe('the models', () => {
   });
 
   test('of payouts over Lightning have a test of their name each', () => {
-    const files = ['payout-variants', 'unpayable'].map((name) => join(ROOT, `test/lightning/${name}.test.ts`));
+    const files = ['payout-variants', 'replaced-node', 'unpayable'].map((name) => join(ROOT, `test/lightning/${name}.test.ts`));
     const tests = files.map((file) => readFileSync(file, 'utf8')).join();
     const ofLightning = protections.filter(({ isLightning }) => isLightning).map(({ name }) => name);
     expect(ofLightning.length).toBeGreaterThan(10);
