@@ -57,6 +57,16 @@ test('a failure counts once, also when its result is written twice', async () =>
   expect(await waitingWebhooks(database.db)).toEqual([{ webhook: 7n, dueAtMs: AT + 5_000 }]);
 });
 
+test('endpoints with something waiting are found in the order of their numbers, however their rows lie', async () => {
+  await sql(`insert into webhooks (number, id, merchant_id, url, secret, created_at) overriding system value
+      select n, 'wh_' || n, (select min(id) from merchants), 'http://127.0.0.1:1/', 'whsec_AAAA', now()
+        from generate_series(31, 2000) n order by n desc`);
+  await sql(`insert into deliveries select n, n, '-infinity', 0, 0 from generate_series(1, 2000) n`);
+  const found = (await waitingWebhooks(database.db)).map(({ webhook }) => Number(webhook));
+  expect(found).toEqual(Array.from({ length: 2_000 }, (_, n) => n + 1));
+  await sql('delete from webhooks where number > 30');
+});
+
 test('an event that was asked for again while an attempt was on its way keeps its new attempts, however that ended', async () => {
   await waits(0, 1);
   await writeAttempts(database.db, [{ ...failed, failures: 9, againAtMs: null }]);

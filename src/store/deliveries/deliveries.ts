@@ -10,8 +10,8 @@ export const DELIVERIES_JOB = 'deliveries';
 export type Waiting = { readonly webhook: bigint; readonly dueAtMs: number };
 
 /**
- * Every endpoint for which something waits, whether it is due or not. It goes from one to the next along the index. What waits for one that is
- * gone or disabled is due at once: to be deleted.
+ * Every endpoint for which something waits, whether it is due or not, in the order of their numbers. It goes from one to the next along the
+ * index. What waits for one that is gone or disabled is due at once: to be deleted.
  */
 export async function waitingWebhooks(sql: Sql): Promise<readonly Waiting[]> {
   const { rows } = await sql.query<{ webhook: bigint; due_ms: number | null }>({
@@ -23,7 +23,8 @@ export async function waitingWebhooks(sql: Sql): Promise<readonly Waiting[]> {
         select n.webhook, n.due_at from each e cross join lateral (
           select webhook, due_at from deliveries where webhook > e.webhook order by webhook, due_at limit 1) n)
       select e.webhook, case when w.enabled and isfinite(e.due_at) then (extract(epoch from e.due_at) * 1000)::float8 end as due_ms
-        from each e left join webhooks w on w.number = e.webhook`,
+        from each e left join webhooks w on w.number = e.webhook
+       order by e.webhook`,
     values: [],
   });
   return rows.map(({ webhook, due_ms }) => ({ webhook, dueAtMs: due_ms ?? Number.NEGATIVE_INFINITY }));
