@@ -104,6 +104,10 @@ test('a wallet that is filled and emptied, and channels that open and close, are
   expect([await costs(), await equity()]).toEqual([500n, OWN - 1n + 64_850n]);
   await areEqual();
   expect(await operators()).toBe(OWN - 1n + 100_000n - 300n - 5_000n - 30_150n - 200n);
+  // what came back of a channel is the wallet's as any other output
+  own().move(-20_100, 100);
+  await areEqual();
+  expect(await equity()).toBe(OWN - 1n + 44_750n);
 });
 
 test('a channel that costs more to close than it can is told, and not booked', async () => {
@@ -114,7 +118,16 @@ test('a channel that costs more to close than it can is told, and not booked', a
   own().close(channel, 200_003);
   expect(await compared()).toEqual([expect.stringContaining('200001 are not in them')]);
   expect(await costs()).toBe(0n);
+  // nor is it a cost of the next one that closes, and what was read of the blocks before is not booked again
+  const next = own().open(300_000, { pushed: 5_000, fee: 200 });
+  expect(await compared()).toEqual([expect.stringContaining('200001 are not in them')]);
+  own().close(next, 150);
+  // the satoshi by which its channel was shown too high is a cost too
+  expect(await compared()).toEqual([expect.stringContaining('200000 are not in them')]);
+  expect(await costs()).toBe(351n);
+  expect(service.alarms).toEqual([]);
 });
+
 test('while a channel opens or closes nothing is compared, and what it has cost is booked afterwards', async () => {
   await service.work();
   own().move(100_000);

@@ -59,6 +59,8 @@ export type Forwarded = { readonly atNs: bigint; readonly feeMsat: bigint };
 /** A transaction of the node's wallet in a block; none that brings back what was in a channel. Satoshis. */
 export type WalletTransaction = {
   readonly txid: string;
+  /** The block that it is in. */
+  readonly height: number;
   /** What the wallet has more after it; what it costs is in it. */
   readonly amount: bigint;
   /** What the chain takes for it, where the node knows. */

@@ -93,13 +93,17 @@ export async function readChainEvents(call: Call, fromHeight: number, toHeight: 
     ]),
   );
   function isOfClosing(transaction: Answer): boolean {
-    const spent = objects(transaction, 'previous_outpoints').map((one) => txidOf(textOr(one, 'outpoint')));
+    // what a close has paid to the wallet is the wallet's, as any other output; what it has not is brought back by the next one
+    const spent = objects(transaction, 'previous_outpoints')
+      .filter((one) => one.is_our_output !== true)
+      .map((one) => txidOf(textOr(one, 'outpoint')));
     return (
       OF_CLOSING.test(textOr(transaction, 'label')) || [text(transaction, 'tx_hash'), ...spent].some((id) => closing.has(id))
     );
   }
   const walletTransaction = (transaction: Answer): WalletTransaction => ({
     txid: text(transaction, 'tx_hash'),
+    height: Number(whole(transaction, 'block_height')),
     amount: whole(transaction, 'amount'),
     fee: whole(transaction, 'total_fees'),
     intoChannels: put.get(text(transaction, 'tx_hash')) ?? 0n,

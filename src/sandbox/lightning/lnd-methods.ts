@@ -211,13 +211,13 @@ const transactions = ({ node, query }: Asked): unknown => ({
   transactions: node.own
     .transactions()
     .filter(({ height }) => height >= Number(query.get('start_height')) && height <= Number(query.get('end_height')))
-    .map(({ txid, height, amount, fee, label }) => ({
+    .map(({ txid, height, amount, fee, label, spends }) => ({
       tx_hash: txid,
       amount: String(amount),
       block_height: height,
       total_fees: String(fee),
       label,
-      previous_outpoints: [],
+      previous_outpoints: spends.map(({ outpoint, isOurs }) => ({ outpoint, is_our_output: isOurs })),
     })),
 });
 

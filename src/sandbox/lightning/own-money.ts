@@ -15,6 +15,7 @@ type Transaction = {
   readonly amount: number;
   readonly fee: number;
   readonly label: string;
+  readonly spends: readonly { readonly outpoint: string; readonly isOurs: boolean }[];
 };
 type Channel = { readonly channelPoint: string; readonly capacity: number; readonly pushed: number };
 type Closed = Channel & { readonly txid: string; readonly height: number; readonly settled: number };
@@ -31,10 +32,13 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
   let height = 1;
   let inWallet = 0;
 
-  function block(transaction: Omit<Transaction, 'txid' | 'height'>): string {
+  /** What leaves the wallet spends what came to it last. */
+  function block(transaction: Omit<Transaction, 'txid' | 'height' | 'spends'>, closes: string | null = null): string {
     height += 1;
     const txid = createHash('sha256').update(`block ${height}`).digest('hex');
-    transactions.push({ ...transaction, txid, height });
+    const newest = transaction.amount < 0 ? transactions.findLast(({ amount }) => amount > 0) : undefined;
+    const ours = newest === undefined ? [] : [{ outpoint: `${newest.txid}:0`, isOurs: true }];
+    transactions.push({ ...transaction, txid, height, spends: closes === null ? ours : [{ outpoint: closes, isOurs: false }] });
     inWallet += transaction.amount;
     return txid;
   }
@@ -56,7 +60,7 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
       const channel = channels.find(({ channelPoint }) => channelPoint === line.channelPoint) as Channel;
       channels = channels.filter((one) => one !== channel);
       const settled = channel.capacity - channel.pushed - line.cost;
-      const txid = block({ amount: settled, fee: 0, label: '0:closechannel:shortchanid-1' });
+      const txid = block({ amount: settled, fee: 0, label: '0:closechannel:shortchanid-1' }, line.channelPoint);
       closed.push({ ...channel, txid, height, settled });
     }
   }

@@ -13,6 +13,8 @@ export type OperatorsPart = {
   /** The last block up to which transactions of the wallet are booked, and the same of channels that were closed. */
   readonly walletHeight: number;
   readonly closedHeight: number;
+  /** Satoshis that were missing at the node when it was compared last. */
+  readonly missing: bigint;
   /** The sandbox's capital is booked, which is in its node's channels. */
   readonly hasCapital: boolean;
 };
@@ -25,10 +27,12 @@ export async function readOperatorsPart(sql: Sql, identity: string): Promise<Ope
     forwarded_msat: string;
     wallet_height: number;
     closed_height: number;
+    missing: string;
     capital: boolean;
   }>({
     name: 'read_operators_part',
     text: `select part_since is not null as open, forwarded_ns, forwarded_msat::text, wallet_height, closed_height,
+                  greatest(booked_there - in_channels, 0)::text as missing,
                   exists (select from ledger.entry where key = 'capital:ln') as capital
              from lightning_nodes where identity = $1`,
     values: [identity],
@@ -41,6 +45,7 @@ export async function readOperatorsPart(sql: Sql, identity: string): Promise<Ope
     forwardedMsat: BigInt(row.forwarded_msat),
     walletHeight: row.wallet_height,
     closedHeight: row.closed_height,
+    missing: BigInt(row.missing),
     hasCapital: row.capital,
   };
 }

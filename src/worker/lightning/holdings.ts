@@ -35,7 +35,8 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
   // in the sandbox what is in its channels is booked as capital when it is made
   if (part === null || (ctx.network === 'sandbox' && !part.hasCapital)) return;
   await bookForwarded(ctx, port, node, part);
-  const events = part.isOpen ? await bookWallet(ctx, port, node, part) : null;
+  const events = part.isOpen ? await bookWallet(ctx, port, node, part) : [];
+  if (events === null) return;
   const before = await readBookedThere(ctx.db);
   const holdings = await port.holdings();
   if (before.onItsWay !== 0n || holdings.isMoving) return;
@@ -44,8 +45,12 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
   const isSame = async (): Promise<boolean> => isStill(ctx, port, node, before.whole);
   let booked = 0n;
   if (!part.isOpen && (await isSame())) booked = await openPart(ctx, node, minus(held.atLeast, before.whole));
-  const closed = { node, part, closed: events ?? [], held, booked: before.whole, isSame };
-  if (closed.closed.length > 0) booked = await bookClosing(ctx, closed);
+  if (events.length > 0) {
+    const cost = await bookClosing(ctx, { node, part, closed: events, held, booked: before.whole, isSame });
+    // what closing has cost would be taken for what was missing before
+    if (cost === null) return;
+    booked = cost;
+  }
   const after = await readBookedThere(ctx.db);
   if (after.onItsWay !== 0n) return;
   const bookedThere = plus(least(before.whole, minus(after.whole, booked)), booked);
@@ -77,7 +82,9 @@ async function bookWallet(ctx: Context, port: LightningPort, { identity, height 
   if ((await port.holdings()).isMoving) return null;
   const from = Math.min(part.walletHeight, part.closedHeight) + 1;
   const { transactions, closed } = await port.chainEvents(from, height);
-  const entries = transactions.map(walletEntry).filter((entry) => entry !== null);
+  // older ones are booked, and are read again only for the channels that were closed since
+  const unread = transactions.filter((one) => one.height > part.walletHeight);
+  const entries = unread.map(walletEntry).filter((entry) => entry !== null);
   const isBooked = await ctx.db.transaction(async (sql) => {
     if (height <= part.walletHeight) return true;
     if (!(await setWalletHeight(sql, identity, part.walletHeight, height))) return false;
@@ -110,14 +117,17 @@ type Closing = {
 
 /**
  * What is missing once channels were closed, and everything that was in them is back or lost, is what that has cost; as far as it can have cost it.
- * More than that is told (LN-7), and not booked.
- * @returns what was booked
+ * More than that, and what was missing before, is told (LN-7), and not booked; nor is it when more channels close later.
+ * @returns what was booked; null when that has to wait for the next look
  */
-async function bookClosing(ctx: Context, { node, part, closed, held, booked, isSame }: Closing): Promise<bigint> {
-  const missing = held.atMost < booked ? minus(booked, held.atLeast) : 0n;
-  if (missing > BigInt(closed.length) * MOST_FOR_A_CLOSE || !(await isSame())) return 0n;
+async function bookClosing(ctx: Context, { node, part, closed, held, booked, isSame }: Closing): Promise<bigint | null> {
+  const since = minus(minus(booked, held.atMost), part.missing);
+  const missing = since > 0n ? minus(minus(booked, held.atLeast), part.missing) : 0n;
+  const isCost = missing > 0n && missing <= BigInt(closed.length) * MOST_FOR_A_CLOSE;
+  if (!(await isSame())) return null;
   return ctx.db.transaction(async (sql) => {
-    if (!(await setClosedHeight(sql, node.identity, part.closedHeight, node.height)) || missing === 0n) return 0n;
+    if (!(await setClosedHeight(sql, node.identity, part.closedHeight, node.height))) return null;
+    if (!isCost) return 0n;
     await post(ctx, sql, [closingEntry(closed.at(-1)?.channelPoint ?? '', missing)]);
     return negated(missing);
   });
