@@ -89,19 +89,38 @@ export async function begin(
   const wanted = plus(payment.amount, payment.feeMax);
   if (takesTooMuch(wanted, { underWay: others.satoshis, spendable: BigInt(node.spendable) }))
     return { againMs: RETRY_MS, trouble: TOO_MUCH };
-  if (takesTooManySlots(others.count, node.freeSlots - node.taken)) return { againMs: RETRY_MS, trouble: TOO_MUCH };
+  const freeSlots = node.freeSlots - node.taken;
+  if (takesTooManySlots(others.count, freeSlots)) return { againMs: RETRY_MS, trouble: TOO_MUCH };
   if (!canSend(node, payment)) return { againMs: RETRY_MS, trouble: lack(node) };
+  // at once: others of this look must not count the same slot as free
+  node.taken += 1;
+  const before = await authorizeAndCommit(ctx, options, { ...node, freeSlots }, payment).catch((error: unknown) => {
+    node.taken -= 1;
+    throw error;
+  });
+  if (before !== null) {
+    node.taken -= 1;
+    return before;
+  }
+  await options.reached?.('ln-committed');
+  return sendBegun(ctx, options, node, { ...payment, node: node.identity });
+}
+
+/** From here on the node may be asked for it: null; else why not, and when it is looked at again. */
+async function authorizeAndCommit(
+  ctx: Context,
+  options: LightningDriverOptions,
+  node: PayingNode,
+  payment: LightningPayment,
+): Promise<Next | null> {
   try {
     await options.paying.authorize(asking(payment));
   } catch (error) {
     return refusedBefore(ctx, payment, error as { fault?: string; message: string });
   }
   await options.reached?.('ln-authorized');
-  const how = await commitPayment(ctx, payment, { ...node, freeSlots: node.freeSlots - node.taken });
-  if (how !== 'committed') return { againMs: RETRY_MS, ...(how === 'too_much' ? { trouble: TOO_MUCH } : {}) };
-  node.taken += 1;
-  await options.reached?.('ln-committed');
-  return sendBegun(ctx, options, node, { ...payment, node: node.identity });
+  const how = await commitPayment(ctx, payment, node);
+  return how === 'committed' ? null : { againMs: RETRY_MS, ...(how === 'too_much' ? { trouble: TOO_MUCH } : {}) };
 }
 
 const TOO_MUCH = 'its merchant has too much of our channels on its way';
