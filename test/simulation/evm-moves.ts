@@ -1,37 +1,18 @@
 // What happens in a random life of an order in ether or USDT: see evm-walk.ts.
 import type { EvmCode } from '../../src/core/currency.ts';
 import { TOKEN, tokens } from '../../src/sandbox/evm/contracts.ts';
-import { DAY, HOUR, MINUTE, SECOND, unitOf } from './behaviour.ts';
+import { SECOND, unitOf } from './behaviour.ts';
 import type { EvmService } from './evm-service.ts';
 import { type EvmWalk, openEvmWalk } from './evm-walk.ts';
-import { toleranceOf } from './orders.ts';
 import type { Random } from './random.ts';
-import { recorded } from './recorded.ts';
 import type { Word } from './rules.ts';
+import { accountOf, amountFor, passTime } from './walk-parts.ts';
 
 const PRICES: readonly (readonly [EvmCode, bigint])[] = [
   ['ETH', 3_000_00n],
   ['USDT', 1_00n],
 ];
 
-function amountFor({ random, terms, order }: EvmWalk): bigint {
-  const { due } = terms;
-  const tolerance = toleranceOf(terms);
-  const paid = order.arrived
-    .filter((one) => one.currency === terms.currency && (one.place === 'pool' || one.place === 'chain'))
-    .reduce((sum, one) => sum + one.amount, 0n);
-  const rest = due > paid ? due - paid : due;
-  const edge = BigInt(random.whole(-1, 1));
-  const amount = {
-    rest,
-    least: rest - tolerance + edge,
-    most: rest + tolerance + edge,
-    part: (due * BigInt(random.whole(200, 900))) / 1000n,
-    over: (due * BigInt(random.whole(1020, 1500))) / 1000n,
-    dust: 1n,
-  }[random.weighted({ rest: 40, least: 15, most: 10, part: 20, over: 10, dust: 5 })];
-  return amount < 1n ? 1n : amount;
-}
 /** A share of the price in the other currency of the chain. */
 const otherAmount = ({ random, terms, service, other }: EvmWalk): bigint =>
   (terms.cents * unitOf(other) * BigInt(random.whole(300, 1200))) / 1000n / (service.prices.get(other) as bigint) + 1n;
@@ -39,7 +20,7 @@ const otherAmount = ({ random, terms, service, other }: EvmWalk): bigint =>
 type Move = (walk: EvmWalk) => Promise<boolean> | boolean;
 const pay: Move = (walk) => {
   const { random, currency } = walk;
-  const amount = amountFor(walk);
+  const amount = amountFor(walk, 1n);
   const parts = amount > 10_000n && random.percent(12) ? 2n : 1n;
   const amounts = parts === 1n ? [amount] : [amount / 2n, amount - amount / 2n];
   const kind = currency === 'ETH' && random.percent(15) ? 'internal' : null;
@@ -169,33 +150,6 @@ const WEIGHTS: Record<keyof typeof MOVES, number> = {
 };
 const WORDS: readonly string[] = ['cancel', 'accept', 'acceptExcess', 'decline'];
 
-/** Moments around which something changes. */
-function limits({ terms: { createdAt, windowEnd }, order }: EvmWalk): number[] {
-  const gone = order.arrived.flatMap((one) =>
-    one.goneSince === null ? [] : [one.goneSince + 10 * MINUTE, one.goneSince + 72 * HOUR],
-  );
-  const settling = order.succeededAt > 0 ? [order.succeededAt + DAY] : [];
-  return [windowEnd, windowEnd + MINUTE, windowEnd + 2 * HOUR, createdAt + DAY, windowEnd + DAY, ...gone, ...settling];
-}
-
-/** Time goes to a limit of the rules, a second before or after it, or simply on. */
-function passTime(walk: EvmWalk): void {
-  const { random, service } = walk;
-  const now = service.now();
-  const coming = limits(walk)
-    .map((at) => at + random.one([-SECOND, SECOND]))
-    .filter((at) => at > now);
-  const next = random.percent(70) ? Math.min(...coming) : coming.length > 0 ? random.one(coming) : Number.POSITIVE_INFINITY;
-  const kind = random.weighted({ little: 60, limit: 30, hour: 4, days: 2 });
-  const ms = {
-    little: random.whole(1, 100) * SECOND,
-    limit: Number.isFinite(next) ? next - now : MINUTE,
-    hour: random.whole(1, 90) * MINUTE,
-    days: random.one([25 * HOUR, 4 * DAY]),
-  }[kind];
-  service.wait(ms);
-}
-
 export async function runEvmWalk(service: EvmService, random: Random): Promise<{ wrong: string[]; log: string[] }> {
   service.wait(1_000 - (service.now() % 1_000));
   // a seed is the same whatever ran before it in this service
@@ -225,11 +179,6 @@ export async function runEvmWalk(service: EvmService, random: Random): Promise<{
   mineBlocks(walk, 1);
   if (walk.wrong.length === 0) await walk.look();
   walk.wrong.push(...service.troubles.splice(0));
-  if (walk.wrong.length > 0) {
-    const text = (one: object): string => JSON.stringify(one, (_, value) => (typeof value === 'bigint' ? String(value) : value));
-    walk.log.push('', `by the rules ${walk.order.path.join(' > ')} ${walk.order.cause ?? ''}`);
-    walk.log.push(...walk.order.arrived.map((one) => text({ ...one, replaces: one.replaces.map(({ name }) => name) })));
-    walk.log.push('', ...(await recorded(service, walk.id)));
-  }
+  if (walk.wrong.length > 0) walk.log.push(...(await accountOf(service, walk.id, walk.order)));
   return walk;
 }

@@ -3,13 +3,9 @@
 // when a third of its validators are away.
 import { createServer } from 'node:http';
 import type { CurrencyCode, EvmCode } from '../../src/core/currency.ts';
-import { sortableId } from '../../src/core/ids.ts';
-import type { RateFeed } from '../../src/core/rate-feed.ts';
 import { createAddressPool } from '../../src/flow/addresses/pool.ts';
 import type { Context } from '../../src/flow/context.ts';
-import { sealSettings, setSettings } from '../../src/flow/merchants/settings.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
-import { systemRng } from '../../src/outside/rng.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { TOKEN } from '../../src/sandbox/evm/contracts.ts';
 import { answerEvmRpc } from '../../src/sandbox/evm/rpc-server.ts';
@@ -17,8 +13,6 @@ import { openSimulatedEvm } from '../../src/sandbox/evm/simulated-evm.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { accountsOf } from '../../src/signer/accounts.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
-import { insertMerchant } from '../../src/store/merchants/merchants.ts';
-import { DEFAULT_SETTINGS } from '../../src/store/merchants/settings.ts';
 import { isJudged } from '../../src/store/transactions/due.ts';
 import type { PassResult } from '../../src/worker/chain/pass-result.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
@@ -28,7 +22,7 @@ import type { Job } from '../../src/worker/loop.ts';
 import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
-import { Crash, type Death, type Merchant, mortal } from './simulated-service.ts';
+import { addMerchant, Crash, type Death, feedsOf, type Merchant, mortal } from './simulated-service.ts';
 
 const BOTH: readonly EvmCode[] = ['ETH', 'USDT'];
 /** What the simulated node calls finalized: so many blocks behind its tip. */
@@ -60,8 +54,7 @@ export async function openEvmService(options: { readonly feeBps: number }) {
   const url = `http://bursar:${SECRET}@127.0.0.1:${await listen(server, 0)}/`;
   const urls = new Map(BOTH.map((currency) => [currency, [url]]));
   const reach = createChainNodes({ network: 'regtest', clock, urls, tokenContract: TOKEN });
-  const rateFeeds = ['kraken', 'coinbase', 'bitstamp'].map((source) => feedOf(source, prices, clock.now));
-  const ports = portsFor('regtest', clock, { chains: reach.chains, rateFeeds });
+  const ports = portsFor('regtest', clock, { chains: reach.chains, rateFeeds: feedsOf(prices, clock.now) });
   for (const { currency, xpub } of accountsOf(new Uint8Array(32).fill(7), 'regtest'))
     await addSignerKey(db, { currency, xpub, at: new Date(nowMs) });
   const signer = await openSigner(db);
@@ -144,15 +137,7 @@ export async function openEvmService(options: { readonly feeBps: number }) {
       for (const watcher of worker.watchers.values()) await watcher.close();
       worker = newWorker();
     },
-    async addMerchant(policy: Merchant['policy'], toleranceBps: number): Promise<Merchant> {
-      const affiliateId = sortableId('aff_', nowMs, systemRng.bytes(10));
-      const createdAt = new Date(nowMs);
-      const id = await insertMerchant(db, { affiliateId, email: 'shop@example.com', businessName: 'Shop', createdAt });
-      await sealSettings(ctx.ports, db, id, DEFAULT_SETTINGS);
-      const change = { tolerancePercent: (toleranceBps / 100).toFixed(2), latePayments: policy };
-      await setSettings(ctx, { merchantId: id, scopes: new Set(['payments', 'payouts']), change });
-      return { id, policy, toleranceBps };
-    },
+    addMerchant: (policy: Merchant['policy'], toleranceBps: number) => addMerchant(ctx, { policy, toleranceBps }),
     async close(): Promise<void> {
       for (const watcher of worker.watchers.values()) await watcher.close();
       await reach.close();
@@ -171,15 +156,4 @@ async function catchUp(watcher: ChainWatcher): Promise<boolean> {
     if (result.state !== 'ready') return false;
   }
   return false;
-}
-
-function feedOf(source: string, prices: ReadonlyMap<EvmCode, bigint>, now: () => number): RateFeed {
-  return {
-    source,
-    read: async () =>
-      [...prices].map(([currency, cents]) => ({
-        ...{ source, currency, bid: cents * 10n ** 6n, ask: cents * 10n ** 6n },
-        atMs: now(),
-      })),
-  };
 }

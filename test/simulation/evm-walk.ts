@@ -3,8 +3,7 @@
 // block; a call that fails pays nothing; a transaction of an account is replaced by any other one with its nonce; and final is what the node says.
 
 import type { EvmCode } from '../../src/core/currency.ts';
-import { Refusal } from '../../src/core/refusal.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import type { PayKind } from '../../src/sandbox/evm/simulated-evm.ts';
 import type { EvmTransaction } from '../../src/sandbox/evm/transaction.ts';
 import { type ChainCode, DAY, HOUR, MINUTE, SECOND, WINDOW } from './behaviour.ts';
@@ -13,6 +12,7 @@ import { type Arrived, newOrder, type Order, type View } from './orders.ts';
 import type { Random } from './random.ts';
 import { differences, redAnswers } from './rule-comparison.ts';
 import { judge, say, type Word } from './rules.ts';
+import { sayAs } from './walk-parts.ts';
 
 /** A transaction as it was sent: what it pays to the order if it succeeds. */
 type Sent = {
@@ -185,20 +185,7 @@ export async function openEvmWalk(service: EvmService, random: Random, currency:
     },
     async say(word: Word): Promise<void> {
       const allowed = say(order, word, view());
-      const action = word === 'decline' ? 'decline' : 'accept';
-      const part = word === 'acceptExcess' ? 'excess' : null;
-      const done = await (word === 'cancel'
-        ? cancelTransaction(service.ctx, { merchantId: merchant.id, transactionId: id })
-        : resolveTransaction(service.ctx, { merchantId: null, transactionId: id, action, part })
-      ).then(
-        () => true,
-        (error: unknown) => {
-          if (error instanceof Refusal) return false;
-          throw error;
-        },
-      );
-      if (done !== allowed) wrong.push(`${word} is ${done ? 'done' : 'refused'}, by the rules ${allowed ? 'done' : 'refused'}`);
-      log.push(`      ${word} ${done ? 'done' : 'refused'}`);
+      log.push(`      ${word} ${await sayAs(service.ctx, { id, merchantId: merchant.id }, { word, allowed, wrong })}`);
     },
   };
 }

@@ -1,7 +1,6 @@
 // Random lives of a few orders over Lightning in the running service, step by step beside the rules of rules.ts. What is different here: an invoice
 // takes its whole amount or up to twice as much, and only while the node has it open; what is settled is final; and a cancel is first the node's.
-import { Refusal } from '../../src/core/refusal.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../src/flow/transactions/reads.ts';
 import type { SimulatedEngine } from '../support/lightning-engines.ts';
 import type { LightningService } from '../support/lightning-service.ts';
@@ -11,6 +10,7 @@ import type { Random } from './random.ts';
 import { recorded } from './recorded.ts';
 import { redAnswers } from './rule-comparison.ts';
 import { judge, received, say, type Word } from './rules.ts';
+import { sayAs } from './walk-parts.ts';
 
 const PRICE = 100_000_00n;
 /** Deeper than anything waits for: what is settled is final. */
@@ -160,23 +160,7 @@ const word =
     const life = random.one(lives);
     const { id } = life;
     const allowed = what === 'cancel' ? cancelByRules(walk, life) : say(life.order, what, viewOf(walk));
-    const action = what === 'decline' ? 'decline' : 'accept';
-    const call =
-      what === 'cancel'
-        ? cancelTransaction(at.ctx, { merchantId: at.merchantId, transactionId: id })
-        : resolveTransaction(at.ctx, {
-            ...{ merchantId: null, transactionId: id, action },
-            part: what === 'acceptExcess' ? 'excess' : null,
-          });
-    const done = await call.then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof Refusal) return false;
-        throw error;
-      },
-    );
-    if (done !== allowed) wrong.push(`${what} is ${done ? 'done' : 'refused'}, by the rules ${allowed ? 'done' : 'refused'}`);
-    log.push(`      ${what} of ${id} ${done ? 'done' : 'refused'}`);
+    log.push(`      ${what} of ${id} ${await sayAs(at.ctx, { id, merchantId: at.merchantId }, { word: what, allowed, wrong })}`);
     return true;
   };
 

@@ -1,11 +1,11 @@
 // What happens in a random life of an order: see rule-walk.ts.
-import { type Code, DAY, HOUR, MINUTE, SECOND } from './behaviour.ts';
+import { type Code, HOUR, SECOND } from './behaviour.ts';
 import type { Random } from './random.ts';
-import { recorded } from './recorded.ts';
 import { askRefund, sendRefund } from './refund-walk.ts';
 import { openWalk, type Walk } from './rule-walk.ts';
 import type { Word } from './rules.ts';
 import type { SimulatedService } from './simulated-service.ts';
+import { accountOf, amountFor, passTime } from './walk-parts.ts';
 
 const PAIRS: readonly (readonly [Code, Code])[] = [
   ['BTC', 'LTC'],
@@ -24,30 +24,12 @@ const PRICES: readonly (readonly [Code, bigint])[] = [
   ['DOGE', 20n],
 ];
 
-function amountFor({ random, terms, order }: Walk): bigint {
-  const { due } = terms;
-  const tolerance = [(due * terms.toleranceBps) / 10_000n, (500n * 10n ** 8n) / terms.price].reduce((a, b) => (a < b ? a : b));
-  const paid = order.arrived
-    .filter((one) => one.currency === terms.currency && (one.place === 'pool' || one.place === 'chain'))
-    .reduce((sum, one) => sum + one.amount, 0n);
-  const rest = due > paid ? due - paid : due;
-  const edge = BigInt(random.whole(-1, 1));
-  const amount = {
-    rest,
-    least: rest - tolerance + edge,
-    most: rest + tolerance + edge,
-    part: (due * BigInt(random.whole(200, 900))) / 1000n,
-    over: (due * BigInt(random.whole(1020, 1500))) / 1000n,
-    dust: 700n,
-  }[random.weighted({ rest: 40, least: 15, most: 10, part: 20, over: 10, dust: 5 })];
-  return amount < 700n ? 700n : amount;
-}
 const otherAmount = ({ random, terms, service, other }: Walk): bigint =>
   (terms.cents * 10n ** 8n * BigInt(random.whole(300, 1200))) / 1000n / (service.prices.get(other) as bigint) + 700n;
 
 type Move = (walk: Walk) => Promise<boolean> | boolean;
 const pay: Move = (walk) => {
-  const amount = amountFor(walk);
+  const amount = amountFor(walk, 700n);
   const parts = amount > 10_000n && walk.random.percent(15) ? 2n : 1n;
   const amounts = parts === 1n ? [amount] : [amount / 2n, amount - amount / 2n];
   walk.log.push(`      ${amounts}`);
@@ -171,45 +153,6 @@ const WEIGHTS: Record<keyof typeof MOVES, number> = {
   ...{ reimburse: 8, reimburseExcess: 6, send: 12, clock: 5 },
 };
 
-/** Moments around which something changes. */
-function limits(walk: Walk): number[] {
-  const { createdAt, windowEnd } = walk.terms;
-  const { order } = walk;
-  const gone = order.arrived.flatMap((one) =>
-    one.goneSince === null ? [] : [one.goneSince + 10 * MINUTE, one.goneSince + 72 * HOUR],
-  );
-  return [
-    windowEnd,
-    windowEnd + MINUTE,
-    windowEnd + 2 * HOUR,
-    createdAt + DAY,
-    windowEnd + DAY,
-    ...gone,
-    ...(order.succeededAt > 0 ? [order.succeededAt + DAY] : []),
-  ];
-}
-
-/** Time goes to a limit of the rules, a second before or after it, or simply on. */
-function passTime(walk: Walk): void {
-  const { random, service } = walk;
-  const now = service.now();
-  const coming = limits(walk)
-    .map((at) => at + random.one([-SECOND, SECOND]))
-    .filter((at) => at > now);
-  const next = random.percent(70) ? Math.min(...coming) : coming.length > 0 ? random.one(coming) : Number.POSITIVE_INFINITY;
-  const kind = random.weighted({ little: 60, limit: 30, hour: 4, days: 2 });
-  const ms =
-    kind === 'limit' && Number.isFinite(next)
-      ? next - now
-      : {
-          little: random.whole(1, 100) * SECOND,
-          limit: MINUTE,
-          hour: random.whole(1, 90) * MINUTE,
-          days: random.one([25 * HOUR, 4 * DAY]),
-        }[kind];
-  service.wait(ms);
-}
-
 export async function runWalk(service: SimulatedService, random: Random): Promise<{ wrong: string[]; log: string[] }> {
   service.wait(1_000 - (service.now() % 1_000));
   // a seed is the same whatever ran before it in this service
@@ -236,12 +179,6 @@ export async function runWalk(service: SimulatedService, random: Random): Promis
   }
   service.node(walk.currency).setTrouble({ down: false, fault: null, left: null });
   walk.wrong.push(...service.troubles.splice(0));
-  if (walk.wrong.length > 0) {
-    walk.log.push('', `by the rules ${walk.order.path.join(' > ')} ${walk.order.cause ?? ''}`);
-    walk.log.push(
-      ...walk.order.arrived.map((one) => JSON.stringify(one, (_, value) => (typeof value === 'bigint' ? String(value) : value))),
-    );
-    walk.log.push('', ...(await recorded(service, walk.id)));
-  }
+  if (walk.wrong.length > 0) walk.log.push(...(await accountOf(service, walk.id, walk.order)));
   return walk;
 }

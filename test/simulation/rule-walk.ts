@@ -2,8 +2,7 @@
 // `crypto_received` and `confirmations` must be those that the words of behaviour §3 give. Times are drawn a second before, at and after
 // each limit of the rules. One merchant for each order, so that nothing else moves the balance.
 
-import { Refusal } from '../../src/core/refusal.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import { type ChainCode, type Code, HOUR, MINUTE, SECOND, WINDOW } from './behaviour.ts';
 import { type Arrived, newOrder, type Order, type View } from './orders.ts';
@@ -11,6 +10,7 @@ import type { Random } from './random.ts';
 import { differences, redAnswers } from './rule-comparison.ts';
 import { judge, say, type Word } from './rules.ts';
 import type { SimulatedService } from './simulated-service.ts';
+import { sayAs } from './walk-parts.ts';
 
 /** A payment as it was sent: one transaction, its outputs to the order, and what it replaces. */
 type Sent = {
@@ -275,23 +275,7 @@ export async function openWalk(service: SimulatedService, random: Random, curren
     },
     async say(word: Word): Promise<void> {
       const allowed = say(order, word, view());
-      const call =
-        word === 'cancel'
-          ? cancelTransaction(service.ctx, { merchantId: merchant.id, transactionId: id })
-          : resolveTransaction(service.ctx, {
-              ...{ merchantId: null, transactionId: id },
-              action: word === 'decline' ? 'decline' : 'accept',
-              part: word === 'acceptExcess' ? 'excess' : null,
-            });
-      const done = await call.then(
-        () => true,
-        (error: unknown) => {
-          if (error instanceof Refusal) return false;
-          throw error;
-        },
-      );
-      if (done !== allowed) wrong.push(`${word} is ${done ? 'done' : 'refused'}, by the rules ${allowed ? 'done' : 'refused'}`);
-      log.push(`      ${word} ${done ? 'done' : 'refused'}`);
+      log.push(`      ${word} ${await sayAs(service.ctx, { id, merchantId: merchant.id }, { word, allowed, wrong })}`);
     },
   };
 }

@@ -55,7 +55,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   const reach = createChainNodes({ network: 'regtest', clock, urls, tokenContract: null });
   const ports = portsFor('regtest', clock, {
     chains: reach.chains,
-    rateFeeds: ['kraken', 'coinbase', 'bitstamp'].map((source) => feedOf(source, prices, clock.now)),
+    rateFeeds: feedsOf(prices, clock.now),
   });
   for (const { currency, xpub } of accountsOf(new Uint8Array(32).fill(7), 'regtest')) {
     await addSignerKey(db, { currency, xpub, at: new Date(nowMs) });
@@ -173,15 +173,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
     spare(): void {
       (workers[0] as Worker).death = null;
     },
-    async addMerchant(policy: Merchant['policy'], toleranceBps: number): Promise<Merchant> {
-      const affiliateId = sortableId('aff_', nowMs, systemRng.bytes(10));
-      const createdAt = new Date(nowMs);
-      const id = await insertMerchant(db, { affiliateId, email: 'shop@example.com', businessName: 'Shop', createdAt });
-      await sealSettings(ctx.ports, db, id, DEFAULT_SETTINGS);
-      const change = { tolerancePercent: (toleranceBps / 100).toFixed(2), latePayments: policy };
-      await setSettings(ctx, { merchantId: id, scopes: new Set(['payments', 'payouts']), change });
-      return { id, policy, toleranceBps };
-    },
+    addMerchant: (policy: Merchant['policy'], toleranceBps: number) => addMerchant(ctx, { policy, toleranceBps }),
     async close(): Promise<void> {
       for (const worker of workers) for (const watcher of worker.watchers.values()) await watcher.close();
       await reach.close();
@@ -192,18 +184,26 @@ export async function openSimulatedService(options: { readonly feeBps: number })
   };
 }
 
-function feedOf(source: string, prices: ReadonlyMap<Code, bigint>, now: () => number): RateFeed {
-  return {
-    source,
-    read: async () =>
-      [...prices].map(([currency, cents]) => ({
-        source,
-        currency,
-        bid: cents * 10n ** 6n,
-        ask: cents * 10n ** 6n,
-        atMs: now(),
-      })),
-  };
+/** A merchant of its own, with what it lets pass. */
+export async function addMerchant(ctx: Context, { policy, toleranceBps }: Omit<Merchant, 'id'>): Promise<Merchant> {
+  const nowMs = ctx.ports.clock.now();
+  const affiliateId = sortableId('aff_', nowMs, systemRng.bytes(10));
+  const createdAt = new Date(nowMs);
+  const id = await insertMerchant(ctx.db, { affiliateId, email: 'shop@example.com', businessName: 'Shop', createdAt });
+  await sealSettings(ctx.ports, ctx.db, id, DEFAULT_SETTINGS);
+  const change = { tolerancePercent: (toleranceBps / 100).toFixed(2), latePayments: policy };
+  await setSettings(ctx, { merchantId: id, scopes: new Set(['payments', 'payouts']), change });
+  return { id, policy, toleranceBps };
+}
+
+/** Three exchanges that all say what the test says. @param prices cents */
+export function feedsOf(prices: ReadonlyMap<CurrencyCode, bigint>, now: () => number): readonly RateFeed[] {
+  const quotes = (source: string) =>
+    [...prices].map(([currency, cents]) => {
+      const price = cents * 10n ** 6n;
+      return { source, currency, bid: price, ask: price, atMs: now() };
+    });
+  return ['kraken', 'coinbase', 'bitstamp'].map((source) => ({ source, read: async () => quotes(source) }));
 }
 
 /** The database of a worker that may die before, inside or after one of its transactions. */
