@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { createEvmNode } from '../../src/outside/evm/node.ts';
 import { createEvmSource } from '../../src/outside/evm/source.ts';
-import { type Answer, addressOf, refuse, withTamperedEvm } from './tampered-evm.ts';
+import { type Answer, refuse, withTamperedEvm } from './tampered-evm.ts';
+import { addressOf } from './watched-chain.ts';
 
 /** keccak256("Transfer(address,address,uint256)") */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';

@@ -1,54 +1,43 @@
 // Ether that contracts send, at a node that shows no traces: found by what addresses hold before and after a block, credited once, whatever a
 // later reading at another node calls it.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { rescan } from '../../src/worker/rescan/rescan-all.ts';
-import { type Anvil, callData, rawOf, startAnvil } from '../support/evm/anvil.ts';
+import { callData, rawOf } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
 import { type Alteration, openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
+import {
+  anvil,
+  call,
+  chain,
+  ETHER,
+  eachAtAnvilWithoutTraces,
+  mined,
+  openAlteredService,
+  readsBalances,
+  relay,
+  watchAnew,
+} from './altered-anvil.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
-import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
+import { addressOf, type Owed } from './watched-chain.ts';
 
-const ETHER = 10n ** 18n;
 const TIMEOUT = 300_000;
 const LATER_MS = 61_000;
-const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
 /** Nor what addresses hold: calls without a payee are not for its callers. */
 const NOTHING_INSIDE: Alteration = {
-  instead: ({ method, params }) =>
-    method === 'eth_call' && (params[0] as { to?: string }).to === undefined
+  instead: (asked) =>
+    readsBalances(asked)
       ? { error: { code: -32602, message: 'missing value for required argument "to"' } }
-      : (WITHOUT_TRACES.instead?.({ id: 0, method, params }) ?? null),
+      : (WITHOUT_TRACES.instead?.(asked) ?? null),
 };
 
 describe('a payment by a contract', () => {
-  let anvil: Anvil;
-  let relay: Relay;
-  let chain: WatchedChain;
-  beforeAll(async () => {
-    anvil = await startAnvil();
-    relay = await openAlteredNode(anvil.url);
-  }, TIMEOUT);
-  afterAll(async () => {
-    relay?.close();
-    await anvil?.remove();
-  });
-  beforeEach(async () => {
-    relay.alter(WITHOUT_TRACES);
-    chain = await watchChain('ETH', relay.url);
-    await chain.catchUp();
-  });
-  afterEach(() => chain?.close());
-
-  const call = (name: string, owed: Owed, value = ETHER) =>
-    anvil.send({ to: anvil.forwarder, value, input: callData(FORWARDER, name, addressOf(owed)) });
+  eachAtAnvilWithoutTraces();
   const tip = () => anvil.rpc<{ hash: string }>('eth_getBlockByNumber', 'latest', false);
   const balance = async (owed: Owed): Promise<bigint> =>
     BigInt(await anvil.rpc<string>('eth_getBalance', addressOf(owed), 'latest'));
-  const mined = async (owed: Owed): Promise<readonly bigint[]> =>
-    (await chain.facts(owed)).filter(({ state }) => state === 'mined').map(({ amount }) => amount);
 
   test.each(['halves(address)', 'delegated(address)', 'destroy(address)'])('%s is one payment of its block', async (name) => {
     const owed = await chain.owe();
@@ -165,8 +154,7 @@ describe('a payment by a contract', () => {
     const noCalls = { error: { code: -32601, message: 'the method eth_call does not exist/is not available' } };
     relay.alter({ instead: (asked) => (asked.method === 'eth_call' ? noCalls : tooMuch(asked)) });
     await chain.close();
-    chain = await watchChain('ETH', relay.url);
-    await chain.catchUp();
+    await watchAnew();
     const [hidden, owed] = [await chain.owe(), await chain.owe()];
     const unseen = await call('halves(address)', hidden);
     await anvil.mine();
@@ -185,29 +173,19 @@ describe('a payment by a contract', () => {
 });
 
 describe('the whole service', () => {
+  let altered: Awaited<ReturnType<typeof openAlteredService>>;
   let service: EvmService;
-  let relay: Relay;
   beforeAll(async () => {
-    service = await openEvmService({
-      through: async (url) => {
-        relay = await openAlteredNode(url);
-        relay.alter(WITHOUT_TRACES);
-        return relay.url;
-      },
-    });
+    altered = await openAlteredService(WITHOUT_TRACES);
+    ({ service } = altered);
   }, TIMEOUT);
-  afterAll(async () => {
-    await service?.close();
-    relay?.close();
-  }, TIMEOUT);
+  afterAll(() => altered?.close(), TIMEOUT);
 
-  const pay = (address: string, value: bigint) =>
-    service.anvil.send({ to: service.anvil.forwarder, value, input: callData(FORWARDER, 'halves(address)', address) });
   const available = () => service.balance(`merchant:${service.merchantId}:available:ETH`);
 
   test('credits it once, moves it, and finds nothing wrong at either kind of node', { timeout: TIMEOUT }, async () => {
     const owed = await service.owe('ETH', 300_00n);
-    await pay(owed.address, ETHER / 10n);
+    await altered.pay(owed.address, ETHER / 10n);
     await service.mine(70);
     expect([await service.status(owed.id), await available()]).toEqual(['succeeded', ETHER / 10n]);
     expect(await service.findings()).toEqual([]);
@@ -218,9 +196,9 @@ describe('the whole service', () => {
     expect(await service.ether(owed.address)).toBe(0n);
     await service.mine(65);
     expect(await service.findings()).toEqual([]);
-    relay.alter({});
+    altered.alter({});
     const next = await service.owe('ETH', 300_00n);
-    await pay(next.address, ETHER / 10n);
+    await altered.pay(next.address, ETHER / 10n);
     await service.mine(70);
     expect([await service.status(next.id), await available()]).toEqual(['succeeded', ETHER / 5n]);
     expect(await service.findings()).toEqual([]);

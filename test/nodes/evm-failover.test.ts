@@ -5,7 +5,7 @@ import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { type Anvil, startAnvil } from '../support/evm/anvil.ts';
 import { openAlteredNode } from '../support/nodes/altered-node.ts';
-import { watchChain } from './watched-chain.ts';
+import { addressOf, watchChain } from './watched-chain.ts';
 
 const TIMEOUT = 120_000;
 /** The first account of anvil's own words. */
@@ -39,7 +39,7 @@ test('a node of another chain reads nothing for one that fails, which goes on wh
   try {
     await pass((state) => state === 'ready');
     const owed = await chain.owe();
-    const address = `0x${owed.script.subarray(3).toString('hex')}`;
+    const address = addressOf(owed);
     const refusesAll = { error: { code: -32005, message: 'daily request count exceeded' } };
     relay.alter({ instead: () => refusesAll });
     await other.rpc('eth_sendTransaction', { from: RICH, to: address, value: '0x5' });

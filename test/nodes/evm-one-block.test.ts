@@ -2,10 +2,9 @@
 // the wei the same at a node that shows calls and at one that shows balances only.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { FORWARDER } from '../support/evm/compiled.ts';
-import { openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
-import { type EvmService, openEvmService } from './evm-service.ts';
+import { WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
+import { openAlteredService } from './altered-anvil.ts';
+import type { EvmService } from './evm-service.ts';
 
 const TIMEOUT = 300_000;
 const LATER_MS = 61_000;
@@ -24,30 +23,20 @@ describe.each([
   ['shows calls', {}],
   ['shows balances only', WITHOUT_TRACES],
 ])('at a node that %s', (_what, alteration) => {
+  let altered: Awaited<ReturnType<typeof openAlteredService>>;
   let service: EvmService;
-  let relay: Awaited<ReturnType<typeof openAlteredNode>>;
   const ours: string[] = [];
   beforeAll(async () => {
-    service = await openEvmService({
-      through: async (url) => {
-        relay = await openAlteredNode(url);
-        relay.alter(alteration);
-        return relay.url;
-      },
-    });
+    altered = await openAlteredService(alteration);
+    ({ service } = altered);
   }, TIMEOUT);
-  afterAll(async () => {
-    await service?.close();
-    relay?.close();
-  }, TIMEOUT);
+  afterAll(() => altered?.close(), TIMEOUT);
 
   async function owe(cents = 300_00n) {
     const owed = await service.owe('ETH', cents);
     ours.push(owed.address);
     return owed;
   }
-  const byContract = (address: string, value: bigint) =>
-    service.anvil.send({ to: service.anvil.forwarder, value, input: callData(FORWARDER, 'halves(address)', address) });
   async function ledgerIsChain(): Promise<void> {
     const all = [...ours, await service.hot('ETH'), await service.hot('USDT')];
     const held = (await Promise.all(all.map(service.ether))).reduce((a, b) => a + b, 0n);
@@ -79,9 +68,9 @@ describe.each([
     await service.mine(FINAL);
     await service.work(LATER_MS);
     expect((await service.batches('sweep')).length).toBeGreaterThan(0);
-    await byContract(swept.address, 5n);
+    await altered.pay(swept.address, 5n);
     await service.pay('ETH', swept.address, 7n);
-    await byContract(proposer.address, TENTH);
+    await altered.pay(proposer.address, TENTH);
     await service.anvil.rpc('anvil_setCoinbase', proposer.address);
     await service.mine();
     await service.anvil.rpc('anvil_setCoinbase', `0x${'00'.repeat(20)}`);

@@ -2,7 +2,8 @@
 // in the books to the wei, and gone with its block.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EvmService, openEvmService } from './evm-service.ts';
-import { addressOf, type Tamper, withTamperedEvm } from './tampered-evm.ts';
+import { type Tamper, withTamperedEvm } from './tampered-evm.ts';
+import { addressOf } from './watched-chain.ts';
 
 const TIMEOUT = 300_000;
 const STRANGER = `0x${'57'.repeat(20)}`;

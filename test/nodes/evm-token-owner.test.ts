@@ -5,7 +5,7 @@ import { readPayout } from '../../src/store/payouts/reads.ts';
 import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
 import { NEXT_TOKEN, QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
-import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
+import { addressOf, type WatchedChain, watchChain } from './watched-chain.ts';
 
 const TIMEOUT = 300_000;
 const LATER_MS = 61_000;
@@ -27,7 +27,6 @@ describe('payments', () => {
   afterAll(() => anvil?.remove());
   afterEach(() => chain?.close());
 
-  const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
   /** A token of its own, watched. */
   async function watched(): Promise<string> {
     const token = await anvil.deploy(QUIRKY_TOKEN, word(10n ** 18n));

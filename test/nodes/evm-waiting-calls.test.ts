@@ -7,12 +7,11 @@ import { NodeTrouble, RpcRefusal } from '../../src/outside/utxo/node/trouble.ts'
 import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
 import { openAlteredNode } from '../support/nodes/altered-node.ts';
-import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
+import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 const ETHER = 10n ** 18n;
 const OURS = `0x${'0a'.repeat(20)}`;
 const STRANGER = `0x${'57'.repeat(20)}`;
-const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 
 let anvil: Anvil;
 let relay: Awaited<ReturnType<typeof openAlteredNode>>;

@@ -3,10 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { createServedEvm, type ServedEvm } from '../../src/sandbox/evm/served-evm.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
-import { type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
+import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 export const TOKEN = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
-export const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 
 export type Call = { readonly method: string; readonly params: readonly unknown[] };
 export type Answer = { result?: unknown; error?: { code: number; message: string } };

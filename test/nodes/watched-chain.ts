@@ -27,6 +27,8 @@ export type Fact = {
   readonly lock: string | null;
 };
 export type Owed = { readonly id: string; readonly script: Buffer };
+/** On Ethereum's chain. */
+export const addressOf = ({ script }: Owed): string => `0x${script.subarray(3).toString('hex')}`;
 
 export type WatchedChain = {
   readonly db: Database;
