@@ -1,35 +1,17 @@
 // What a bank says of whole files, and reports that cannot be booked: a refusal counts whenever it comes, a duplicate is no refusal, and one
 // report that waits holds back nothing but the files that it may concern.
 import { beforeEach, expect, test } from 'vitest';
-import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { testBank } from '../../support/bank.ts';
 import { approvalAbove, BTC, ctx, ledgerFindings, of, path, row, shopWith, world } from '../payouts/merchants.ts';
+import { entryOf, newBank, requested } from './new-bank.ts';
 
 const DAY = 86_400_000;
-let bank: ReturnType<typeof testBank>;
+let bank: Awaited<ReturnType<typeof newBank>>;
 beforeEach(async () => {
-  bank = testBank(ctx, { dedupes: true });
-  const { rows } = await world.admin.query('select name, bytes from ach_files');
-  for (const { name, bytes } of rows) bank.copies.set(name, bytes);
-  // the end of the days in which what tests before this one left may come back
-  await world.wait(10 * DAY);
-  bank.cutOff();
-  await bank.look();
-  await bank.look();
-  bank.executed.length = 0;
+  bank = await newBank();
 });
-const requested = async (merchantId: bigint): Promise<string> =>
-  (await requestAchPayout(ctx, { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null })).id;
-const entryOf = async (id: string): Promise<{ trace: string; file: string; state: string }> =>
-  (
-    await world.admin.query(
-      'select e.trace, e.file, f.state from ach_entries e join ach_files f on f.name = e.file where e.payout_id = $1',
-      [id],
-    )
-  ).rows[0];
 async function handedOver(merchantId: bigint): Promise<string> {
   const id = await requested(merchantId);
   world.pass(1);

@@ -1,33 +1,16 @@
 // What a bank says of a file that it cannot know yet, or that it has not taken yet: somebody else's report, an old one, or a mistake. Nothing of
 // it counts before a person has looked.
 import { beforeEach, expect, test } from 'vitest';
-import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { testBank } from '../../support/bank.ts';
 import { BTC, ctx, ledgerFindings, of, row, shopWith, world } from '../payouts/merchants.ts';
+import { entryOf, newBank, requested } from './new-bank.ts';
 
 const DAY = 86_400_000;
-let bank: ReturnType<typeof testBank>;
+let bank: Awaited<ReturnType<typeof newBank>>;
 beforeEach(async () => {
   await clearBreakers(ctx.db, 'test', world.now());
-  bank = testBank(ctx, { dedupes: true });
-  const { rows } = await world.admin.query('select name, bytes from ach_files');
-  for (const { name, bytes } of rows) bank.copies.set(name, bytes);
-  await world.wait(10 * DAY);
-  bank.cutOff();
-  await bank.look();
-  await bank.look();
-  bank.executed.length = 0;
+  bank = await newBank();
 });
-const requested = async (merchantId: bigint): Promise<string> =>
-  (await requestAchPayout(ctx, { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null })).id;
-const entryOf = async (id: string): Promise<{ trace: string; file: string; state: string }> =>
-  (
-    await world.admin.query(
-      'select e.trace, e.file, f.state from ach_entries e join ach_files f on f.name = e.file where e.payout_id = $1',
-      [id],
-    )
-  ).rows[0];
 /** A file that is made, and waits because the signer does not say which APIs are trusted. */
 async function built(merchantId: bigint, many: number): Promise<readonly string[]> {
   const ids: string[] = [];

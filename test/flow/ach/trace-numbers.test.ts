@@ -1,12 +1,12 @@
 // The seven digits of a trace number are used up one day: bank files go on at 1, and what the bank says of an old entry is not said of a new one.
 import { beforeEach, expect, test } from 'vitest';
 import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
-import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { raiseTraces } from '../../../src/store/ach/traces.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';
 import { checkedByMoov } from '../../support/moov-ach.ts';
 import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
+import { requested } from './new-bank.ts';
 
 const DAY = 86_400_000;
 let bank: ReturnType<typeof testBank>;
@@ -20,8 +20,6 @@ beforeEach(async () => {
   bank.executed.length = 0;
   world.pass(1);
 });
-const requested = async (merchantId: bigint): Promise<string> =>
-  (await requestAchPayout(ctx, { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null })).id;
 async function handedOver(merchantId: bigint, count = 1): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < count; n++) ids.push(await requested(merchantId));
