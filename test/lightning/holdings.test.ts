@@ -104,7 +104,7 @@ test('a wallet that is filled and emptied, and channels that open and close, are
   expect([await costs(), await equity()]).toEqual([500n, OWN - 1n + 64_850n]);
   await areEqual();
   expect(await operators()).toBe(OWN - 1n + 100_000n - 300n - 5_000n - 30_150n - 200n);
-  // what came back of a channel is the wallet's as any other output
+  // the output that the close has paid is spent like the others
   own().move(-20_100, 100);
   await areEqual();
   expect(await equity()).toBe(OWN - 1n + 44_750n);

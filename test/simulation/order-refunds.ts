@@ -60,7 +60,7 @@ export function giveBack(order: Order): void {
   order.refund = null;
 }
 
-/** A payment of it that is not booked yet will not come, or is waited for no longer. */
+/** Ends a reimbursement whose money is not booked yet and can be waited for no longer: it will not come, or its time is over. */
 export function endHopeless(order: Order, view: View): void {
   const { refund } = order;
   if (refund === null || refund.isTaken) return;

@@ -8,13 +8,15 @@ export type MinedTransaction = {
   readonly height: number;
   readonly blockHash: string;
 };
+/** The most addresses whose ether a node is asked for at once: six calls. */
+export const MOST_ADDRESSES = 4_200;
 /** Amounts in wei, addresses 0x and 40 digits. */
 export type EvmSending = Pick<PayingPort, 'send'> & {
   /** Of the newest block, and what is offered to its proposer, for each unit of gas. */
   gasFees(): Promise<{ readonly base: bigint; readonly tip: bigint }>;
   /** An account after a block: how many transactions it has sent, its ether, and its units of this port's currency. */
   account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
-  /** The ether that some thousand addresses hold after a block, in their order; null where the node cannot say of so many at once. */
+  /** The ether that addresses (at most {@link MOST_ADDRESSES}) hold after a block, in their order; null where the node cannot say of so many at once. */
   etherOf(addresses: readonly string[], block: BlockRef): Promise<readonly bigint[] | null>;
   /** Whether there is code at an address now: what it does with ether nobody knows before a block holds the transaction. */
   isContract(address: string): Promise<boolean>;

@@ -2,6 +2,7 @@
 // no contract (eth_call without a payee) reads their balances. It says itself in which block it ran: a provider that has answered from
 // another one would show a payment twice, there and in its own block.
 import type { BlockRef } from '../../core/block-ref.ts';
+import { MOST_ADDRESSES } from '../../core/evm/port.ts';
 import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import type { EvmBlock } from './answers.ts';
@@ -14,9 +15,6 @@ const CODE =
   '43600052600143034060205260406035' + '5b38811015603057601481600c84013981513182526014019060200190601056' + '5b506000f3';
 /** What a call answers is taken for a contract's code, which has at most 24,576 bytes (EIP-170). */
 const ADDRESSES_AT_ONCE = 700;
-const CALLS_AT_ONCE = 6;
-/** The most addresses that are looked at, the newest, so that a block costs a few calls whatever is open. */
-export const MOST_ADDRESSES = ADDRESSES_AT_ONCE * CALLS_AT_ONCE;
 /** Blocks whose balances are kept for the next ones: some are read ahead. */
 const KEPT_BLOCKS = 4;
 /** After this long, and this many tries, in which the node said it of no other block either, a block is read without. */

@@ -93,7 +93,7 @@ export async function readChainEvents(call: Call, fromHeight: number, toHeight: 
     ]),
   );
   function isOfClosing(transaction: Answer): boolean {
-    // what a close has paid to the wallet is the wallet's, as any other output; what it has not is brought back by the next one
+    // an output of a close that is the wallet's is spent as any of its outputs; one that is not is money that comes back
     const spent = objects(transaction, 'previous_outpoints')
       .filter((one) => one.is_our_output !== true)
       .map((one) => txidOf(textOr(one, 'outpoint')));

@@ -255,6 +255,7 @@ const balance = ({ node }: Asked): unknown => ({
 });
 
 const LIGHTNING = '/lnrpc.Lightning/';
+/** A call that reads; one of LND's is a POST. */
 const reading = (path: RegExp, method: string, answer: LndMethod['answer']): LndMethod => ({
   verb: 'GET',
   path,
@@ -266,16 +267,10 @@ const reading = (path: RegExp, method: string, answer: LndMethod['answer']): Lnd
 /** Every call that is answered once; the stream of settlements is the server's. */
 export const METHODS: readonly LndMethod[] = [
   { verb: 'GET', path: /^\/v1\/state$/, permission: null, changes: false, answer: () => ({ state: 'SERVER_ACTIVE' }) },
-  { verb: 'GET', path: /^\/v1\/getinfo$/, permission: `${LIGHTNING}GetInfo`, changes: false, answer: info },
+  reading(/^\/v1\/getinfo$/, 'GetInfo', info),
   { verb: 'POST', path: /^\/v1\/invoices$/, permission: `${LIGHTNING}AddInvoice`, changes: true, answer: addInvoice },
-  { verb: 'GET', path: /^\/v1\/invoices$/, permission: `${LIGHTNING}ListInvoices`, changes: false, answer: list },
-  {
-    verb: 'GET',
-    path: /^\/v1\/invoice\/([0-9a-fA-F]{64})$/,
-    permission: `${LIGHTNING}LookupInvoice`,
-    changes: false,
-    answer: lookUp,
-  },
+  reading(/^\/v1\/invoices$/, 'ListInvoices', list),
+  reading(/^\/v1\/invoice\/([0-9a-fA-F]{64})$/, 'LookupInvoice', lookUp),
   {
     verb: 'POST',
     path: /^\/v2\/invoices\/cancel$/,
@@ -283,12 +278,12 @@ export const METHODS: readonly LndMethod[] = [
     changes: true,
     answer: cancel,
   },
-  { verb: 'GET', path: /^\/v1\/channels$/, permission: `${LIGHTNING}ListChannels`, changes: false, answer: channels },
+  reading(/^\/v1\/channels$/, 'ListChannels', channels),
   reading(/^\/v1\/channels\/pending$/, 'PendingChannels', pending),
   reading(/^\/v1\/channels\/closed$/, 'ClosedChannels', closed),
   reading(/^\/v1\/transactions$/, 'GetTransactions', transactions),
   reading(/^\/v1\/balance\/blockchain$/, 'WalletBalance', walletBalance),
   { ...reading(/^\/v1\/switch$/, 'ForwardingHistory', forwardingHistory), verb: 'POST' },
-  { verb: 'GET', path: /^\/v1\/balance\/channels$/, permission: `${LIGHTNING}ChannelBalance`, changes: false, answer: balance },
+  reading(/^\/v1\/balance\/channels$/, 'ChannelBalance', balance),
 ];
 export const SUBSCRIBE = { path: '/v1/invoices/subscribe', permission: `${LIGHTNING}SubscribeInvoices` } as const;

@@ -115,11 +115,11 @@ export async function isUnbooked(sql: Sql): Promise<boolean> {
 export async function setHoldings(
   sql: Sql,
   identity: string,
-  held: { readonly held: bigint; readonly bookedThere: bigint; readonly atMs: number },
+  { atNode, bookedThere, atMs }: { readonly atNode: bigint; readonly bookedThere: bigint; readonly atMs: number },
 ): Promise<void> {
   await sql.query({
     name: 'set_lightning_holdings',
     text: 'update lightning_nodes set in_channels = $2, booked_there = $3, held_at = $4 where identity = $1',
-    values: [identity, held.held, held.bookedThere, new Date(held.atMs)],
+    values: [identity, atNode, bookedThere, new Date(atMs)],
   });
 }

@@ -54,7 +54,7 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
   const after = await readBookedThere(ctx.db);
   if (after.onItsWay !== 0n) return;
   const bookedThere = plus(least(before.whole, minus(after.whole, booked)), booked);
-  await setHoldings(ctx.db, node.identity, { held: atMost, bookedThere, atMs: ctx.ports.clock.now() });
+  await setHoldings(ctx.db, node.identity, { atNode: atMost, bookedThere, atMs: ctx.ports.clock.now() });
 }
 
 function forwardedSince(ctx: Context, port: LightningPort, { forwardedNs }: OperatorsPart): Promise<readonly Forwarded[]> {

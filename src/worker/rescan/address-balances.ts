@@ -3,7 +3,7 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { evmAddressOf } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
-import type { EvmPort } from '../../core/evm/port.ts';
+import { type EvmPort, MOST_ADDRESSES } from '../../core/evm/port.ts';
 import { evmScripts } from '../../store/chain/watched.ts';
 import {
   balancesToCompare,
@@ -18,8 +18,6 @@ import { troubleOf } from '../chain/pass-result.ts';
 
 /** Where a node says only one at a time: each asks three things. */
 const MOST_COMPARED = 200;
-/** As many as a node is asked about in one request (outside/evm/balances.ts). */
-const AT_ONCE = 4_200;
 /** Some million addresses, the newest: 1,500 calls an hour. */
 const MOST_PAGES = 250;
 
@@ -42,7 +40,7 @@ export async function compareBalances(ctx: ChainContext, currencies: readonly Cu
   try {
     for (const currency of codes) {
       const port = portOf(ctx, currency) as EvmPort;
-      const limit = currency === ETHER ? AT_ONCE : MOST_COMPARED;
+      const limit = currency === ETHER ? MOST_ADDRESSES : MOST_COMPARED;
       const known = await balancesToCompare(ctx.db, currency, { height: block.height, limit });
       const compared = (currency === ETHER ? await together(port, block, known) : null) ?? (await oneByOne(port, block, known));
       if (!(await save(currency, compared))) return null;
@@ -81,7 +79,7 @@ async function together(port: EvmPort, block: BlockRef, known: readonly KnownBal
  */
 async function* withMore(ctx: ChainContext, port: EvmPort, block: BlockRef): AsyncGenerator<readonly ComparedBalance[]> {
   for (let before: string | null = null, page = 0; page < MOST_PAGES; page++) {
-    const { scripts, before: next } = await evmScripts(ctx.db, { before, limit: AT_ONCE });
+    const { scripts, before: next } = await evmScripts(ctx.db, { before, limit: MOST_ADDRESSES });
     const held = await port.etherOf(scripts.map(addressOf), block);
     if (held === null) return;
     const found = new Map<string, bigint>(

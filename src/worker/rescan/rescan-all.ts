@@ -1,6 +1,7 @@
 // `bursar chain rescan`: compares every output from a height up to the watcher's cursor with all addresses, whatever their age, and records
 // what is missing as the watchers record it; the judge books it by the same rules. Works beside a running watcher.
 import type { CurrencyCode } from '../../core/currency.ts';
+import { MOST_ADDRESSES } from '../../core/evm/port.ts';
 import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
 import { earlyAmong } from '../../store/chain/early-payments.ts';
@@ -33,8 +34,6 @@ export type LostPayment = FoundPayment & { readonly entry: string };
 export class RescanRefused extends Error {}
 
 const TRIES = 50;
-/** As many as a node is asked about for one block (outside/evm/balances.ts). */
-const ADDRESSES_AT_ONCE = 4_200;
 
 /**
  * @param options.onProgress called after each block
@@ -131,7 +130,7 @@ async function recordHidden(
   const missed: MissedPayment[] = [];
   let isUnseen = false;
   for (let before: string | null = null; ; ) {
-    const page = await evmScripts(ctx.db, { before, limit: ADDRESSES_AT_ONCE });
+    const page = await evmScripts(ctx.db, { before, limit: MOST_ADDRESSES });
     const read = await recordMissing(ctx, port, block, page.scripts, spent);
     missed.push(...read.missed);
     isUnseen ||= read.isUnseen;
