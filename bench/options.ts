@@ -81,19 +81,19 @@ export function wanted(...names: readonly PartName[]): boolean {
 export const SIZE = options.quick
   ? {
       rounds: 1,
-      seconds: 0.4,
+      seconds: 0.1,
       soak: 500,
       smallRows: 1000,
       largeRows: 5000,
-      growthRequests: 100,
+      growthRequests: 20,
       watched: 20_000,
-      behind: 20,
+      behind: 5,
       waiting: 2_000,
       evm: { open: 2_000, blocks: 20 },
       dust: 1_500,
-      webhooks: { idle: 10, waiting: 400, creates: 50, streams: 20, rounds: 1 },
+      webhooks: { idle: 10, waiting: 400, creates: 20, streams: 20, rounds: 1 },
       lightning: { each: 5, parallel: 20, open: 50, rest: { afterMs: 0, seconds: 1 } },
-      lives: { unpaid: 100, rounds: 1, afterSeconds: 0, restSeconds: 1 },
+      lives: { unpaid: 20, rounds: 1, afterSeconds: 0, restSeconds: 1 },
     }
   : {
       rounds: 5,

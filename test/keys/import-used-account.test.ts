@@ -64,7 +64,6 @@ describe.each([
       asked: { by, to: 102, last_receive_index: 7, last_change_index: 30 },
     });
     await node.pay(addressOf(0, 12), '1');
-    expect(await importing()).toMatchObject({ next_index: 13 });
     const imported = await runCli(['keys', 'import-xpub', '--currency', 'BTC', '--xpub', root.publicExtendedKey], here);
     expect(imported.out).toMatch(/blocks 0 to 102 .* and the mempool: the account was paid up to index 12, its change up to 30/);
     expect(imported.out).toMatch(/It does not show addresses that were given out and never paid/);
