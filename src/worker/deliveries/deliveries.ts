@@ -67,13 +67,12 @@ export function createDeliveries(
   const slots = createSlots();
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
-  let isFinishing = false;
+  let [isFinishing, isWaiting] = [false, false];
   let results: Attempt[] = [];
   let due: readonly bigint[] = [];
   let pauseMs = Number.POSITIVE_INFINITY;
   /** When the next of the connections that are kept for new endpoints may be taken, where one of those waits for it. */
   let newMs = Number.POSITIVE_INFINITY;
-  let isWaiting = false;
   let looked = { atMs: Number.NEGATIVE_INFINITY, tookMs: 0 };
   /** The service's time less the machine's, when it was compared last. */
   let aheadMs = Number.POSITIVE_INFINITY;
@@ -188,20 +187,26 @@ export function createDeliveries(
   function begin(): void {
     if (isFinishing) return;
     const nowMs = clock.now();
-    let newest: Endpoint | null = null;
+    const untried: Endpoint[] = [];
     for (const [number, endpoint] of ready) {
       const { queue, pace, open, webhook } = endpoint;
       if (queue.length === 0) ready.delete(number);
       if (queue.length === 0 || open.size >= pace.limit || restMs(pace, nowMs) > 0) continue;
-      const giveBack = slots.take(webhook.merchantId, pace.limit);
+      const giveBack = slots.take(webhook.merchantId, pace);
       if (giveBack !== null) beginNext(endpoint, giveBack);
-      else if (!pace.isTried && open.size === 0 && number > (newest?.webhook.number ?? 0n)) newest = endpoint;
+      else if (!pace.isTried && open.size === 0) untried.push(endpoint);
     }
-    if (newest === null) return;
+    beginNewest(untried);
+  }
+
+  /** Begins with the newest of those whose merchant has not too many under way: where all have, an answer wakes this job. */
+  function beginNewest(untried: readonly Endpoint[]): void {
+    const able = untried.filter(({ webhook }) => slots.hasRoom(webhook.merchantId));
+    if (able.length === 0) return;
+    const newest = able.reduce((one, other) => (other.webhook.number > one.webhook.number ? other : one));
     const giveBack = slots.takeForNew(newest.webhook.merchantId, performance.now());
     if (giveBack !== null) beginNext(newest, giveBack);
-    // where there is one and its merchant has too many already, an answer wakes this job
-    newMs = slots.forNewInMs(performance.now()) || (giveBack === null ? Number.POSITIVE_INFINITY : 0);
+    newMs = slots.forNewInMs(performance.now());
   }
 
   function beginNext(endpoint: Endpoint, giveBack: () => void): void {

@@ -21,9 +21,17 @@ export type Pace = {
   readonly timesAway: number;
   /** False = nothing is known of it. */
   readonly isTried: boolean;
+  /** Whether it was there at one of the attempts that are remembered. */
+  readonly hasAnswered: boolean;
 };
 
-export const NEW_PACE: Pace = { limit: CAREFUL, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: false };
+export const NEW_PACE: Pace = {
+  limit: CAREFUL,
+  restsUntilMs: Number.NEGATIVE_INFINITY,
+  timesAway: 0,
+  isTried: false,
+  hasAnswered: false,
+};
 
 /**
  * The pace after an attempt: twice as many at a time after a quick answer, few after a slow one, and a rest that doubles (5 s to 60 s)
@@ -32,12 +40,12 @@ export const NEW_PACE: Pace = { limit: CAREFUL, restsUntilMs: Number.NEGATIVE_IN
 export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
   if (!isAway(result)) {
     const limit = result.tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;
-    return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: true };
+    return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: true, hasAnswered: true };
   }
   const timesAway = pace.timesAway + 1;
   if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway, isTried: true };
   const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(timesAway - AWAY_BEFORE_REST, 10));
-  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway, isTried: true };
+  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway, isTried: true, hasAnswered: false };
 }
 
 /** How many of its last attempts say what an endpoint is like: as many as make it rest. */

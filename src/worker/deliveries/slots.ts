@@ -1,11 +1,13 @@
-// How much may be under way at once: in all, to the endpoints of one merchant, to endpoints that are new, slow or away, to those that were away
-// for long, and to new ones alone, so that however many of those there are, the others have connections.
-import { CAREFUL } from './pace.ts';
+// How much may be under way at once: in all, to the endpoints of one merchant, to endpoints that are new, slow or away, to those that have not
+// answered, to those that were away for long, and to new ones alone, so that however many of those there are, the others have connections.
+import { CAREFUL, type Pace } from './pace.ts';
 
 /** Beside those that are kept for new endpoints. */
 const MOST = 208;
 const MOST_OF_MERCHANT = 64;
 const MOST_CAREFUL = 144;
+/** Of those: the others are for endpoints that are slow, or failed once and are there again, however many have never answered. */
+const MOST_SILENT = 120;
 const MOST_AWAY = 96;
 /** Kept for endpoints that nothing is known of, however many of the others hang. */
 const MOST_NEW = 48;
@@ -17,29 +19,34 @@ const NEW_AT_ONCE = 24;
 const NEW_EVERY_MS = 15_000 / (MOST_NEW - NEW_AT_ONCE);
 
 export type Slots = {
-  /** Takes one; returns what gives it back, or null when there is none. @param limit of the endpoint's pace */
-  take(merchantId: bigint, limit: number): (() => void) | null;
+  /** Takes one; returns what gives it back, or null when there is none. */
+  take(merchantId: bigint, pace: Pick<Pace, 'limit' | 'hasAnswered'>): (() => void) | null;
   /** The same, of those that are kept for endpoints that nothing is known of. @param nowMs of a steady clock */
   takeForNew(merchantId: bigint, nowMs: number): (() => void) | null;
   /** Milliseconds until one of those may be taken again; infinite = when one is given back. */
   forNewInMs(nowMs: number): number;
+  /** Whether the merchant has fewer than a merchant may. */
+  hasRoom(merchantId: bigint): boolean;
 };
 
 /** The slots of one worker process, all free. */
 export function createSlots(): Slots {
   let all = 0;
   let careful = 0;
+  let silent = 0;
   let away = 0;
   let forNew = 0;
   let lastForNewMs = Number.NEGATIVE_INFINITY;
   const ofMerchant = new Map<bigint, number>();
 
+  const openOf = (merchantId: bigint): number => ofMerchant.get(merchantId) ?? 0;
+  const hasRoom = (merchantId: bigint): boolean => openOf(merchantId) < MOST_OF_MERCHANT;
+
   function takeOf(merchantId: bigint, giveBack: () => void): (() => void) | null {
-    const merchants = ofMerchant.get(merchantId) ?? 0;
-    if (merchants >= MOST_OF_MERCHANT) return null;
-    ofMerchant.set(merchantId, merchants + 1);
+    if (!hasRoom(merchantId)) return null;
+    ofMerchant.set(merchantId, openOf(merchantId) + 1);
     return () => {
-      const left = (ofMerchant.get(merchantId) ?? 1) - 1;
+      const left = openOf(merchantId) - 1;
       if (left === 0) ofMerchant.delete(merchantId);
       else ofMerchant.set(merchantId, left);
       giveBack();
@@ -52,18 +59,22 @@ export function createSlots(): Slots {
   }
 
   return {
-    take(merchantId, limit) {
+    take(merchantId, { limit, hasAnswered }) {
       const isCareful = limit <= CAREFUL;
+      const isSilent = !hasAnswered;
       const isAway = limit < CAREFUL;
-      if (all >= MOST || (isCareful && careful >= MOST_CAREFUL) || (isAway && away >= MOST_AWAY)) return null;
+      if (all >= MOST || (isCareful && careful >= MOST_CAREFUL)) return null;
+      if ((isSilent && silent >= MOST_SILENT) || (isAway && away >= MOST_AWAY)) return null;
       const giveBack = takeOf(merchantId, () => {
         all--;
         if (isCareful) careful--;
+        if (isSilent) silent--;
         if (isAway) away--;
       });
       if (giveBack === null) return null;
       all++;
       if (isCareful) careful++;
+      if (isSilent) silent++;
       if (isAway) away++;
       return giveBack;
     },
@@ -78,5 +89,6 @@ export function createSlots(): Slots {
       return giveBack;
     },
     forNewInMs,
+    hasRoom,
   };
 }

@@ -86,25 +86,85 @@ test('the newest endpoint is tried at once beside hundreds that nothing is known
   const away = await startReceiver(() => undefined);
   const shop = await startReceiver();
   await merchantsAt(away.url, 2, 30);
-  const failures = async () => (await api.sql('select count(*)::int as n from delivery_attempts where status is null'))[0].n;
-  const before = await failures();
+  const before = await timeouts();
   await delivering(async () => {
     // all that they share, and half of what is kept for new ones
-    await away.until((all) => all.length >= 144 + 24);
+    await away.until((all) => all.length >= 120 + 24);
     await api.call('/create_webhook', { url: shop.url });
     await started();
     await shop.until((all) => all.length === 1);
-    expect(await failures()).toBe(before);
+    expect(await timeouts()).toBe(before);
   });
   for (const one of [away, shop]) one.close();
 });
 
 /** Attempts of the days before, of every endpoint that there is: all were away. */
-const wereAway = () =>
+const wereAway = (attempts = 5) =>
   api.sql(
     `insert into delivery_attempts (webhook, event_id, at, took_ms, error, answer)
-       select number, 0, now() - n * interval '1 day', 15000, 'timed_out: ', '' from webhooks, generate_series(1, 5) n`,
+       select number, 0, now() - n * interval '1 day', 15000, 'timed_out: ', '' from webhooks, generate_series(1, $1) n`,
+    [attempts],
   );
+const timeouts = async () => (await api.sql('select count(*)::int as n from delivery_attempts where status is null'))[0].n;
+
+test('an endpoint that was there and failed once has its turn at once beside hundreds that have never answered', {
+  timeout: 60_000,
+}, async () => {
+  const away = await startReceiver(() => undefined);
+  const shop = await startReceiver();
+  await api.call('/create_webhook', { url: shop.url });
+  await api.sql(
+    `insert into delivery_attempts (webhook, event_id, at, took_ms, status, answer)
+       select max(number), 0, now() - interval '2 days', 9, 204, '' from webhooks`,
+  );
+  await merchantsAt(away.url, 1, 30);
+  await wereAway(1);
+  await delivering(async () => {
+    await away.until((all) => all.length === 120);
+    const before = await timeouts();
+    await started();
+    await shop.until((all) => all.length === 1);
+    expect(await timeouts()).toBe(before);
+  });
+  for (const one of [away, shop]) one.close();
+});
+
+test('a merchant that has as much under way as it may keeps no new endpoint of others waiting', { timeout: 60_000 }, async () => {
+  const [away, busy, shop] = [await startReceiver(() => undefined), await startReceiver(() => undefined), await startReceiver()];
+  await merchantsAt(away.url, 1, 10);
+  await wereAway(1);
+  await merchantsAt(busy.url, 0, 1);
+  const [{ id, third }] = await api.sql(
+    'select merchant_id as id, min(number) + 2 as third from webhooks group by 1 order by 1 desc limit 1',
+  );
+  await api.sql('delete from webhooks where merchant_id = $1 and number >= $2', [id, third]);
+  await api.sql(
+    `insert into delivery_attempts (webhook, event_id, at, took_ms, status, answer)
+       select number, 0, now() - n * interval '1 day', 9, 204, '' from webhooks, generate_series(1, 5) n where merchant_id = $1`,
+    [id],
+  );
+  const sell = async (count: number) => {
+    for (let n = 0; n < count; n++)
+      await createTransaction(api.ctx, { merchantId: BigInt(id), usdMinor: 25_00n, method: 'BTC', label: null, email: null });
+  };
+  await delivering(async () => {
+    // what has not answered has all that it may, and so has the merchant whose two endpoints were quick
+    await away.until((all) => all.length === 120);
+    await sell(32);
+    await busy.until((all) => all.length === 64);
+    const before = await timeouts();
+    await api.call('/create_webhook', { url: shop.url });
+    await api.sql(
+      `insert into webhooks (id, merchant_id, url, secret, created_at) values ('wh_newest', $1, $2, 'whsec_AAAA', now())`,
+      [id, busy.url],
+    );
+    await sell(1);
+    await started();
+    await shop.until((all) => all.length === 1);
+    expect([await timeouts(), busy.received.length]).toEqual([before, 64]);
+  });
+  for (const one of [away, busy, shop]) one.close();
+});
 
 test('an endpoint behind hundreds that hang has its turn at once, though nothing else happens', { timeout: 60_000 }, async () => {
   const away = await startReceiver(() => undefined);

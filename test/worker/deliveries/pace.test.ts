@@ -90,6 +90,18 @@ describe('an endpoint', () => {
     expect(limits.map((results) => takenAtOnce(paced(results)))).toEqual([64, 8, 1, 1, 1, 1]);
   });
 
+  test('has answered where one of the attempts that are remembered says so, until it rests', () => {
+    const runs = [
+      [],
+      [silent],
+      [answered(500), silent],
+      [answered(200), ...times(4, silent)],
+      [answered(200), ...times(5, silent)],
+    ];
+    expect(runs.map((results) => paced(results).hasAnswered)).toEqual([false, false, true, true, false]);
+    expect(paced([answered(200)], paced(times(9, silent))).hasAnswered).toBe(true);
+  });
+
   test('is new until its first attempt has ended, however that ended', () => {
     const results = [answered(200), answered(500, 1_001), silent];
     expect([NEW_PACE, ...results.map((one) => paced([one])), paced(times(5, silent))].map(({ isTried }) => isTried)).toEqual([
@@ -110,56 +122,81 @@ describe('an endpoint', () => {
 });
 
 describe('connections', () => {
-  /** How many this merchant, or one after the other, gets of so many that it asks for. */
-  const taken = (slots: ReturnType<typeof createSlots>, merchant: (n: number) => bigint, limit: number): number =>
-    times(300, 0).filter((_, n) => slots.take(merchant(n), limit) !== null).length;
+  const paceOfLimit = (limit: number, hasAnswered = limit > 2) => ({ limit, hasAnswered });
+  /** How many this merchant, or one after the other, gets of so many that it asks for. Only who is quick has answered, where nothing is said. */
+  const taken = (
+    slots: ReturnType<typeof createSlots>,
+    merchant: (n: number) => bigint,
+    limit: number,
+    hasAnswered?: boolean,
+  ): number => times(300, 0).filter((_, n) => slots.take(merchant(n), paceOfLimit(limit, hasAnswered)) !== null).length;
   const each = (n: number): bigint => BigInt(n);
 
   test('are 208 beside those that are kept, 144 of them to endpoints that are new or slow, and 64 to those of a merchant', () => {
     expect(taken(createSlots(), each, 3)).toBe(208);
     expect(taken(createSlots(), () => 1n, 3)).toBe(64);
     const slots = createSlots();
-    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([144, 64]);
+    expect([taken(slots, each, 2, true), taken(slots, each, 3)]).toEqual([144, 64]);
+  });
+
+  test('are 120 for endpoints that have not answered, so that one that is slow, or failed once, has others', () => {
+    const slots = createSlots();
+    expect([taken(slots, each, 2), taken(slots, each, 1), taken(slots, each, 2, true)]).toEqual([120, 0, 24]);
+    const others = createSlots();
+    const silent = times(120, 0).flatMap((_, n) => others.take(BigInt(n), paceOfLimit(2)) ?? []);
+    silent[0]?.();
+    expect([taken(others, each, 2), taken(others, each, 2, true), taken(others, each, 2)]).toEqual([1, 24, 0]);
+  });
+
+  test('of a merchant that has as many as a merchant may are not to be had', () => {
+    const slots = createSlots();
+    expect(slots.hasRoom(1n)).toBe(true);
+    const mine = times(63, 0).flatMap(() => slots.take(1n, paceOfLimit(3)) ?? []);
+    expect(slots.hasRoom(1n)).toBe(true);
+    slots.take(1n, paceOfLimit(3));
+    expect([slots.hasRoom(1n), slots.hasRoom(2n)]).toEqual([false, true]);
+    mine[0]?.();
+    expect(slots.hasRoom(1n)).toBe(true);
   });
 
   test('are 96 for endpoints that were away for long, so that new ones have others', () => {
     const slots = createSlots();
     expect(taken(slots, each, 1)).toBe(96);
-    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([48, 64]);
+    expect([taken(slots, each, 2), taken(slots, each, 2, true), taken(slots, each, 3)]).toEqual([24, 24, 64]);
     const others = createSlots();
-    const back = times(96, 0).flatMap((_, n) => others.take(BigInt(n), 1) ?? []);
+    const back = times(96, 0).flatMap((_, n) => others.take(BigInt(n), paceOfLimit(1)) ?? []);
     for (const giveBack of back.slice(1)) giveBack();
     expect(taken(others, each, 1)).toBe(95);
   });
 
   test('that are given back one by one leave a merchant the others', () => {
     const slots = createSlots();
-    const mine = times(64, 0).flatMap(() => slots.take(1n, 3) ?? []);
+    const mine = times(64, 0).flatMap(() => slots.take(1n, paceOfLimit(3)) ?? []);
     mine[0]?.();
     mine[1]?.();
     expect(taken(slots, () => 1n, 3)).toBe(2);
     for (const giveBack of mine.slice(2)) giveBack();
     // those two still count
     expect(taken(slots, () => 1n, 3)).toBe(62);
-    const other = times(64, 0).flatMap(() => slots.take(2n, 3) ?? []);
+    const other = times(64, 0).flatMap(() => slots.take(2n, paceOfLimit(3)) ?? []);
     for (const giveBack of other.slice(1)) giveBack();
     expect(taken(slots, () => 2n, 3)).toBe(63);
   });
 
   test('are free again when they are given back', () => {
     const slots = createSlots();
-    const careful = times(300, 0).flatMap((_, n) => slots.take(BigInt(n % 3), 2) ?? []);
+    const careful = times(300, 0).flatMap((_, n) => slots.take(BigInt(n % 3), paceOfLimit(2, true)) ?? []);
     expect(careful).toHaveLength(144);
     for (const giveBack of careful) giveBack();
-    expect(taken(slots, () => 1n, 2)).toBe(64);
-    expect(taken(slots, each, 2)).toBe(80);
+    expect(taken(slots, () => 1n, 2, true)).toBe(64);
+    expect(taken(slots, each, 2, true)).toBe(80);
     expect(taken(slots, each, 3)).toBe(64);
   });
 
   test('are 48 more for endpoints that nothing is known of: half at once, the others evenly over the time that one may take', () => {
     const slots = createSlots();
     const forNew = (nowMs: number) => slots.takeForNew(1_000n, nowMs);
-    expect([taken(slots, each, 2), taken(slots, each, 3)]).toEqual([144, 64]);
+    expect([taken(slots, each, 2, true), taken(slots, each, 3)]).toEqual([144, 64]);
     const first = times(30, 0).flatMap(() => forNew(0) ?? []);
     expect(first).toHaveLength(24);
     const free = [624, 625, 625, 1_249, 1_250].map((nowMs) => [slots.forNewInMs(nowMs), forNew(nowMs) !== null]);
@@ -184,13 +221,13 @@ describe('connections', () => {
 
   test('of a merchant are no more because its endpoints are new', () => {
     const slots = createSlots();
-    const mine = times(64, 0).flatMap(() => slots.take(1n, 3) ?? []);
+    const mine = times(64, 0).flatMap(() => slots.take(1n, paceOfLimit(3)) ?? []);
     // whoever gets none takes none from others
     expect(times(30, 0).filter(() => slots.takeForNew(1n, 0) !== null)).toEqual([]);
     expect(times(30, 0).filter(() => slots.takeForNew(2n, 0) !== null)).toHaveLength(24);
     mine[0]?.();
     slots.takeForNew(1n, 625)?.();
-    expect(slots.take(1n, 3)).not.toBeNull();
-    expect(slots.take(1n, 3)).toBeNull();
+    expect(slots.take(1n, paceOfLimit(3))).not.toBeNull();
+    expect(slots.take(1n, paceOfLimit(3))).toBeNull();
   });
 });

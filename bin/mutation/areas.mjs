@@ -1,0 +1,222 @@
+// What `npm run mutate` breaks, and who must notice.
+
+/** Which tests answer for which code, in parts that are run one after the other: the cheapest first, since the first failure ends a run. */
+export const AREAS = [
+  {
+    code: /^src\/core\/judge\/refunds\.ts$/,
+    tests: ['test/core/judge/refund', 'test/core/judge/credit-variants', 'test/core/judge/credit-places'],
+  },
+  { code: /^src\/core\/(judge\/.*|confirmations)\.ts$/, tests: ['test/core/'] },
+  {
+    code: /^src\/core\/(money|rate|rate-median)\.ts$/,
+    tests: ['test/core/money', 'test/core/rate', 'test/core/judge', 'test/rates/'],
+  },
+  {
+    code: /^src\/flow\/transactions\/(decide|judging|facts)\.ts$/,
+    tests: ['test/flow/transactions/', 'test/store/cases', 'test/simulation/credit'],
+  },
+  {
+    code: /^src\/store\/ledger\/ledger\.ts$/,
+    tests: ['test/store/ledger', 'test/store/roll-up', 'test/flow/transactions/judge-together', 'test/flow/audit'],
+  },
+  {
+    code: /^src\/store\/chain\/(payment-facts|payment-writes|sightings|sighting-plan)\.ts$/,
+    tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
+  },
+  { code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/, tests: ['test/core/gas', 'test/signer/evm', 'test/nodes/sweeps'] },
+  {
+    code: /^src\/outside\/evm\/(by-balance|balances)\.ts$/,
+    tests: ['test/nodes/evm-unexplained', 'test/nodes/evm-balances', 'test/nodes/evm-by-balance'],
+  },
+  { code: /^src\/outside\/evm\/waiting-calls\.ts$/, tests: ['test/nodes/evm-waiting-calls'] },
+  {
+    code: /^src\/outside\/evm\/(payments|answers|traces|paying)\.ts$/,
+    tests: [
+      'test/nodes/evm-block-answers',
+      'test/nodes/evm-traces',
+      'test/nodes/evm-answers',
+      'test/nodes/evm.test',
+      'test/nodes/evm-token-owner',
+      'test/nodes/evm-payouts',
+    ],
+  },
+  { code: /^src\/store\/chain\/inner-ether\.ts$/, tests: ['test/store/inner-ether', 'test/nodes/evm-by-balance'] },
+  { code: /^src\/(flow|store)\/sweeps\/.*\.ts$/, tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt'] },
+  {
+    code: /^src\/flow\/evm\/.*\.ts$/,
+    tests: ['test/nodes/evm-payouts', 'test/nodes/evm-reverts', 'test/nodes/evm-nonces', 'test/nodes/evm-recovered'],
+  },
+  {
+    code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units|intent|signing-refusals)\.ts$/,
+    tests: [
+      'test/core/payouts',
+      'test/flow/payouts/variants',
+      'test/flow/payouts/holds',
+      'test/flow/payouts/batches.test',
+      'test/flow/payouts/queue',
+    ],
+  },
+  {
+    code: /^src\/core\/payouts\/(postings|evm-postings)\.ts$/,
+    tests: [
+      'test/core/payouts',
+      'test/flow/payouts/booked-amounts',
+      'test/flow/payouts/audit',
+      'test/flow/payouts/batches.test',
+      'test/flow/payouts/restored',
+      'test/flow/payouts/reimbursements.test',
+    ],
+  },
+  {
+    code: /^src\/(core\/payouts\/ach-postings|core\/ach\/.*|flow\/ach\/.*)\.ts$/,
+    tests: [
+      'test/core/ach',
+      'test/flow/ach/audit',
+      'test/flow/ach/protocol',
+      'test/flow/ach/clock-set',
+      'test/flow/ach/trace-numbers',
+      'test/flow/ach/bank-reports',
+      'test/flow/ach/payouts',
+      'test/flow/ach/stolen-database',
+      'test/flow/ach/forgotten',
+      'test/flow/ach/put-back',
+      'test/flow/ach/folder',
+      'test/flow/ach/automatic',
+    ],
+  },
+  {
+    code: /^src\/flow\/payouts\/(cancel-and-approve|held-reasons)\.ts$/,
+    tests: [
+      'test/flow/payouts/booked-amounts',
+      'test/flow/payouts/holds',
+      'test/flow/payouts/reimbursements-cancelled',
+      'test/flow/payouts/reimbursements-approval',
+      'test/flow/payouts/refusals',
+      'test/flow/payouts/restored',
+    ],
+  },
+  {
+    code: /^src\/flow\/payouts\/(batches|batch-progress|progress|sufficient-balance|signed-payouts)\.ts$/,
+    tests: [
+      'test/core/payouts',
+      'test/flow/payouts/variants',
+      'test/flow/payouts/descendants',
+      'test/flow/payouts/batches.test',
+      'test/flow/payouts/batch-audit',
+      'test/flow/payouts/restored',
+      'test/flow/payouts/queue',
+      'test/flow/payouts/reimbursements.test',
+      'test/flow/payouts/many-outputs',
+      'test/flow/payouts/refusals',
+    ],
+  },
+  {
+    code: /^src\/flow\/payouts\/(resolve|reimbursements|refund-rail|internal-payouts|waiting-for-operator|after-restore\/.*)\.ts$/,
+    tests: [
+      'test/flow/payouts/booked-amounts',
+      'test/flow/payouts/resolved',
+      'test/flow/payouts/reimbursements-stale',
+      'test/flow/payouts/reimbursements-cancelled',
+      'test/flow/payouts/reimbursements.test',
+      'test/flow/payouts/restored',
+      'test/flow/payouts/recovered',
+      'test/flow/payouts/internal',
+      'test/flow/payouts/reimbursements-approval',
+      'test/flow/payouts/refusals',
+    ],
+  },
+  {
+    code: /^src\/store\/(payouts|ach)\/.*\.ts$/,
+    tests: ['test/flow/payouts/', 'test/flow/ach/', 'test/store/payout-plans'],
+  },
+  {
+    code: /^src\/flow\/lightning\/(payout-progress|payout-request|restored-.*|internal-payouts)\.ts$/,
+    tests: ['test/lightning/payout-variants', 'test/lightning/payout-restored'],
+  },
+  {
+    code: /^src\/store\/lightning\/(payment-rows|under-way|sent-payments|paying-node|payer-facts|outgoing)\.ts$/,
+    tests: [
+      'test/lightning/payout-variants',
+      'test/lightning/payout-restored',
+      'test/lightning/replaced-node',
+      'test/lightning/payout-attacks',
+      'test/lightning/payout-resolved',
+      'test/lightning/htlc-slots',
+    ],
+  },
+  {
+    code: /^src\/(core\/lightning\/postings|(worker|store)\/lightning\/(holdings|operators-part|unknown-invoices)|outside\/lightning\/lnd-statement)\.ts$/,
+    tests: ['test/lightning/holdings', 'test/lightning/unknown-invoices'],
+  },
+  { code: /^src\/core\/lightning\/under-way\.ts$/, tests: ['test/lightning/htlc-slots'] },
+  {
+    code: /^src\/(store\/lightning\/|flow\/lightning\/invoices|worker\/lightning\/(watcher|jobs|read-schedule)).*\.ts$/,
+    tests: [
+      'test/lightning/payments',
+      'test/lightning/restored-node',
+      'test/lightning/revived-invoices',
+      'test/lightning/at-rest',
+    ],
+  },
+  {
+    code: /^src\/worker\/(payouts\/lightning\/(steps|driver|comparison)|lightning\/sent-comparison)\.ts$/,
+    tests: [
+      'test/lightning/payout-variants',
+      'test/lightning/replaced-node',
+      'test/lightning/payout-restored',
+      'test/lightning/long-lists',
+      'test/lightning/payout-attacks',
+    ],
+  },
+  {
+    code: /^src\/signer\/lightning\/(paying|payment-journal|failed-payments)\.ts$/,
+    tests: ['test/lightning/payout-variants', 'test/signer/give-up'],
+  },
+  { code: /^src\/flow\/ledger-links\.ts$/, tests: ['test/flow/ledger-links'] },
+  {
+    code: /^src\/signer\/(rules|limits|previous-outputs|signature-index)\.ts$/,
+    tests: [
+      'test/signer/rules',
+      'test/signer/replacements',
+      'test/signer/amounts',
+      'test/signer/attacks',
+      'test/signer/reimbursements',
+    ],
+  },
+  { code: /^src\/signer\/(evm-rules|request)\.ts$/, tests: ['test/signer/evm', 'test/signer/socket'] },
+  {
+    code: /^src\/signer\/(signature-journal|intent-trust)\.ts$/,
+    tests: ['test/signer/signature-journal', 'test/signer/intent-key'],
+  },
+  {
+    code: /^src\/(main\/wiring\/event-tail|http\/event-streams|flow\/events\/stream)\.ts$/,
+    tests: ['test/http/event-streams'],
+  },
+  {
+    code: /^src\/(worker\/deliveries\/(pace|slots|turns)|core\/webhooks)\.ts$/,
+    tests: ['test/worker/deliveries/pace', 'test/worker/deliveries/turns', 'test/cli/webhooks'],
+  },
+  { code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/, tests: ['test/worker/deliveries/'] },
+  { code: /^src\/core\/events\.ts$/, tests: ['test/core/events', 'test/http/webhooks'] },
+  {
+    code: /^src\/(store\/deliveries\/failing|flow\/events\/(redelivery|webhook-problems)|main\/cli\/webhooks)\.ts$/,
+    tests: ['test/cli/webhooks', 'test/http/health'],
+  },
+  {
+    code: /^src\/store\/deliveries\/event-tail\.ts$/,
+    tests: ['test/http/event-streams', 'test/http/health', 'test/flow/events/'],
+  },
+  {
+    code: /^src\/(store\/deliveries\/(deliveries|webhooks|events)|flow\/events\/(webhooks|list-events|body))\.ts$/,
+    tests: [
+      'test/store/deliveries',
+      'test/flow/events/',
+      'test/http/webhooks',
+      'test/http/unreadable-events',
+      'test/worker/deliveries/deliveries',
+      'test/worker/deliveries/results',
+      'test/worker/deliveries/clock',
+    ],
+  },
+  { code: /^src\/outside\/outbound\/.*\.ts$/, tests: ['test/outside/outbound'] },
+];
