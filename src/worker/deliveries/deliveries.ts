@@ -48,6 +48,8 @@ type Endpoint = {
   trouble: string;
 };
 
+const newer = (one: Endpoint, other: Endpoint): Endpoint => (other.webhook.number > one.webhook.number ? other : one);
+
 export type Deliveries = {
   readonly job: Job;
   /** Begins nothing more; resolves when what is under way has ended, or `giveUp` aborts, and results are written. */
@@ -196,14 +198,10 @@ export function createDeliveries(
       if (giveBack !== null) beginNext(endpoint, giveBack);
       else if (!pace.isTried && open.size === 0) untried.push(endpoint);
     }
-    beginNewest(untried);
-  }
-
-  /** Begins with the newest of those whose merchant has not too many under way: where all have, an answer wakes this job. */
-  function beginNewest(untried: readonly Endpoint[]): void {
+    // where the merchants of all have too many under way, an answer wakes this job
     const able = untried.filter(({ webhook }) => slots.hasRoom(webhook.merchantId));
     if (able.length === 0) return;
-    const newest = able.reduce((one, other) => (other.webhook.number > one.webhook.number ? other : one));
+    const newest = able.reduce(newer);
     const giveBack = slots.takeForNew(newest.webhook.merchantId, performance.now());
     if (giveBack !== null) beginNext(newest, giveBack);
     newMs = slots.forNewInMs(performance.now());

@@ -29,15 +29,21 @@ export type Slots = {
   hasRoom(merchantId: bigint): boolean;
 };
 
+type Bound = { open: number; readonly most: number };
+const bound = (most: number): Bound => ({ open: 0, most });
+
 /** The slots of one worker process, all free. */
 export function createSlots(): Slots {
-  let all = 0;
-  let careful = 0;
-  let silent = 0;
-  let away = 0;
+  const [all, careful, silent, away] = [bound(MOST), bound(MOST_CAREFUL), bound(MOST_SILENT), bound(MOST_AWAY)];
+  const [ofQuick, ofSlow, ofSilent, ofAway] = [[all], [all, careful], [all, careful, silent], [all, careful, silent, away]];
   let forNew = 0;
   let lastForNewMs = Number.NEGATIVE_INFINITY;
   const ofMerchant = new Map<bigint, number>();
+  function boundsOf({ limit, hasAnswered }: Pick<Pace, 'limit' | 'hasAnswered'>): readonly Bound[] {
+    if (limit > CAREFUL) return ofQuick;
+    if (limit < CAREFUL) return ofAway;
+    return hasAnswered ? ofSlow : ofSilent;
+  }
 
   const openOf = (merchantId: bigint): number => ofMerchant.get(merchantId) ?? 0;
   const hasRoom = (merchantId: bigint): boolean => openOf(merchantId) < MOST_OF_MERCHANT;
@@ -59,23 +65,13 @@ export function createSlots(): Slots {
   }
 
   return {
-    take(merchantId, { limit, hasAnswered }) {
-      const isCareful = limit <= CAREFUL;
-      const isSilent = !hasAnswered;
-      const isAway = limit < CAREFUL;
-      if (all >= MOST || (isCareful && careful >= MOST_CAREFUL)) return null;
-      if ((isSilent && silent >= MOST_SILENT) || (isAway && away >= MOST_AWAY)) return null;
+    take(merchantId, pace) {
+      const bounds = boundsOf(pace);
+      if (bounds.some(({ open, most }) => open >= most)) return null;
       const giveBack = takeOf(merchantId, () => {
-        all--;
-        if (isCareful) careful--;
-        if (isSilent) silent--;
-        if (isAway) away--;
+        for (const one of bounds) one.open--;
       });
-      if (giveBack === null) return null;
-      all++;
-      if (isCareful) careful++;
-      if (isSilent) silent++;
-      if (isAway) away++;
+      if (giveBack !== null) for (const one of bounds) one.open++;
       return giveBack;
     },
     takeForNew(merchantId, nowMs) {
