@@ -1,6 +1,8 @@
 // The merchant's decisions: cancel, accept, decline, and the excess alone (rules 12, 14, 20), what each requires and how it refuses.
 import { describe, expect, test } from 'vitest';
+import { refuseCancel } from '../../../src/core/judge/resolve.ts';
 import { Refusal } from '../../../src/core/refusal.ts';
+import type { TransactionStatus } from '../../../src/core/transaction-states.ts';
 import { HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../../support/judged-transaction.ts';
 import { STATUS_HISTORIES } from '../../support/status-histories.ts';
 
@@ -39,12 +41,27 @@ describe('cancel (rule 20)', () => {
     }
   });
 
+  test.each(ALL)('what is shown of one in %s refuses as its payments do', (status) => {
+    for (const confirmations of [0, 1, 2]) {
+      const seen = { status: status as TransactionStatus, confirmations };
+      if (status === 'started' || status === 'cancelled' || (status === 'pending' && confirmations === 0)) refuseCancel(seen);
+      else {
+        const { code, message } = refusal(() => refuseCancel(seen));
+        const why = status === 'pending' ? 'pending and its payment has confirmations' : status;
+        expect([code, message]).toEqual([
+          'transaction_not_cancellable',
+          `The transaction is ${why}; only a started one, or a pending one without confirmations, can be cancelled.`,
+        ]);
+      }
+    }
+  });
+
   test('a pending one with a confirmation cannot be cancelled any more', () => {
     const judged = judgedTransaction({ usd: 150_00n });
     judged.pay();
     judged.mine();
     const refused = refusal(judged.cancel);
-    expect(refused.message).toContain('pending');
+    expect(refused.message).toContain('pending and its payment has confirmations');
     expect([refused.code, judged.status]).toEqual(['transaction_not_cancellable', 'pending']);
   });
 
