@@ -1228,6 +1228,8 @@ CREATE INDEX payments_unmined ON public.payments USING btree (currency) WHERE (s
 
 CREATE INDEX payout_settings_on ON public.payout_settings USING btree (usable_at) WHERE (enabled AND (paused_at IS NULL));
 
+CREATE INDEX payouts_ach_reference ON public.payouts USING btree (upper("right"(id, 15))) WHERE (method = 'ach'::text);
+
 CREATE INDEX payouts_automatic ON public.payouts USING btree (merchant_id, created_at) WHERE automatic;
 
 CREATE UNIQUE INDEX payouts_automatic_open ON public.payouts USING btree (merchant_id, method) WHERE (automatic AND (step <> 'ended'::text));

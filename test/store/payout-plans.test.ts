@@ -1,5 +1,6 @@
 // What lists of payouts, and what decides about one, read where there are very many: about what they show, whatever the filter.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { payoutsByReference } from '../../src/store/ach/entries.ts';
 import { listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
 import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/request-facts.ts';
 import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/settings.ts';
@@ -98,4 +99,9 @@ test('credits in the newest blocks are not final: those of this merchant count, 
   });
   expect(others).toEqual([]);
   expect(btc).toEqual({ currency: 'BTC', unfinal: 1000n * (rows[0]?.n ?? 0n), available: 0n, waiting: 8n * 1010n });
+});
+
+test('whom a bank names in an entry that it sends back', async () => {
+  const references = Array.from({ length: 10 }, (_, n) => `${n}BCDEFGHJKMNPQR`);
+  expect(await touchedPages(db, (on) => payoutsByReference(on, references))).toBeLessThan(FEW);
 });

@@ -9,8 +9,8 @@ export type OwnFile = {
   readonly entries: readonly NachaEntry[];
 };
 
-/** How many characters of a payout's id an entry has. */
-const REFERENCE_LENGTH = 15;
+/** How many characters of a payout's id an entry has: fewer may be how somebody else names an entry, and name no payout. */
+export const REFERENCE_LENGTH = 15;
 
 /** A payout as the entries of bank files name it: the end of its id, in capitals. */
 export function achReference(payoutId: string): string {

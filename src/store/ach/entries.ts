@@ -1,4 +1,5 @@
 // The entries of bank files: which payout each belongs to, what the bank has said of it, and which payouts have none yet.
+import { REFERENCE_LENGTH } from '../../core/ach/own-file.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type FiledUntil, isInTime } from './files.ts';
 
@@ -13,11 +14,11 @@ export type AchEntry = {
 /** What is one entry: a trace number may stand in another file too. */
 type EntryPlace = Pick<AchEntry, 'trace' | 'file'>;
 
-/** The payouts by ach whose ids end with these references, which bank files have in capitals; by reference. */
+/** The payouts by ach that these references of bank files name (core/ach/own-file), by reference. */
 export async function payoutsByReference(sql: Sql, references: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const { rows } = await sql.query<{ reference: string; id: string }>({
     name: 'payouts_by_reference',
-    text: `select r.reference, p.id from unnest($1::text[]) as r(reference) join payouts p on p.method = 'ach' and upper(right(p.id, length(r.reference))) = r.reference`,
+    text: `select r.reference, p.id from unnest($1::text[]) as r(reference) join payouts p on p.method = 'ach' and upper(right(p.id, ${REFERENCE_LENGTH})) = r.reference`,
     values: [references],
   });
   return new Map(rows.map(({ reference, id }) => [reference, id]));
@@ -42,7 +43,7 @@ export async function readAchEntry(sql: Sql, trace: string, reference: string): 
   const { rows } = await sql.query<{ trace: string; file: string; payout_id: string; cents: string; returned: string | null }>({
     name: 'read_ach_entry',
     text: `select e.trace, e.file, e.payout_id, e.cents, e.returned from ach_entries e join ach_files f on f.name = e.file
-            where e.trace = $1 order by (upper(right(e.payout_id, length($2::text))) = $2 and $2 <> '') desc, f.created_at desc limit 1`,
+            where e.trace = $1 order by (upper(right(e.payout_id, ${REFERENCE_LENGTH})) = $2) desc, f.created_at desc limit 1`,
     values: [trace, reference],
   });
   const [row] = rows;

@@ -32,6 +32,28 @@ const fileOf = async (id: string) =>
     )
   ).rows[0];
 
+/** A file of the bank that sends back an entry of 99 dollars of this trace number and name. */
+function returnOf(trace: string, id: string): string {
+  const returned = { trace, routing: '021000021' };
+  const entry = {
+    transactionCode: 21,
+    routing: SANDBOX_BANK.bankRouting,
+    account: '123456789',
+    cents: 99_00n,
+    name: 'SHOP',
+  } as const;
+  return writeNachaFile({
+    origin: { ...SANDBOX_BANK, bankRouting: returned.routing },
+    date: '2026-06-02',
+    time: '0900',
+    modifier: 'A',
+    entryClass: 'CCD',
+    description: 'PAYOUT',
+    effective: '2026-06-02',
+    entries: [{ ...entry, id, trace: '021000020000001', addenda: returnAddenda('R03', returned) }],
+  });
+}
+
 describe('where the list of files may have been put back too', () => {
   beforeEach(async () => {
     bank.state.isWitness = false;
@@ -109,24 +131,7 @@ describe('where the list of files may have been put back too', () => {
     await world.wait(4 * DAY);
     await bank.look();
     const { rows } = await world.admin.query('select trace from ach_entries where payout_id = $1', [later.id]);
-    const returned = { trace: rows[0].trace as string, routing: '021000021' };
-    const entry = {
-      transactionCode: 21,
-      routing: SANDBOX_BANK.bankRouting,
-      account: '123456789',
-      cents: 99_00n,
-      name: 'SHOP',
-    } as const;
-    const content = writeNachaFile({
-      origin: { ...SANDBOX_BANK, bankRouting: returned.routing },
-      date: '2026-06-02',
-      time: '0900',
-      modifier: 'A',
-      entryClass: 'CCD',
-      description: 'PAYOUT',
-      effective: '2026-06-02',
-      entries: [{ ...entry, id: achReference(paid.id), trace: '021000020000001', addenda: returnAddenda('R03', returned) }],
-    });
+    const content = returnOf(rows[0].trace, achReference(paid.id));
     for (let n = 0; n < 2; n++) {
       bank.say(content);
       await bank.look();
@@ -136,5 +141,19 @@ describe('where the list of files may have been put back too', () => {
     expect((await row(later.id)).status).toBe('processing');
     expect(await openBreakers(ctx.db)).toEqual([]);
     expect(await ledgerFindings()).toEqual([]);
+  });
+
+  test('a return of somebody else whose name is only how the id of one that was found paid ends gives nothing back', async () => {
+    const { id, merchantId } = await requested();
+    await putBack();
+    await world.wait(4 * DAY);
+    await bank.look();
+    await resolvePayout(ctx, { payoutId: id, outcome: 'paid', evidence: 'statement' });
+    const before = await of(merchantId, 'available');
+    for (const length of [1, 14]) bank.say(returnOf('091000019999999', achReference(id).slice(-length)));
+    await bank.look();
+    expect(await row(id)).toMatchObject({ status: 'completed' });
+    expect(await of(merchantId, 'available')).toBe(before);
+    expect(await openBreakers(ctx.db)).toHaveLength(1);
   });
 });
