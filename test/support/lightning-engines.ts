@@ -27,8 +27,8 @@ export type LightningEngine = {
     /** Blocks that its recipient wants for itself; LND's invoices only. */
     readonly cltv?: number;
   }): Promise<{ readonly request: string; readonly hash: string }>;
-  /** The recipient takes a held payment, or gives it back. */
-  decide(hash: string, takes: boolean): Promise<void>;
+  /** The recipient takes a held payment, or gives it back. Throws when none is held within a time, by default half a minute. */
+  decide(hash: string, takes: boolean, withinMs?: number): Promise<void>;
   /** What the recipient of an invoice has, in satoshis. */
   arrived(hash: string): Promise<number>;
   /** Ends the node as a crash does, and starts it again. */
@@ -119,9 +119,9 @@ export async function lndEngine(): Promise<LightningEngine & { readonly pair: Ln
       const made = await pair.customer.call<{ payment_request: string }>('POST', path, body);
       return { request: made.payment_request, hash };
     },
-    async decide(hash, takes) {
+    async decide(hash, takes, withinMs = 30_000) {
       const look = () => pair.customer.call<{ state: string }>('GET', `/v1/invoice/${hash}`);
-      await eventually('it is held', async () => (await look()).state === 'ACCEPTED', 30_000);
+      await eventually('it is held', async () => (await look()).state === 'ACCEPTED', withinMs);
       if (takes) await pair.customer.call('POST', '/v2/invoices/settle', { preimage: held.get(hash)?.toString('base64') });
       else await pair.customer.call('POST', '/v2/invoices/cancel', { payment_hash: base64(hash) });
     },
