@@ -458,7 +458,7 @@ create table public.lightning_nodes (
   payment_index bigint default 0 not null,
   payments_compared bigint,
   restored_at timestamp with time zone,
-  in_channels numeric(24,0),
+  at_node numeric(24,0),
   booked_there numeric(24,0),
   held_at timestamp with time zone,
   part_since timestamp with time zone,
@@ -466,6 +466,7 @@ create table public.lightning_nodes (
   forwarded_msat numeric(24,0) default 0 not null,
   wallet_height integer default 0 not null,
   closed_height integer default 0 not null,
+  compared_in text,
   constraint lightning_nodes_pkey PRIMARY KEY (identity),
   constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
 );
@@ -506,6 +507,7 @@ create table public.lightning_sent (
   fee_msat numeric(24,0) not null,
   seen_at timestamp with time zone not null,
   acknowledged_at timestamp with time zone,
+  is_operators boolean default false not null,
   constraint lightning_sent_pkey PRIMARY KEY (node, payment_index),
   constraint lightning_sent_state_check CHECK ((state = ANY (ARRAY['in_flight'::text, 'succeeded'::text])))
 );

@@ -134,6 +134,15 @@ export const AREAS = [
     tests: ['test/lightning/payout-variants', 'test/lightning/payout-restored'],
   },
   {
+    code: /^src\/flow\/lightning\/unasked-payments\.ts$/,
+    tests: [
+      'test/lightning/operators-own',
+      'test/lightning/unknown-invoices',
+      'test/lightning/restored-node',
+      'test/lightning/unpayable',
+    ],
+  },
+  {
     code: /^src\/store\/lightning\/(payment-rows|under-way|sent-payments|paying-node|payer-facts|outgoing)\.ts$/,
     tests: [
       'test/lightning/payout-variants',
@@ -146,7 +155,7 @@ export const AREAS = [
   },
   {
     code: /^src\/(core\/lightning\/postings|(worker|store)\/lightning\/(holdings|operators-part|unknown-invoices)|outside\/lightning\/lnd-statement)\.ts$/,
-    tests: ['test/lightning/holdings', 'test/lightning/unknown-invoices'],
+    tests: ['test/lightning/holdings', 'test/lightning/unknown-invoices', 'test/lightning/operators-own'],
   },
   { code: /^src\/core\/lightning\/under-way\.ts$/, tests: ['test/lightning/htlc-slots'] },
   {

@@ -37,7 +37,7 @@ const without = (taken: bigint): Partial<LightningPort> => ({
 /** What the node has is in the books, but for a satoshi of each channel, which is shown rounded up, and for parts of a satoshi. */
 async function areEqual(more = 1): Promise<void> {
   expect(await compared()).toEqual([]);
-  const { rows } = await service.admin.query('select (in_channels - booked_there)::int as more from lightning_nodes');
+  const { rows } = await service.admin.query('select (at_node - booked_there)::int as more from lightning_nodes');
   expect(rows).toEqual([{ more }]);
 }
 
@@ -147,6 +147,44 @@ test('while a channel opens or closes nothing is compared, and what it has cost 
   expect(await costs()).toBe(550n);
 });
 
+test('what was forwarded while nobody looked for more than a day is booked, also where nothing was forwarded before', async () => {
+  await service.work();
+  await areEqual();
+  own().forward(7_000n);
+  await pass(30 * 3_600_000);
+  await areEqual();
+  expect(await routed()).toBe(7n);
+});
+
+test('a block that takes something out of the wallet while the node is looked at is not told as missing', async () => {
+  await service.work();
+  own().move(100_000);
+  await areEqual();
+  let left = 2;
+  const late: Partial<LightningPort> = {
+    async holdings() {
+      left -= 1;
+      if (left === 0) own().move(-60_000, 100);
+      return port.holdings();
+    },
+  };
+  own().move(10);
+  // the first of the two is asked before the wallet's transactions are
+  expect(await compared(late)).toEqual([]);
+  expect(left).toBe(0);
+  await areEqual();
+  expect(await equity()).toBe(OWN - 1n + 100_000n - 60_000n + 10n);
+});
+
+test('a transaction that makes another go faster is a cost, whatever the node calls it', async () => {
+  await service.work();
+  own().move(100_000);
+  await areEqual();
+  own().bump(700);
+  await areEqual();
+  expect([await costs(), await equity()]).toEqual([700n, OWN - 1n + 100_000n]);
+});
+
 test('while a payout is on its way nothing is compared', async () => {
   await service.work();
   const made = await service.create();
@@ -235,7 +273,7 @@ test('in the sandbox it waits for the capital that is in its channels', async ()
   await postEntries(service.ctx.db, [{ entry, transactionId: null, atMs: clock.now() }]);
   while (await sandbox());
   const { rows } = await service.admin.query(
-    'select part_since is not null as open, in_channels - booked_there as more from lightning_nodes',
+    'select part_since is not null as open, at_node - booked_there as more from lightning_nodes',
   );
   expect(rows).toEqual([{ open: true, more: '0' }]);
   expect(await operators()).toBe(0n);

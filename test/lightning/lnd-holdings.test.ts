@@ -59,7 +59,7 @@ test.runIf(HAS_LND)('the books are what a real LND has in its channels and its w
       60_000,
     );
     expect(await at.findings()).toEqual([]);
-    const { rows } = await at.admin.query('select (in_channels - booked_there)::int as more from lightning_nodes');
+    const { rows } = await at.admin.query('select (at_node - booked_there)::int as more from lightning_nodes');
     return rows[0].more;
   }
   const areEqual = async (): Promise<void> => {

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest';
 import { runAudit } from '../../src/flow/audit.ts';
 import { bookUnknownReceipt } from '../../src/flow/lightning/unasked-payments.ts';
+import { createInvoiceComparison } from '../../src/worker/lightning/jobs.ts';
 import { clock, eachWithSimulatedNode, engine, MINUTE, pass, port, service } from './simulated-service.ts';
 
 eachWithSimulatedNode();
@@ -48,11 +49,97 @@ test('what was asked for after the copy, and paid, is told until an operator has
 test("what others ask the node for while it is compared each minute is nobody's business here", async () => {
   await service.work();
   for (let n = 1; n < 5; n++) {
+    // made after the last comparison and before the next: what was made in a gap as long would be told
+    expect(await told()).toEqual([]);
+    await pass(MINUTE - 1_000);
     const hash = await forgotten(n);
     engine.node().pay(hash, 5_000_000n, 1);
-    expect(await told()).toEqual([]);
-    await pass(MINUTE);
+    await pass(1_000);
   }
+  expect(await told()).toEqual([]);
+  const { rows } = await service.admin.query('select payment_hash from lightning_unknown_invoices');
+  expect(rows).toEqual([]);
+  // and it is told after a gap of three minutes and not before
+  await pass(3 * MINUTE - 1);
+  engine.node().pay(await forgotten(5), 5_000_000n, 1);
+  expect(await told()).toEqual([]);
+  await pass(3 * MINUTE);
+  engine.node().pay(await forgotten(6), 5_000_000n, 1);
+  expect(await told()).toHaveLength(1);
+});
+
+test('what a standby that takes over has not got is told, however soon it was', async () => {
+  await service.work();
+  expect(await told()).toEqual([]);
+  await pass(10_000);
+  const paid = await forgotten(1);
+  engine.node().pay(paid, 5_000_000n, 1);
+  // what a failover changes: the timeline
+  await service.admin.query(`update lightning_nodes set compared_in = 'another' || compared_in`);
+  expect(await told()).toEqual([expect.stringContaining(`was paid 5000000 msat for ${paid}`)]);
+  // from then on it is the same database
+  engine.node().pay(await forgotten(2), 5_000_000n, 1);
+  await pass(MINUTE);
+  expect(await told()).toHaveLength(1);
+});
+
+test('a database that is replaced while the list is read is compared once more', async () => {
+  await service.work();
+  expect(await told()).toEqual([]);
+  await pass(10_000);
+  const paid = await forgotten(1);
+  engine.node().pay(paid, 5_000_000n, 1);
+  let isFirst = true;
+  const replacing = {
+    ...port,
+    async invoices(...asked: Parameters<typeof port.invoices>) {
+      const page = await port.invoices(...asked);
+      if (isFirst && page.length > 0) {
+        isFirst = false;
+        await service.admin.query(`update lightning_nodes set compared_in = 'another' || compared_in`);
+        service.ctx.db.identity.sessionLost();
+      }
+      return page;
+    },
+  };
+  const compare = createInvoiceComparison(service.ctx, { port: replacing, watcher: null as never }, () => undefined);
+  while (await compare());
+  expect(await told()).toEqual([expect.stringContaining(paid)]);
+});
+
+test('of very many that wait each is told once it is paid', async () => {
+  await service.work();
+  expect(await told()).toEqual([]);
+  await pass(10 * MINUTE);
+  const hashes: string[] = [];
+  for (let n = 0; n < 230; n++) {
+    const asked = { amountMsat: 5_000_000n, expirySeconds: 86_400, description: 'order 7' };
+    await port.addInvoice({ ...asked, preimage: Buffer.alloc(32, `unknown ${n}`) });
+    hashes.push(engine.node().all().at(-1)?.hash as string);
+  }
+  expect(await told()).toEqual([]);
+  await pass(MINUTE);
+  const last = hashes.sort().at(-1) as string;
+  engine.node().pay(last, 5_000_000n, 1);
+  expect(await told()).toEqual([expect.stringContaining(last)]);
+});
+
+test('what was paid before the node was in the books is booked once: the opening waits for it', async () => {
+  await service.work();
+  // a channel opens, so nothing is in the books yet
+  engine.node().own.setBetween(true);
+  expect(await told()).toEqual([]);
+  await pass(5 * MINUTE);
+  const paid = await forgotten(1);
+  engine.node().pay(paid, 5_000_000n, 1);
+  engine.node().own.setBetween(false);
+  expect(await told()).toEqual([expect.stringContaining(paid)]);
+  expect(await service.balance('asset:ln:operator:BTC')).toBe(0n);
+  expect(await bookUnknownReceipt(service.ctx, paid)).toBe(5_000n);
+  await pass(MINUTE);
+  expect(await told()).toEqual([]);
+  const { rows } = await service.admin.query('select at_node - booked_there as more from lightning_nodes');
+  expect(rows).toEqual([{ more: '1' }]);
 });
 
 test('a transaction that is known is never told, however long nothing was compared', async () => {

@@ -1,7 +1,7 @@
 // What is booked about our Lightning node besides payments. The account of the payments themselves is in judge/postings.
-import { LIGHTNING } from '../currencies/lightning.ts';
+import { LIGHTNING, MSAT } from '../currencies/lightning.ts';
 import type { Entry } from '../judge/case.ts';
-import { atLeastZero, least, negated, plus } from '../money.ts';
+import { atLeastZero, least, minus, mulDivDown, mulDivUp, negated, plus } from '../money.ts';
 import type { WalletTransaction } from './port.ts';
 
 /** What our node holds in its channels. */
@@ -55,6 +55,7 @@ export function channelCapitalEntry(amount: bigint): Entry {
 export const OPERATORS_PART = `asset:ln:operator:${LIGHTNING.balance}`;
 const OPERATORS_EQUITY = `equity:operator:ln:${LIGHTNING.balance}`;
 const CHANNEL_COSTS = `expense:ln:channels:${LIGHTNING.balance}`;
+const LOSSES = `expense:ln:lost:${LIGHTNING.balance}`;
 
 /** What the operator had at a node when it was first looked at. Satoshis. */
 export function operatorsOpeningEntry(identity: string, amount: bigint): Entry {
@@ -86,12 +87,14 @@ export function routingEntry(identity: string, all: bigint, unbooked: bigint): E
 }
 
 /**
- * What a transaction of the node's wallet has done to all that the node has: the fee of one that opens channels is a cost, everything else the
- * operator has put there or taken away (also what he has given to the other side of a channel). Null where it has only moved.
+ * What a transaction of the node's wallet has done to all that the node has: the fee of one that opens channels, or that does nothing but pay a fee
+ * (it makes another go faster, or puts outputs together), is a cost, everything else the operator has put there or taken away (also what he has given
+ * to the other side of a channel). Null where it has only moved.
  */
 export function walletEntry({ txid, amount, fee, intoChannels }: WalletTransaction): Entry | null {
   const change = plus(intoChannels, amount);
-  const cost = intoChannels === 0n ? 0n : least(fee, atLeastZero(negated(change)));
+  const isFeeAlone = change === negated(fee);
+  const cost = intoChannels === 0n && !isFeeAlone ? 0n : least(fee, atLeastZero(negated(change)));
   const own = plus(change, cost);
   const postings = [
     { account: OPERATORS_PART, amount: change },
@@ -109,6 +112,43 @@ export function closingEntry(channelPoint: string, cost: bigint): Entry {
     postings: [
       { account: CHANNEL_COSTS, amount: cost },
       { account: OPERATORS_PART, amount: negated(cost) },
+    ],
+    parts: [],
+  };
+}
+
+export type OwnPayment = { readonly amountMsat: bigint; readonly feeMsat: bigint; readonly cameBackMsat: bigint };
+
+/** What is gone from the node by what its operator has paid himself: rounded up, less what he has paid to the node itself. Satoshis. */
+export const goneBy = ({ amountMsat, feeMsat, cameBackMsat }: OwnPayment): bigint =>
+  mulDivUp(minus(plus(amountMsat, feeMsat), cameBackMsat), 1n, MSAT);
+
+/** What the operator has paid himself from our node: its fee is a cost, what has not come back he has taken. Null where nothing is gone. */
+export function ownPaymentEntry(paymentHash: string, payment: OwnPayment): Entry | null {
+  const gone = goneBy(payment);
+  const taken = mulDivDown(minus(payment.amountMsat, payment.cameBackMsat), 1n, MSAT);
+  const postings = [
+    { account: OPERATORS_EQUITY, amount: taken },
+    { account: CHANNEL_COSTS, amount: minus(gone, taken) },
+    { account: OPERATORS_PART, amount: negated(gone) },
+  ].filter((line) => line.amount !== 0n);
+  return postings.length < 2 ? null : { key: `ln:own:${paymentHash}`, kind: 'lightning_own', postings, parts: [] };
+}
+
+/**
+ * What a node has less than the books, once its operator has said what it was: he has taken it, or it is lost.
+ * @param atMs when it was compared: with that each difference is booked once
+ */
+export function missingEntry(
+  identity: string,
+  of: { readonly amount: bigint; readonly isOwn: boolean; readonly atMs: number },
+): Entry {
+  return {
+    key: `ln:missing:${identity}:${of.atMs}`,
+    kind: 'lightning_missing',
+    postings: [
+      { account: of.isOwn ? OPERATORS_EQUITY : LOSSES, amount: of.amount },
+      { account: OPERATORS_PART, amount: negated(of.amount) },
     ],
     parts: [],
   };

@@ -1,14 +1,32 @@
 // Where our Lightning node and the books differ for good, an operator says so: what the node has paid and no payout here has asked for is booked, and
-// what a payout had paid, or a customer, and the node has forgotten is let be.
+// what a payout had paid, or a customer, and the node has forgotten is let be; what the operator has paid himself, or taken, is booked as his.
 import { LIGHTNING, MSAT } from '../../core/currencies/lightning.ts';
-import { lightningOutflowEntry, unknownReceiptEntry } from '../../core/lightning/postings.ts';
-import { formatAmount, mulDivDown, mulDivUp } from '../../core/money.ts';
+import {
+  goneBy,
+  lightningOutflowEntry,
+  missingEntry,
+  ownPaymentEntry,
+  unknownReceiptEntry,
+} from '../../core/lightning/postings.ts';
+import { formatAmount, minus, mulDivDown, mulDivUp, plus } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { setReceiptForgotten } from '../../store/lightning/comparison.ts';
-import { lockUnasked, setAcknowledged, setForgotten } from '../../store/lightning/sent-payments.ts';
-import { acknowledgeUnknown } from '../../store/lightning/unknown-invoices.ts';
+import { ourInvoices, setReceiptForgotten } from '../../store/lightning/comparison.ts';
+import { lockMissing, readOperatorsBalance, setMissingBooked } from '../../store/lightning/operators-part.ts';
+import { lockUnasked, setAcknowledged, setForgotten, type UnaskedPayment } from '../../store/lightning/sent-payments.ts';
+import { acknowledgeUnknown, isToldUnknown } from '../../store/lightning/unknown-invoices.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+
+const refused = (paymentHash: string, what: string): Refusal =>
+  new Refusal('not_resolvable', { message: `Payment ${paymentHash} ${what}.` });
+
+/** @throws Refusal not_resolvable while it is under way */
+async function lockEnded(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
+  const found = await lockUnasked(sql, paymentHash);
+  if (found?.isUnderWay === true) throw refused(paymentHash, 'is under way: wait until the node has ended it');
+  return found;
+}
 
 /**
  * Books one as lost.
@@ -20,19 +38,81 @@ export function bookUnasked(
   { paymentHash, acceptsLoss }: { readonly paymentHash: string; readonly acceptsLoss: boolean },
 ): Promise<bigint | null> {
   return ctx.db.transaction(async (sql) => {
-    const found = await lockUnasked(sql, paymentHash);
+    const found = await lockEnded(sql, paymentHash);
     if (found === null) return null;
-    const refused = (what: string) => new Refusal('not_resolvable', { message: `Payment ${paymentHash} ${what}.` });
-    if (found.isUnderWay) throw refused('is under way: wait until the node has ended it');
-    const lost = mulDivUp(found.msat, 1n, MSAT);
+    const lost = mulDivUp(plus(found.amountMsat, found.feeMsat), 1n, MSAT);
     if (!acceptsLoss)
       throw refused(
-        `has taken ${formatAmount(lost, LIGHTNING.code)} ${LIGHTNING.balance} for nobody here (--accept-loss books that as lost)`,
+        paymentHash,
+        `has taken ${formatAmount(lost, LIGHTNING.code)} ${LIGHTNING.balance} for nobody here (--own books it as yours, if you have paid it yourself; --accept-loss books it as lost)`,
       );
     const atMs = ctx.ports.clock.now();
     await postEntries(sql, [{ entry: lightningOutflowEntry(paymentHash, lost), transactionId: null, atMs }]);
-    await setAcknowledged(sql, paymentHash, atMs);
+    await setAcknowledged(sql, paymentHash, false, atMs);
     return lost;
+  });
+}
+
+/**
+ * Books one that the operator has paid himself, with what is his at the node: to somebody else, or to the node itself, over others, to move what its
+ * channels can send. Then only the fee is gone.
+ * @returns what is gone, in satoshis; null when there is no such payment
+ * @throws Refusal not_resolvable while it is under way, when a payout here had asked for it, or when it is more than is his. NodeTrouble when the
+ *   node cannot be asked whether it was paid itself
+ */
+export async function bookOwnPayment(ctx: Context, paymentHash: string): Promise<bigint | null> {
+  const ours = await ourInvoices(ctx.db, [paymentHash]);
+  // what a customer's invoice was paid is booked for him
+  const invoice = ours.has(paymentHash) ? null : ((await ctx.ports.lightning?.invoice(paymentHash)) ?? null);
+  return ctx.db.transaction(async (sql) => {
+    const found = await lockEnded(sql, paymentHash);
+    if (found === null) return null;
+    if (found.isOfFailed)
+      throw refused(paymentHash, 'was asked for by a payout that has failed here: it is no payment of your own');
+    const atMs = ctx.ports.clock.now();
+    // its receipt was told (LN-9): it is booked with this payment, or was booked before
+    const wasTold = await isToldUnknown(sql, paymentHash);
+    const isReceiptNew = !wasTold || (await acknowledgeUnknown(sql, paymentHash, atMs)) !== null;
+    const payment = { ...found, cameBackMsat: invoice?.state === 'settled' && isReceiptNew ? invoice.paidMsat : 0n };
+    const gone = goneBy(payment);
+    await checkOperators(sql, gone, `Payment ${paymentHash}`);
+    const entry = ownPaymentEntry(paymentHash, payment);
+    if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, atMs }]);
+    await setAcknowledged(sql, paymentHash, true, atMs);
+    return gone;
+  });
+}
+
+/**
+ * Books what a node has less than the books (LN-7) as its operator says: he has taken it (a channel was closed to an address elsewhere, what was at
+ * another node is counted twice), or it is lost.
+ * @returns satoshis; null when nothing is missing there
+ * @throws Refusal not_resolvable when he says neither, or when it is more than is his
+ */
+export function bookMissing(ctx: Context, identity: string, as: 'own' | 'lost' | null): Promise<bigint | null> {
+  return ctx.db.transaction(async (sql) => {
+    const missing = await lockMissing(sql, identity);
+    if (missing === null) return null;
+    const { amount } = missing;
+    if (as === null)
+      throw new Refusal('not_resolvable', {
+        message: `Node ${identity} has ${formatAmount(amount, LIGHTNING.code)} ${LIGHTNING.balance} less than the books (--own books it as taken out by you, --accept-loss as lost).`,
+      });
+    await checkOperators(sql, amount, `What is missing at node ${identity}`);
+    const entry = missingEntry(identity, { amount, isOwn: as === 'own', atMs: missing.atMs });
+    await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
+    await setMissingBooked(sql, identity, amount);
+    return amount;
+  });
+}
+
+/** @throws Refusal not_resolvable: only what is the operator's is taken from him; what customers are owed has to be there before */
+async function checkOperators(sql: Sql, amount: bigint, what: string): Promise<void> {
+  const there = await readOperatorsBalance(sql);
+  if (there === null || amount <= there) return;
+  const [taken, his, more] = [amount, there, minus(amount, there)].map((one) => formatAmount(one, LIGHTNING.code));
+  throw new Refusal('not_resolvable', {
+    message: `${what} is ${taken} ${LIGHTNING.balance}, and only ${his} there are yours: put ${more} into the node's wallet, and say it again once that is booked.`,
   });
 }
 

@@ -9,6 +9,8 @@ import type { Context } from '../../flow/context.ts';
 import {
   acceptForgotten,
   acceptForgottenReceipt,
+  bookMissing,
+  bookOwnPayment,
   bookUnasked,
   bookUnknownReceipt,
 } from '../../flow/lightning/unasked-payments.ts';
@@ -28,26 +30,31 @@ type Found = Recovered & {
   /** Whose customer's payment it is. */
   readonly transactionId?: string;
 };
-type Options = { readonly json?: boolean; readonly acceptLoss?: boolean; readonly block?: string };
+type Options = { readonly json?: boolean; readonly acceptLoss?: boolean; readonly own?: boolean; readonly block?: string };
 
 /** Adds `payout recover` to the group `payout`. */
 export function addRecover(payout: Command): void {
   leaf(
     payout,
     'recover <id>',
-    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know (bursar audit, OUT-3, LN-2, LN-5, LN-9).',
+    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know, or what a Lightning node (its key) has less than the books (bursar audit, OUT-3, LN-2, LN-5, LN-7, LN-9).',
   )
     .option('--block <hash>', 'the block that has the transaction, where no look has found it')
     .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
+    .option('--own', 'books a Lightning payment that you have made yourself, or what you have taken from the node, as yours')
     .action(recover);
 }
 
 /** Of a transaction on Ethereum's chain, which says by itself who has sent it. */
 const EVM_HASH = /^0x[0-9a-f]{64}$/i;
+/** A Lightning node's public key. */
+const LIGHTNING_NODE = /^0[23][0-9a-f]{64}$/;
 const BANK_FILE = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const by = (): string => `operator ${userInfo().username}`;
 
-async function recover(id: string, { json, acceptLoss = false, block }: Options): Promise<void> {
+async function recover(id: string, { json, acceptLoss = false, own = false, block }: Options): Promise<void> {
+  if (own && acceptLoss) throw new CommandFailed('it is yours (--own), or lost (--accept-loss): not both');
+  if (own || LIGHTNING_NODE.test(id)) return recoverOwn(id, { json: json === true, own, acceptLoss });
   const { payoutIds, transactionId, lost, fee, currency }: Found = BANK_FILE.test(id)
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
@@ -59,6 +66,27 @@ async function recover(id: string, { json, acceptLoss = false, block }: Options)
   const whose = payoutIds.join(', ') || transactionId || 'no payout';
   print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [
     `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
+    'When bursar audit is green, bursar audit --clear lets payouts go on.',
+  ]);
+}
+
+/** What the operator has paid over Lightning himself, or taken from the node. */
+async function recoverOwn(
+  id: string,
+  { json, own, acceptLoss }: { json: boolean; own: boolean; acceptLoss: boolean },
+): Promise<void> {
+  const as = own ? 'own' : acceptLoss ? 'lost' : null;
+  const gone = LIGHTNING_NODE.test(id)
+    ? await withBooks((ctx) => bookMissing(ctx, id, as))
+    : await withNodes((ctx) => bookOwnPayment(ctx, id));
+  if (gone === null)
+    throw new CommandFailed(
+      `nothing that you could have paid or taken over Lightning is missing under ${id} (bursar audit, LN-5, LN-7)`,
+      'not_found',
+    );
+  const amount = formatAmount(gone, LIGHTNING.code);
+  print(json, { id, currency: LIGHTNING.balance, amount, booked_as: as }, [
+    `${amount} ${LIGHTNING.balance} of ${id} are booked as ${as === 'own' ? 'yours, fees as costs of the channels' : 'lost'}.`,
     'When bursar audit is green, bursar audit --clear lets payouts go on.',
   ]);
 }

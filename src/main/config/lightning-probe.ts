@@ -3,7 +3,7 @@ import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { formatAmount, mulDivDown } from '../../core/money.ts';
 import { RECEIVING } from '../../outside/lightning/lnd.ts';
 import { PAYING } from '../../outside/lightning/lnd-payer.ts';
-import { permissionsOf } from '../../outside/lightning/permissions.ts';
+import { bakeLine, permissionsOf } from '../../outside/lightning/permissions.ts';
 import { configuredTarget, lightningOf } from '../wiring/lightning.ts';
 import { payMacaroon } from '../wiring/lightning-payer.ts';
 import { fine, type Probe, wrong } from './probe-results.ts';
@@ -49,7 +49,7 @@ function macaroonProbe(name: string, macaroon: string, needed: readonly string[]
   const permissions = permissionsOf(macaroon, needed);
   if (permissions === null) return wrong(name, 'it is no macaroon of LND (version 2)');
   const { missing, beyond } = permissions;
-  const bake = `bake one that permits exactly this: lncli bakemacaroon ${needed.map((method) => `uri:${method}`).join(' ')}`;
+  const bake = `bake one that permits exactly this: ${bakeLine(needed)}`;
   if (missing.length > 0) return wrong(name, `it does not permit ${missing.join(', ')}; ${bake}`);
   if (beyond.length > 0) return wrong(name, `it permits more than ${work} needs (${beyond.join(', ')}): ${bake}`);
   return fine(name, `it permits ${work} and nothing else`);

@@ -64,7 +64,9 @@ export async function readForwarded(call: Call, afterNs: bigint): Promise<readon
 }
 
 /** LND's labels of the transactions that it makes for channels, but those that open one. */
-const OF_CLOSING = /^\d+:(?:closechannel|justicetx|sweep)(?::|$)/;
+const OF_CLOSING = /^\d+:(?:closechannel|justicetx)(?::|$)/;
+/** What it makes to get the outputs of a close; also one that spends outputs of the wallet alone, so that another is mined sooner. */
+const SWEEP = /^\d+:sweep(?::|$)/;
 
 const textOr = (answer: Answer, name: string): string => (typeof answer[name] === 'string' ? answer[name] : '');
 const txidOf = (outpoint: string): string => outpoint.split(':')[0] ?? '';
@@ -94,11 +96,13 @@ export async function readChainEvents(call: Call, fromHeight: number, toHeight: 
   );
   function isOfClosing(transaction: Answer): boolean {
     // an output of a close that is the wallet's is spent as any of its outputs; one that is not is money that comes back
-    const spent = objects(transaction, 'previous_outpoints')
-      .filter((one) => one.is_our_output !== true)
-      .map((one) => txidOf(textOr(one, 'outpoint')));
+    const spends = objects(transaction, 'previous_outpoints');
+    const spent = spends.filter((one) => one.is_our_output !== true).map((one) => txidOf(textOr(one, 'outpoint')));
+    const isSweep = SWEEP.test(textOr(transaction, 'label')) && (spent.length > 0 || spends.length === 0);
     return (
-      OF_CLOSING.test(textOr(transaction, 'label')) || [text(transaction, 'tx_hash'), ...spent].some((id) => closing.has(id))
+      isSweep ||
+      OF_CLOSING.test(textOr(transaction, 'label')) ||
+      [text(transaction, 'tx_hash'), ...spent].some((id) => closing.has(id))
     );
   }
   const walletTransaction = (transaction: Answer): WalletTransaction => ({

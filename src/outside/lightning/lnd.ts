@@ -6,6 +6,7 @@ import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
 import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
 import { readChainEvents, readForwarded, readHoldings, STATEMENT } from './lnd-statement.ts';
+import { bakeLine } from './permissions.ts';
 
 /** LND asks bitcoind for this one, and hangs when that is away. */
 const CONDITION_MS = 5_000;
@@ -101,6 +102,16 @@ export function createLnd(
     }
   }
 
+  /** A macaroon of an earlier version makes invoices, and cannot read these. */
+  async function permitted<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (!(error instanceof NodeTrouble) || error.state !== 'unauthorized') throw error;
+      throw new NodeTrouble('unauthorized', `${error.message}; BURSAR_LND_MACAROON wants one of: ${bakeLine(RECEIVING)}`);
+    }
+  }
+
   return {
     async condition() {
       try {
@@ -118,9 +129,9 @@ export function createLnd(
       });
       return receivable;
     },
-    holdings: () => readHoldings(call),
-    forwarded: (afterNs) => readForwarded(call, afterNs),
-    chainEvents: (fromHeight, toHeight) => readChainEvents(call, fromHeight, toHeight),
+    holdings: () => permitted(readHoldings(call)),
+    forwarded: (afterNs) => permitted(readForwarded(call, afterNs)),
+    chainEvents: (fromHeight, toHeight) => permitted(readChainEvents(call, fromHeight, toHeight)),
     async addInvoice({ preimage, amountMsat, expirySeconds, description }) {
       const paymentHash = createHash('sha256').update(preimage).digest('hex');
       try {

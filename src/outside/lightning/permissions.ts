@@ -8,6 +8,10 @@ export type Permissions = {
   readonly beyond: readonly string[];
 };
 
+/** The command that makes a macaroon with exactly these methods. */
+export const bakeLine = (needed: readonly string[]): string =>
+  `lncli bakemacaroon ${needed.map((method) => `uri:${method}`).join(' ')}`;
+
 /**
  * @param macaroon hex
  * @param needed methods as `uri` permissions name them

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 
 export type OwnMoneyLine =
   | { readonly kind: 'forwarded'; readonly feeMsat: string; readonly atMs: number }
-  | { readonly kind: 'wallet'; readonly amount: number; readonly fee: number }
+  | { readonly kind: 'wallet'; readonly amount: number; readonly fee: number; readonly label?: string }
   | { readonly kind: 'opened'; readonly capacity: number; readonly pushed: number; readonly fee: number }
   | { readonly kind: 'closed'; readonly channelPoint: string; readonly cost: number }
   | { readonly kind: 'between'; readonly isBetween: boolean };
@@ -51,7 +51,8 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
       const last = forwarded.at(-1)?.atNs ?? 0n;
       const atNs = BigInt(line.atMs) * 1_000_000n;
       forwarded.push({ atNs: atNs > last ? atNs : last + 1n, feeMsat: BigInt(line.feeMsat) });
-    } else if (line.kind === 'wallet') block({ amount: line.amount, fee: line.fee, label: line.amount < 0 ? 'external' : '' });
+    } else if (line.kind === 'wallet')
+      block({ amount: line.amount, fee: line.fee, label: line.label ?? (line.amount < 0 ? 'external' : '') });
     else if (line.kind === 'opened') {
       const { capacity, pushed, fee } = line;
       const txid = block({ amount: -(capacity + fee), fee, label: '0:openchannel:shortchanid-1' });
@@ -71,6 +72,8 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
     forward: (feeMsat: bigint): void => write({ kind: 'forwarded', feeMsat: String(feeMsat), atMs: now() }),
     /** Its operator puts satoshis into its wallet, or takes them out of it: then the amount is negative, and the fee in it. */
     move: (amount: number, fee = 0): void => write({ kind: 'wallet', amount, fee }),
+    /** A transaction of its wallet is made to be mined sooner, by one that spends its change. */
+    bump: (fee: number): void => write({ kind: 'wallet', amount: -fee, fee, label: '0:sweep' }),
     /** @returns its channel point */
     open(capacity: number, { pushed = 0, fee = 0 } = {}): string {
       write({ kind: 'opened', capacity, pushed, fee });

@@ -120,7 +120,7 @@ export const OF_PAYOUTS: readonly Question[] = [
                select * from outputs union all select * from late_fee
                union all select '${LIGHTNING.balance}', amount from decided_payments where part_key is not null and currency = '${LIGHTNING.code}'
                union all select '${LIGHTNING.balance}', -amount from (${OVER_LIGHTNING}) l where not is_open
-               union all select '${LIGHTNING.balance}', -ceil((amount_msat + fee_msat) / 1000) from lightning_sent where acknowledged_at is not null) q
+               union all select '${LIGHTNING.balance}', -ceil((amount_msat + fee_msat) / 1000) from lightning_sent where acknowledged_at is not null and not is_operators) q
               group by currency),
            owed as (
              select currency, sum(case when kind in ('available', 'held', 'suspense', 'refund_payable') then amount

@@ -83,9 +83,9 @@ export const TOLD_OF_LIGHTNING: readonly Question[] = [
   {
     id: 'LN-7',
     says: 'what the books have at the Lightning node was in its channels and its wallet when it was last looked at with nothing under way',
-    text: `select 'node ' || identity || ' had ' || in_channels || ' satoshis in its channels and its wallet, and the books have ' || booked_there || ' there: '
-                  || (booked_there - in_channels) || ' are not in them' as what
-             from lightning_nodes where in_channels < booked_there and held_at = (select max(held_at) from lightning_nodes)`,
+    text: `select 'node ' || identity || ' had ' || at_node || ' satoshis in its channels and its wallet, and the books have ' || booked_there || ' there: '
+                  || (booked_there - at_node) || ' are not in them (bursar payout recover)' as what
+             from lightning_nodes where at_node < booked_there and held_at = (select max(held_at) from lightning_nodes)`,
   },
   {
     id: 'LN-8',

@@ -62,13 +62,20 @@ export async function setReceiptForgotten(sql: Sql, paymentHash: string): Promis
   return rows[0]?.transaction_id ?? null;
 }
 
-/** @param comparedIndex up to this invoice of the node nothing changes any more, and everything was compared */
-export async function setCompared(sql: Sql, identity: string, comparedIndex: bigint, atMs: number): Promise<void> {
+/**
+ * @param compared `index`: up to this invoice of the node nothing changes any more, and everything was compared; `within`: with which database, as
+ *   `readLastComparison` says
+ */
+export async function setCompared(
+  sql: Sql,
+  identity: string,
+  { index, within, atMs }: { readonly index: bigint; readonly within: string; readonly atMs: number },
+): Promise<void> {
   await sql.query({
     name: 'set_compared',
-    text: `insert into lightning_nodes (identity, seen_at, compared_index, compared_at) values ($1, $3, $2, $3)
-             on conflict (identity) do update set compared_index = excluded.compared_index, compared_at = excluded.compared_at`,
-    values: [identity, comparedIndex, new Date(atMs)],
+    text: `insert into lightning_nodes (identity, seen_at, compared_index, compared_at, compared_in) values ($1, $3, $2, $3, $4)
+             on conflict (identity) do update set compared_index = excluded.compared_index, compared_at = excluded.compared_at, compared_in = excluded.compared_in`,
+    values: [identity, index, new Date(atMs), within],
   });
 }
 
@@ -111,6 +118,15 @@ export async function isUnbooked(sql: Sql): Promise<boolean> {
   return rows[0]?.some === true;
 }
 
+/** Locks a node's row: what an operator books of what is missing there is in the books, or not yet, until this database transaction ends. */
+export async function lockHoldings(sql: Sql, identity: string): Promise<void> {
+  await sql.query({
+    name: 'lock_holdings',
+    text: 'select from lightning_nodes where identity = $1 for update',
+    values: [identity],
+  });
+}
+
 /** Keeps what a node had in its channels and its wallet, and the books there. */
 export async function setHoldings(
   sql: Sql,
@@ -119,7 +135,7 @@ export async function setHoldings(
 ): Promise<void> {
   await sql.query({
     name: 'set_lightning_holdings',
-    text: 'update lightning_nodes set in_channels = $2, booked_there = $3, held_at = $4 where identity = $1',
+    text: 'update lightning_nodes set at_node = $2, booked_there = $3, held_at = $4 where identity = $1',
     values: [identity, atNode, bookedThere, new Date(atMs)],
   });
 }

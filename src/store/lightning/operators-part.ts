@@ -32,7 +32,7 @@ export async function readOperatorsPart(sql: Sql, identity: string): Promise<Ope
   }>({
     name: 'read_operators_part',
     text: `select part_since is not null as open, forwarded_ns, forwarded_msat::text, wallet_height, closed_height,
-                  greatest(booked_there - in_channels, 0)::text as missing,
+                  greatest(booked_there - at_node, 0)::text as missing,
                   exists (select from ledger.entry where key = 'capital:ln') as capital
              from lightning_nodes where identity = $1`,
     values: [identity],
@@ -94,6 +94,45 @@ export async function setClosedHeight(sql: Sql, identity: string, before: number
     values: [identity, before, height],
   });
   return rowCount === 1;
+}
+
+/** What of our nodes is their operator's, as far as it is booked, in satoshis; null while that of the node that was compared last waits to be booked. */
+export async function readOperatorsBalance(sql: Sql): Promise<bigint | null> {
+  const { rows } = await sql.query<{ amount: string; open: boolean }>({
+    name: 'read_operators_balance',
+    text: `select (coalesce((select sum(amount) from ledger.account_balance where kind = 'asset_lightning_operator'), 0)
+                   -- the sandbox's capital
+                   + coalesce((select sum(p.amount) from ledger.posting p join ledger.account a on a.id = p.account_id and a.kind = 'asset_lightning'
+                                 join ledger.entry e on e.id = p.entry_id where e.kind = 'capital'), 0))::text as amount,
+                  coalesce((select part_since is not null from lightning_nodes order by compared_at desc nulls last limit 1), false) as open`,
+    values: [],
+  });
+  const [row] = rows;
+  return row?.open === true ? BigInt(row.amount) : null;
+}
+
+/** Locks the node that was compared last, when it had less than the books. Satoshis; null when it had not, or is another one. */
+export async function lockMissing(
+  sql: Sql,
+  identity: string,
+): Promise<{ readonly amount: bigint; readonly atMs: number } | null> {
+  const { rows } = await sql.query<{ amount: string; held_at: Date }>({
+    name: 'lock_missing',
+    text: `select (booked_there - at_node)::text as amount, held_at from lightning_nodes
+            where identity = $1 and at_node < booked_there and held_at = (select max(held_at) from lightning_nodes) for update`,
+    values: [identity],
+  });
+  const [row] = rows;
+  return row === undefined ? null : { amount: BigInt(row.amount), atMs: row.held_at.getTime() };
+}
+
+/** So much of what was missing is not in the books any more. */
+export async function setMissingBooked(sql: Sql, identity: string, amount: bigint): Promise<void> {
+  await sql.query({
+    name: 'set_missing_booked',
+    text: 'update lightning_nodes set booked_there = booked_there - $2 where identity = $1',
+    values: [identity, amount],
+  });
 }
 
 /** SQL: what forwarding has earned, in whole satoshis of each node, and what the books have of it. */

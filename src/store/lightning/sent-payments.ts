@@ -22,31 +22,39 @@ export async function listedFee(sql: Sql, paymentHash: string): Promise<bigint |
   return rows[0] === undefined ? null : BigInt(rows[0].fee);
 }
 
-/** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
-export async function lockUnasked(
-  sql: Sql,
-  paymentHash: string,
-): Promise<{ readonly isUnderWay: boolean; readonly msat: bigint } | null> {
-  const { rows } = await sql.query<{ state: string; msat: string }>({
-    name: 'lock_unasked_payment',
-    text: `select state, (amount_msat + fee_msat)::text as msat from lightning_sent s
-            where payment_hash = $1 and acknowledged_at is null
+export type UnaskedPayment = {
+  readonly isUnderWay: boolean;
+  readonly amountMsat: bigint;
+  readonly feeMsat: bigint;
+  /** A payout here had asked for it, and has failed. */
+  readonly isOfFailed: boolean;
+};
+
+/** SQL: whether a payment `s` of the node was asked for by no payout here, or only by such as failed, and nobody has booked it. */
+const UNASKED = `s.acknowledged_at is null
               and not exists (select from lightning_payments l join payouts p on p.id = l.payout_id
-                               where l.payment_hash = s.payment_hash and p.status <> 'failed') for update`,
+                               where l.payment_hash = s.payment_hash and p.status <> 'failed')`;
+
+/** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
+export async function lockUnasked(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
+  const { rows } = await sql.query<{ state: string; amount: string; fee: string; failed: boolean }>({
+    name: 'lock_unasked_payment',
+    text: `select state, amount_msat::text as amount, fee_msat::text as fee,
+                  exists (select from lightning_payments l where l.payment_hash = s.payment_hash) as failed
+             from lightning_sent s where payment_hash = $1 and ${UNASKED} for update`,
     values: [paymentHash],
   });
   const [row] = rows;
-  return row === undefined ? null : { isUnderWay: row.state !== 'succeeded', msat: BigInt(row.msat) };
+  if (row === undefined) return null;
+  const { state, amount, fee, failed } = row;
+  return { isUnderWay: state !== 'succeeded', amountMsat: BigInt(amount), feeMsat: BigInt(fee), isOfFailed: failed };
 }
 
 /** Payment hashes that the node lists as paid or under way, and that no payout here has asked for, or only such as failed. */
 export async function unaskedHashes(sql: Sql): Promise<readonly string[]> {
   const { rows } = await sql.query<{ payment_hash: string }>({
     name: 'unasked_hashes',
-    text: `select distinct payment_hash from lightning_sent s
-            where acknowledged_at is null
-              and not exists (select from lightning_payments l join payouts p on p.id = l.payout_id
-                               where l.payment_hash = s.payment_hash and p.status <> 'failed') order by 1 limit 20`,
+    text: `select distinct payment_hash from lightning_sent s where ${UNASKED} order by 1 limit 20`,
     values: [],
   });
   return rows.map((row) => row.payment_hash);
@@ -66,13 +74,24 @@ export async function setForgotten(sql: Sql, paymentHash: string, atMs: number):
   return rows[0]?.payout_id ?? null;
 }
 
-/** It is booked as what it was. */
-export async function setAcknowledged(sql: Sql, paymentHash: string, atMs: number): Promise<void> {
+/** It is booked as what it was: lost, or paid by the operator with what is his. */
+export async function setAcknowledged(sql: Sql, paymentHash: string, isOperators: boolean, atMs: number): Promise<void> {
   await sql.query({
     name: 'acknowledge_payment',
-    text: 'update lightning_sent set acknowledged_at = $2 where payment_hash = $1 and acknowledged_at is null',
-    values: [paymentHash, new Date(atMs)],
+    text: 'update lightning_sent set acknowledged_at = $2, is_operators = $3 where payment_hash = $1 and acknowledged_at is null',
+    values: [paymentHash, new Date(atMs), isOperators],
   });
+}
+
+/** Whether a node has paid, or was paid, what nobody has booked yet (LN-5, LN-9). */
+export async function isUndecided(sql: Sql, node: string): Promise<boolean> {
+  const { rows } = await sql.query<{ some: boolean }>({
+    name: 'is_lightning_undecided',
+    text: `select exists (select from lightning_sent s where s.node = $1 and ${UNASKED})
+               or exists (select from lightning_unknown_invoices where node = $1 and paid_msat is not null and acknowledged_at is null) as some`,
+    values: [node],
+  });
+  return rows[0]?.some === true;
 }
 
 /** Whether what the node has paid for a hash is in the books: an operator has booked it, or a payout other than this one had it paid. */
@@ -108,7 +127,8 @@ export async function recordSent(
              select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $9 from said
              on conflict (node, payment_index) do update set payment_hash = excluded.payment_hash, state = excluded.state,
                -- a node that was restored gives its numbers again
-               acknowledged_at = case when lightning_sent.payment_hash = excluded.payment_hash then lightning_sent.acknowledged_at end, amount_msat = excluded.amount_msat, fee_msat = excluded.fee_msat`,
+               acknowledged_at = case when lightning_sent.payment_hash = excluded.payment_hash then lightning_sent.acknowledged_at end,
+               is_operators = lightning_sent.payment_hash = excluded.payment_hash and lightning_sent.is_operators, amount_msat = excluded.amount_msat, fee_msat = excluded.fee_msat`,
     values: [
       identity,
       comparedTo,

@@ -1,16 +1,29 @@
 // Invoices that our node has and this database does not know, made while it was not compared with the node: of a transaction that was forgotten when the
 // database was put back from a copy.
 import type { InvoiceFacts } from '../../core/lightning/port.ts';
+import { HERE } from '../payouts/unknown-movements.ts';
 import type { Sql } from '../postgres/connect.ts';
 
-/** When a node's whole list was last compared with this database; null = never. */
-export async function readComparedAt(sql: Sql, identity: string): Promise<number | null> {
-  const { rows } = await sql.query<{ compared_at: Date | null }>({
-    name: 'read_compared_at',
-    text: 'select compared_at from lightning_nodes where identity = $1',
+export type LastComparison = {
+  /** When a node's whole list was last compared; null = never. */
+  readonly atMs: number | null;
+  /** Which database this is, and on which timeline. */
+  readonly within: string;
+  /** It was compared with another one than this: a copy was put back, or a standby has taken over. */
+  readonly wasWithAnother: boolean;
+};
+
+/** When, and with which database, the list of a node was compared last. */
+export async function readLastComparison(sql: Sql, identity: string): Promise<LastComparison> {
+  const { rows } = await sql.query<{ compared_at: Date | null; compared_in: string | null; here: string }>({
+    name: 'read_last_comparison',
+    text: `select n.compared_at, n.compared_in, h.here from (select ${HERE} as here) h left join lightning_nodes n on n.identity = $1`,
     values: [identity],
   });
-  return rows[0]?.compared_at?.getTime() ?? null;
+  const [row] = rows;
+  const within = row?.here ?? '';
+  const atMs = row?.compared_at?.getTime() ?? null;
+  return { atMs, within, wasWithAnother: row?.compared_in != null && row.compared_in !== within };
 }
 
 /** Keeps them; of one that was not settled before, what it was paid. */
@@ -29,11 +42,11 @@ export async function recordUnknown(sql: Sql, node: string, invoices: readonly I
   });
 }
 
-/** Payment hashes of a node's that may still be paid; some of them. */
+/** Payment hashes of a node's that may still be paid. */
 export async function openUnknown(sql: Sql, node: string): Promise<readonly string[]> {
   const { rows } = await sql.query<{ payment_hash: string }>({
     name: 'open_unknown_invoices',
-    text: 'select payment_hash from lightning_unknown_invoices where node = $1 and paid_msat is null order by payment_hash limit 200',
+    text: 'select payment_hash from lightning_unknown_invoices where node = $1 and paid_msat is null order by payment_hash',
     values: [node],
   });
   return rows.map((row) => row.payment_hash);
@@ -46,6 +59,16 @@ export async function forgetUnknown(sql: Sql, paymentHashes: readonly string[]):
     text: 'delete from lightning_unknown_invoices where payment_hash = any ($1) and paid_msat is null',
     values: [paymentHashes],
   });
+}
+
+/** Whether one that was paid is known as such here, seen by an operator or not. */
+export async function isToldUnknown(sql: Sql, paymentHash: string): Promise<boolean> {
+  const { rows } = await sql.query<{ told: boolean }>({
+    name: 'is_told_unknown',
+    text: 'select exists (select from lightning_unknown_invoices where payment_hash = $1 and paid_msat is not null) as told',
+    values: [paymentHash],
+  });
+  return rows[0]?.told === true;
 }
 
 /** An operator has seen one that was paid. @returns what it was paid, in thousandths of a satoshi; null when there is none */

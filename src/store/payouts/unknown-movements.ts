@@ -216,7 +216,7 @@ export async function checkedHeight(sql: Sql, currency: CurrencyCode): Promise<n
 }
 
 /** The timeline that is written to now and the database, as SQL: a standby that takes over begins another one, a copy is another one. */
-const HERE = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ' ' || (select oid from pg_database where datname = current_database())`;
+export const HERE = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ' ' || (select oid from pg_database where datname = current_database())`;
 /**
  * SQL: whether a comparison is of this database as it runs now, not of a copy that was started since, nor of a standby that has taken over, nor of
  * a dump that was restored into a server which went on running: that writes each row anew, in a transaction of its own.

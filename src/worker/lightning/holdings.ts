@@ -7,7 +7,7 @@ import { closingEntry, operatorsOpeningEntry, routingEntry, walletEntry } from '
 import { least, minus, mulDivDown, negated, plus, sum } from '../../core/money.ts';
 import type { Context } from '../../flow/context.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { isUnbooked, readBookedThere, setHoldings } from '../../store/lightning/comparison.ts';
+import { isUnbooked, lockHoldings, readBookedThere, setHoldings } from '../../store/lightning/comparison.ts';
 import { openHashes } from '../../store/lightning/invoices.ts';
 import {
   type OperatorsPart,
@@ -17,7 +17,10 @@ import {
   setForwarded,
   setWalletHeight,
 } from '../../store/lightning/operators-part.ts';
+import { isUndecided } from '../../store/lightning/sent-payments.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { withoutOpen } from './open-invoices.ts';
+import { lookAtUnknown } from './unknown-invoices.ts';
 
 type Node = { readonly identity: string; readonly height: number };
 type Held = { readonly atMost: bigint; readonly atLeast: bigint };
@@ -44,7 +47,12 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
   const held = { atMost, atLeast: minus(atMost, BigInt(holdings.channels)) };
   const isSame = async (): Promise<boolean> => isStill(ctx, port, node, before.whole);
   let booked = 0n;
-  if (!part.isOpen && (await isSame())) booked = await openPart(ctx, node, minus(held.atLeast, before.whole));
+  if (!part.isOpen) {
+    // what the node has paid, or was paid, and an operator has yet to book would be in the opening too
+    await lookAtUnknown(ctx, port, node.identity);
+    if (await isUndecided(ctx.db, node.identity)) return;
+    if (await isSame()) booked = await openPart(ctx, node, minus(held.atLeast, before.whole));
+  }
   if (events.length > 0) {
     const cost = await bookClosing(ctx, { node, part, closed: events, held, booked: before.whole, isSame });
     // what closing has cost would be taken for what was missing before
@@ -54,18 +62,39 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
   const after = await readBookedThere(ctx.db);
   if (after.onItsWay !== 0n) return;
   const bookedThere = plus(least(before.whole, minus(after.whole, booked)), booked);
-  await setHoldings(ctx.db, node.identity, { atNode: atMost, bookedThere, atMs: ctx.ports.clock.now() });
+  // a block that came meanwhile, or one payment in and another out, may be in what was read of one of the two alone
+  const isOneMoment = after.whole === plus(before.whole, booked) && (await isAt(port, node));
+  if (atMost < bookedThere && !isOneMoment) return;
+  await ctx.db.transaction(async (sql) => {
+    await lockHoldings(sql, node.identity);
+    if ((await readBookedThere(sql)).whole !== after.whole) return;
+    await setHoldings(sql, node.identity, { atNode: atMost, bookedThere, atMs: ctx.ports.clock.now() });
+  });
 }
 
-function forwardedSince(ctx: Context, port: LightningPort, { forwardedNs }: OperatorsPart): Promise<readonly Forwarded[]> {
-  return port.forwarded(forwardedNs ?? BigInt(ctx.ports.clock.now() - FIRST_LOOK_BACK_MS) * NS_IN_MS);
+/** Whether no block has come since, and it is the same node. */
+async function isAt(port: LightningPort, { identity, height }: Node): Promise<boolean> {
+  const condition = await port.condition();
+  return condition.state === 'ready' && condition.height === height && condition.identity === identity;
 }
+
+/** Where what was forwarded is read from. */
+const forwardedFrom = (ctx: Context, { forwardedNs }: Pick<OperatorsPart, 'forwardedNs'>): bigint =>
+  forwardedNs ?? BigInt(ctx.ports.clock.now() - FIRST_LOOK_BACK_MS) * NS_IN_MS;
+
+const forwardedSince = (ctx: Context, port: LightningPort, part: OperatorsPart): Promise<readonly Forwarded[]> =>
+  port.forwarded(forwardedFrom(ctx, part));
 
 /** Of a node that is not in the books yet it is only read how far it goes. */
 async function bookForwarded(ctx: Context, port: LightningPort, { identity }: Node, part: OperatorsPart): Promise<void> {
-  const found = await forwardedSince(ctx, port, part);
+  const fromNs = forwardedFrom(ctx, part);
+  const found = await port.forwarded(fromNs);
   const last = found.at(-1);
-  if (last === undefined) return;
+  if (last === undefined) {
+    // otherwise what is forwarded while nobody looks for longer than that would never be read
+    if (part.forwardedNs === null) await setForwarded(ctx.db, identity, part, { ns: fromNs, msat: part.forwardedMsat });
+    return;
+  }
   const earned = part.isOpen ? sum(found.map((one: Forwarded) => one.feeMsat)) : 0n;
   const msat = plus(part.forwardedMsat, earned);
   const [all, booked] = [msat, part.forwardedMsat].map((total) => mulDivDown(total, 1n, MSAT)) as [bigint, bigint];
@@ -137,21 +166,14 @@ async function bookClosing(ctx: Context, { node, part, closed, held, booked, isS
  * Whether what was read of the node and the books belongs together: no invoice of ours was paid that is not booked, nothing was forwarded, no block
  * came, and the books have not changed.
  */
-async function isStill(ctx: Context, port: LightningPort, { identity, height }: Node, booked: bigint): Promise<boolean> {
-  const ours = new Set(await openHashes(ctx.db, ALL_OPEN));
-  for (let from = 0n; ours.size > 0; ) {
-    const page = await port.invoices(from, { openOnly: true });
-    for (const { paymentHash } of page) ours.delete(paymentHash);
-    const last = page.at(-1)?.addIndex ?? 0n;
-    if (last <= from) break;
-    from = last;
-  }
-  const part = await readOperatorsPart(ctx.db, identity);
+async function isStill(ctx: Context, port: LightningPort, node: Node, booked: bigint): Promise<boolean> {
+  const ours = await withoutOpen(port, await openHashes(ctx.db, ALL_OPEN));
+  const part = await readOperatorsPart(ctx.db, node.identity);
   if (part === null || ours.size > 0 || (await isUnbooked(ctx.db)) || (await forwardedSince(ctx, port, part)).length > 0)
     return false;
-  const condition = await port.condition();
+  const isSameBlock = await isAt(port, node);
   const { whole, onItsWay } = await readBookedThere(ctx.db);
-  return condition.state === 'ready' && condition.height === height && whole === booked && onItsWay === 0n;
+  return isSameBlock && whole === booked && onItsWay === 0n;
 }
 
 async function post(ctx: Context, sql: Sql, entries: readonly Entry[]): Promise<void> {

@@ -12,7 +12,7 @@ import {
   unbookedFractions,
 } from '../../store/lightning/comparison.ts';
 import { recordSettled, wantedInvoices } from '../../store/lightning/settlements.ts';
-import { readComparedAt } from '../../store/lightning/unknown-invoices.ts';
+import { readLastComparison } from '../../store/lightning/unknown-invoices.ts';
 import { finishLookup } from '../../store/transactions/due.ts';
 import { Alarm, createAlarm, type Report } from '../alarm.ts';
 import { troubleOf } from '../chain/pass-result.ts';
@@ -101,6 +101,9 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
     readonly identity: string;
     readonly beganMs: number;
     readonly gap: Gap | null;
+    /** The database that it is compared with. */
+    readonly within: string;
+    readonly generation: number;
     at: bigint;
     from: bigint;
     isFinal: boolean;
@@ -121,14 +124,15 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
 
   async function begin(identity: string): Promise<NonNullable<typeof reading>> {
     const beganMs = ctx.ports.clock.now();
+    const { generation } = ctx.db.identity;
     let at = await readCompared(ctx.db, identity);
     // nothing from the last compared one on: it has forgotten that one, and gives its number to another
     if (at > 0n && (await port.invoices(at - 1n, { openOnly: false })).length === 0) {
       report(RECONCILE, new Alarm('the node lists fewer invoices than before: it was restored from an older state'));
       at = 0n;
     }
-    const gap = gapSince(await readComparedAt(ctx.db, identity), beganMs);
-    return { identity, beganMs, gap, at, from: at, isFinal: true };
+    const last = await readLastComparison(ctx.db, identity);
+    return { identity, beganMs, gap: gapSince(last, beganMs), within: last.within, generation, at, from: at, isFinal: true };
   }
 
   async function compare(page: readonly InvoiceFacts[], now: NonNullable<typeof reading>): Promise<void> {
@@ -156,14 +160,17 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
   return async () => {
     const condition = await port.condition();
     if (condition.state !== 'ready') return false;
-    if (reading?.identity !== condition.identity) reading = await begin(condition.identity);
+    // what was compared with a database that has been replaced since is compared again
+    if (reading?.identity !== condition.identity || reading.generation !== ctx.db.identity.generation)
+      reading = await begin(condition.identity);
     for (let pages = 0; pages < PAGES_AT_ONCE; pages++) {
       const page = await port.invoices(reading.from, { openOnly: false });
       await compare(page, reading);
       if (page.length > 0) continue;
-      const { identity, at, beganMs } = reading;
-      await setCompared(ctx.db, identity, at, beganMs);
+      const { identity, at, beganMs, within, generation } = reading;
       reading = null;
+      if (generation !== ctx.db.identity.generation) return true;
+      await setCompared(ctx.db, identity, { index: at, within, atMs: beganMs });
       await bookFractions(ctx);
       await lookAtUnknown(ctx, port, identity);
       await holdings(condition);
