@@ -205,7 +205,12 @@ export const AREAS = [
     code: /^src\/(worker\/deliveries\/(pace|slots|turns)|core\/webhooks)\.ts$/,
     tests: ['test/worker/deliveries/pace', 'test/worker/deliveries/turns', 'test/cli/webhooks'],
   },
-  { code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/, tests: ['test/worker/deliveries/'] },
+  {
+    code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/,
+    tests: ['deliveries', 'results', 'next-look', 'forgotten', 'clock', 'wake', 'fairness'].map(
+      (name) => `test/worker/deliveries/${name}.test`,
+    ),
+  },
   { code: /^src\/core\/events\.ts$/, tests: ['test/core/events', 'test/http/webhooks'] },
   {
     code: /^src\/(store\/deliveries\/failing|flow\/events\/(redelivery|webhook-problems)|main\/cli\/webhooks)\.ts$/,
@@ -216,12 +221,18 @@ export const AREAS = [
     tests: ['test/http/event-streams', 'test/http/health', 'test/flow/events/'],
   },
   {
-    code: /^src\/(store\/deliveries\/(deliveries|webhooks|events)|flow\/events\/(webhooks|list-events|body))\.ts$/,
+    code: /^src\/(store\/deliveries\/events|flow\/events\/(body|list-events))\.ts$/,
+    tests: ['test/store/event-rows', 'test/flow/events/list-events', 'test/http/webhooks', 'test/http/unreadable-events'],
+  },
+  {
+    code: /^src\/(store\/deliveries|flow\/events)\/webhooks\.ts$/,
+    tests: ['test/flow/events/secrets', 'test/http/webhooks', 'test/worker/deliveries/clock', 'test/store/deliveries'],
+  },
+  {
+    code: /^src\/store\/deliveries\/deliveries\.ts$/,
     tests: [
       'test/store/deliveries',
-      'test/flow/events/',
       'test/http/webhooks',
-      'test/http/unreadable-events',
       'test/worker/deliveries/deliveries',
       'test/worker/deliveries/results',
       'test/worker/deliveries/clock',

@@ -188,7 +188,7 @@ export function createDeliveries(
   /** Begins what may begin. Whoever begins goes to the end, where this loop meets it again, so that all endpoints have their turn. */
   function begin(): void {
     if (isFinishing) return;
-    const nowMs = clock.now();
+    const [nowMs, inMs] = [clock.now(), slots.forNewInMs(performance.now())];
     const untried: Endpoint[] = [];
     for (const [number, endpoint] of ready) {
       const { queue, pace, open, webhook } = endpoint;
@@ -196,7 +196,9 @@ export function createDeliveries(
       if (queue.length === 0 || open.size >= pace.limit || restMs(pace, nowMs) > 0) continue;
       const giveBack = slots.take(webhook.merchantId, pace);
       if (giveBack !== null) beginNext(endpoint, giveBack);
-      else if (!pace.isTried && open.size === 0) untried.push(endpoint);
+      else if (pace.isTried || open.size > 0) continue;
+      else if (inMs > 0) newMs = inMs;
+      else untried.push(endpoint);
     }
     // where the merchants of all have too many under way, an answer wakes this job
     const able = untried.filter(({ webhook }) => slots.hasRoom(webhook.merchantId));

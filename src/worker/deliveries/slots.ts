@@ -67,7 +67,7 @@ export function createSlots(): Slots {
   return {
     take(merchantId, pace) {
       const bounds = boundsOf(pace);
-      if (bounds.some(({ open, most }) => open >= most)) return null;
+      for (const { open, most } of bounds) if (open >= most) return null;
       const giveBack = takeOf(merchantId, () => {
         for (const one of bounds) one.open--;
       });

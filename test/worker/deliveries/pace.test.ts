@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { OutboundResult } from '../../../src/core/outbound.ts';
 import {
+  ATTEMPTS_KEPT_MS,
   FORMER_SECRET_MS,
   GONE,
   isAway,
@@ -42,6 +43,7 @@ describe('the schedule', () => {
 
   test('the numbers that merchants are told are these', () => {
     expect([GONE, MOST_WEBHOOKS, FORMER_SECRET_MS, SECRET_BYTES]).toEqual([410, 16, 86_400_000, 32]);
+    expect(ATTEMPTS_KEPT_MS).toBe(30 * 86_400_000);
   });
 
   test('a 2xx alone is a delivery, and an endpoint is away when nothing, or nobody behind it, answers', () => {

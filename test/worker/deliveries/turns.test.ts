@@ -49,6 +49,25 @@ test('all others have their turn one after the other, and nobody a second one be
   expect(createTurns().choose(numbers(1, 256), known(numbers(1, 256)), NOW).areLeft).toBe(false);
 });
 
+test('the last one that is left has its turn before the next look, and then it is over', () => {
+  const one = numbers(1, 257);
+  const turns = createTurns();
+  expect(turns.choose(one, known(one), NOW).areLeft).toBe(true);
+  turns.begin();
+  expect(turns.choose(one, known(one), NOW).areLeft).toBe(true);
+  const twice = numbers(1, 512);
+  const others = createTurns();
+  expect([1, 2].map(() => others.choose(twice, known(twice), NOW).areLeft)).toEqual([true, false]);
+});
+
+test('after the last the first has its turn again', () => {
+  const due = numbers(1, 200);
+  const turns = createTurns();
+  turns.choose(due, known(due), NOW);
+  turns.begin();
+  expect(turns.choose(due, known(due), NOW).chosen).toEqual(due);
+});
+
 test('nobody has a turn who rests or has enough to begin', () => {
   const resting: Pace = { ...NEW_PACE, limit: 1, restsUntilMs: NOW + 700, timesAway: 5 };
   const quick: Pace = { ...NEW_PACE, limit: 8 };
@@ -63,4 +82,5 @@ test('nobody has a turn who rests or has enough to begin', () => {
   expect(createTurns().choose(numbers(1, 6), met, NOW)).toEqual({ chosen: [4n, 6n], areLeft: false, restMs: 700 });
   expect(createTurns().choose([4n], met, NOW).restMs).toBe(Number.POSITIVE_INFINITY);
   expect(createTurns().choose([1n], met, NOW + 700).chosen).toEqual([1n]);
+  expect(createTurns().choose([1n], met, NOW + 699)).toEqual({ chosen: [], areLeft: false, restMs: 1 });
 });
