@@ -1,72 +1,136 @@
 // The node that is read lies about our own transactions under block hashes that every node has: what would give money back is asked of all of them.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { requestTokenPayout } from '../../src/flow/evm/request.ts';
-import { closeServer, listen } from '../../src/sandbox/server.ts';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { readPayout } from '../../src/store/payouts/reads.ts';
+import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
+import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'a9'.repeat(20)}`;
 const FINAL = 70;
-type Answer = { id: number; result?: unknown };
-type Receipt = { transactionHash: string; status: string; logs: unknown[] };
-let server: Server;
+const LATER_MS = 61_000;
+const HOUR = 3_600_000;
+type Receipt = { readonly transactionHash: string; readonly status: string; readonly logs: readonly unknown[] };
+type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
+let liar: Relay;
+let honest: Relay;
 let service: EvmService;
 /** The transactions that have failed, as the first node says. */
 const denied = new Set<string>();
 
-const lying = (receipt: Receipt): Receipt =>
-  denied.has(receipt.transactionHash) ? { ...receipt, status: '0x0', logs: [] } : receipt;
-function changed({ id, result, ...rest }: Answer): object {
-  const of = (one: unknown): unknown =>
-    typeof one === 'object' && one !== null && 'transactionHash' in one && 'status' in one ? lying(one as Receipt) : one;
-  return { id, ...rest, ...(result === undefined ? {} : { result: Array.isArray(result) ? result.map(of) : of(result) }) };
-}
-/** Passes everything on, and changes receipts. */
-async function through(url: string): Promise<string> {
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const honest = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: Buffer.concat(parts),
-    });
-    const all = (await honest.json()) as Answer | Answer[];
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(Array.isArray(all) ? all.map(changed) : changed(all)));
-  }
-  server = createServer((request, response) => void answer(request, response));
-  return `http://127.0.0.1:${await listen(server, 0)}`;
-}
+const receipts = (change: (receipt: Receipt) => Receipt): Alteration => ({
+  afterwards(_, { result, ...rest }) {
+    const of = (one: unknown): unknown =>
+      typeof one === 'object' && one !== null && 'transactionHash' in one && 'status' in one ? change(one as Receipt) : one;
+    return { ...rest, ...(result === undefined ? {} : { result: Array.isArray(result) ? result.map(of) : of(result) }) };
+  },
+});
+const LYING = receipts((one) => (denied.has(one.transactionHash) ? { ...one, status: '0x0', logs: [] } : one));
+const ON_ANOTHER_BRANCH = receipts((one) => ({ ...one, blockHash: `0x${'ab'.repeat(32)}` }));
+const REFUSING: Alteration = {
+  instead: ({ method }) => (method.endsWith('Receipt') ? { error: { code: -32005, message: 'limit exceeded' } } : null),
+};
+const BEHIND: Alteration = {
+  instead: ({ method }) =>
+    method === 'eth_blockNumber' || method.endsWith('Receipt') ? { result: method.endsWith('t') ? null : '0x1' } : null,
+};
+const SILENT: Alteration = {
+  instead() {
+    throw new Error('nothing is answered');
+  },
+};
 
 beforeAll(async () => {
-  service = await openEvmService({ through, alsoDirectly: true });
+  service = await openEvmService({
+    async through(url) {
+      liar = await openAlteredNode(url);
+      return liar.url;
+    },
+    async second(url) {
+      honest = await openAlteredNode(url);
+      return honest.url;
+    },
+  });
   const { address } = await service.owe('USDT', 300_00n);
   await service.pay('USDT', address, 300_000_000n);
   await service.mine(FINAL);
+  liar.alter(LYING);
 }, TIMEOUT);
 afterAll(async () => {
   await service?.close();
-  if (server !== undefined) await closeServer(server);
+  liar?.close();
+  honest?.close();
 }, TIMEOUT);
+beforeEach(() => {
+  denied.clear();
+  honest.alter({});
+});
 
-test('a payout that has paid, says one of them, is not given back for another’s failed receipt: payouts stop', {
-  timeout: TIMEOUT,
-}, async () => {
-  const { ctx, merchantId, db } = service;
-  await service.price();
-  const { id } = await requestTokenPayout(ctx, { merchantId, amount: '50', destination: PAYEE });
+/** A payout that has arrived, and that has failed for good by the word of the node that is read. */
+async function paidAndDenied(): Promise<string> {
+  const id = await service.request(PAYEE);
   await service.work(30_000);
-  const { rows } = await db.query<{ txid: string }>({ text: 'select txid from outgoing_attempts' });
+  const { rows } = await service.db.query<{ txid: string }>({
+    text: 'select a.txid from outgoing_attempts a join payouts p on p.batch_id = a.batch_id where p.id = $1',
+    values: [id],
+  });
+  expect(rows).toHaveLength(1);
   for (const { txid } of rows) denied.add(txid);
   await service.mine(FINAL);
-  await service.work(61_000);
-  expect(await readPayout(db, id)).toMatchObject({ status: 'processing', error: null });
-  const [open] = await openBreakers(db);
-  expect(open?.findings.join()).toMatch(/has paid, says a node of ours, and the one that is read says/);
-  await service.work(61_000);
-  expect(await readPayout(db, id)).toMatchObject({ status: 'processing', error: null });
+  return id;
+}
+/** What was read of the newest blocks is not asked for again. */
+async function isHonestAgain(): Promise<void> {
+  denied.clear();
+  await service.mine(10);
+}
+const shown = async (id: string) => {
+  const found = await readPayoutDetails(service.db, id);
+  return { status: found?.status, error: found?.error, trouble: found?.trouble };
+};
+
+test('a payout that has paid, says one of them, is not given back: payouts stop until the wrong node is gone', {
+  timeout: TIMEOUT,
+}, async () => {
+  const id = await paidAndDenied();
+  for (let look = 0; look < 2; look++) {
+    await service.work(LATER_MS);
+    expect(await shown(id)).toMatchObject({ status: 'processing', error: null, trouble: expect.stringContaining('has paid') });
+    const [open] = await openBreakers(service.db);
+    expect(open?.findings.join()).toMatch(/has paid, says a node of ours, and the one that is read says .*bursar audit --clear/);
+  }
+  await isHonestAgain();
+  await service.goOn();
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
+  expect(await openBreakers(service.db)).toEqual([]);
+});
+
+test('one that says so of another block is on another branch: nothing is given back, and payouts go on', {
+  timeout: TIMEOUT,
+}, async () => {
+  const id = await paidAndDenied();
+  honest.alter(ON_ANOTHER_BRANCH);
+  await service.work(LATER_MS);
+  await service.work(HOUR);
+  expect(await shown(id)).toMatchObject({ status: 'processing', error: null, trouble: expect.stringContaining('ab'.repeat(32)) });
+  expect(await openBreakers(service.db)).toEqual([]);
+  await isHonestAgain();
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
+});
+
+test('what another one does not say is waited for an hour, and is told', { timeout: TIMEOUT }, async () => {
+  const id = await paidAndDenied();
+  for (const [alteration, why] of [
+    [REFUSING, /limit exceeded/],
+    [BEHIND, /has read 1 blocks/],
+    [SILENT, /within an hour/],
+  ] as const) {
+    honest.alter(alteration);
+    await service.work(LATER_MS);
+    expect(await shown(id)).toMatchObject({ status: 'processing', error: null, trouble: expect.stringMatching(why) });
+  }
+  await service.work(HOUR);
+  expect(await shown(id)).toMatchObject({ status: 'failed', error: 'reverted' });
 });

@@ -49,13 +49,13 @@ type RealNode = Pick<Anvil, 'url' | 'token' | 'rpc' | 'mine' | 'send' | 'remove'
 /**
  * Both currencies have capital of the service's own: ten ether, and a thousand USDT with an ether for gas.
  * @param through what stands between the service and its node, by the node's URL
- * @param alsoDirectly the node itself is a second one, which is compared with the first
+ * @param second what stands between the service and a second node, which is compared with the first; absent: there is none
  * @param gasOfUsdt the wei that USDT's sending address has at the beginning
  */
 export async function openEvmService(
   options: {
     readonly through?: (url: string) => Promise<string>;
-    readonly alsoDirectly?: boolean;
+    readonly second?: (url: string) => Promise<string>;
     readonly gasOfUsdt?: bigint;
   } = {},
 ) {
@@ -65,19 +65,15 @@ export async function openEvmService(
 /** The same on another real node. */
 export async function openEvmServiceOn<N extends RealNode>(
   anvil: N,
-  {
-    through = async (url) => url,
-    alsoDirectly = false,
-    gasOfUsdt = 10n ** 18n,
-  }: { readonly through?: (url: string) => Promise<string>; readonly alsoDirectly?: boolean; readonly gasOfUsdt?: bigint } = {},
+  { through = async (url: string) => url, second, gasOfUsdt = 10n ** 18n }: Parameters<typeof openEvmService>[0] = {},
 ) {
-  const nodeUrl = await through(anvil.url);
+  const nodeUrls = [await through(anvil.url), ...(second === undefined ? [] : [await second(anvil.url)])];
   const { db, url, drop } = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'bursar-evm-service-'));
   let skew = 0;
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() };
   const addresses = await openSigner(db, { now: clock.now });
-  const urls = new Map(BOTH.map((currency) => [currency, alsoDirectly ? [nodeUrl, anvil.url] : [nodeUrl]]));
+  const urls = new Map(BOTH.map((currency) => [currency, nodeUrls]));
   const nodes = createChainNodes({ network: 'regtest', clock, urls, tokenContract: anvil.token });
   const intentKey = await openIntentKey(folder);
   const ports = { ...portsFor('regtest', clock, { chains: nodes.chains }), intentKey };

@@ -8,6 +8,11 @@ export type MinedTransaction = {
   readonly height: number;
   readonly blockHash: string;
 };
+/** What nodes say of transactions of ours: one that has succeeded, or null; and why some of them say nothing, one sentence each. */
+export type PaidByWord = {
+  readonly paid: (MinedTransaction & { readonly txid: string }) | null;
+  readonly silent: readonly string[];
+};
 /** The most addresses whose ether a node is asked for at once: six calls. */
 export const MOST_ADDRESSES = 4_200;
 /** Amounts in wei, addresses 0x and 40 digits. */
@@ -33,8 +38,11 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
    * @param from our own address; null = it is not asked about
    */
   payeeProblem(from: string | null, to: string): Promise<{ readonly what: string; readonly isPayee: boolean } | null>;
-  /** One of these transactions that a block holds and that succeeded in it, by the word of this node; null when it knows of none. */
-  succeeded(txids: readonly string[]): Promise<{ readonly txid: string } | null>;
+  /**
+   * Whether any of these transactions is in a block and succeeded in it, by the word of any node.
+   * @param height a node that has not read so far says nothing
+   */
+  succeeded(txids: readonly string[], height: number): Promise<PaidByWord>;
   /** Null when no block of the node's best chain holds it. */
   mined(txid: string): Promise<MinedTransaction | null>;
 };

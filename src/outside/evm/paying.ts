@@ -126,19 +126,29 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const problem = questions.find((_, at) => (said[at] ?? 0n) !== 0n);
       return problem === undefined ? null : { what: problem.what, isPayee: problem.isPayee };
     },
-    async succeeded(txids) {
-      const answers = await rpc.batch(txids.map((txid) => ({ method: 'eth_getTransactionReceipt', params: [txid] })));
-      for (const [at, answer] of answers.entries()) {
-        if (answer instanceof RpcRefusal) throw busy(rpc, answer);
-        if (answer === null) continue;
-        const txid = txids[at] as string;
-        const isPaid = readAs(rpc, 'eth_getTransactionReceipt', () => {
-          minedOf(answer, txid);
-          return asQuantity(asFields(answer, 'the receipt').status, 'status') === 1n;
-        });
-        if (isPaid) return { txid };
+    async succeeded(txids, height) {
+      const calls = txids.map((txid) => ({ method: 'eth_getTransactionReceipt', params: [txid] }));
+      const said = await orRefusal(rpc.batch([{ method: 'eth_blockNumber' }, ...calls]));
+      if (said instanceof RpcRefusal) throw busy(rpc, said);
+      const [tip, ...receipts] = said as readonly unknown[];
+      const refused: RpcRefusal[] = [];
+      for (const [at, answer] of receipts.entries()) {
+        if (answer instanceof RpcRefusal) refused.push(answer);
+        else if (answer !== null) {
+          const txid = txids[at] as string;
+          const paid = readAs(rpc, 'eth_getTransactionReceipt', () => {
+            const isPaid = asQuantity(asFields(answer, 'the receipt').status, 'status') === 1n;
+            return { txid, isPaid, ...minedOf(answer, txid) };
+          });
+          if (paid.isPaid) return { paid: { txid, height: paid.height, blockHash: paid.blockHash }, silent: [] };
+        }
       }
-      return null;
+      // one receipt is enough to have paid, and it takes all of them not to have
+      const [first = tip] = refused;
+      if (first instanceof RpcRefusal) throw busy(rpc, first);
+      const read = readAs(rpc, 'eth_blockNumber', () => asNumber(tip, 'eth_blockNumber'));
+      if (read < height) throw new NodeTrouble('syncing', `${rpc.name}: has read ${read} blocks, and ${height} are asked about`);
+      return { paid: null, silent: [] };
     },
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));

@@ -17,12 +17,13 @@ import { sweepProgress } from '../../../flow/sweeps/progress.ts';
 import { giveUpSweep } from '../../../flow/sweeps/sweeps.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
+import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { mustNotLeave } from '../../../store/payouts/request-facts.ts';
 import { reachable } from '../../chain/pass-result.ts';
 import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from '../driver-options.ts';
 import { driveNext } from '../due-batches.ts';
 import { createForming } from './forming.ts';
-import { findAtNonce, type Lane } from './lane.ts';
+import { findAtNonce, findMined, type Lane } from './lane.ts';
 import { createSweeper } from './sweeper.ts';
 
 const RESEND_MS = 60_000;
@@ -32,6 +33,8 @@ const RETRY_MS = 5_000;
 /** How often one that is in a block is looked at until it is confirmed, and until it is final. */
 const CONFIRMING_LOOK_MS = 2_000;
 const MINED_LOOK_MS = 15_000;
+/** How long a node that does not answer keeps what has failed from being given back: it may be away for good. */
+const UNHEARD_MS = 3_600_000;
 /** A sweep that the signer has refused is nobody's money on its way: it can wait. */
 const REFUSED_SWEEP_MS = 600_000;
 
@@ -55,6 +58,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     onFault: options.onFault,
   });
   let sweepAgainMs = Number.NEGATIVE_INFINITY;
+  /** Since when a batch that has failed waits for the word of nodes that do not answer. */
+  const unheardSince = new Map<string, number>();
 
   async function drive(batchId: string, signsNew: boolean): Promise<void> {
     const batch = await readBatch<EvmCode>(ctx.db, batchId, { lock: false });
@@ -80,15 +85,46 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   }
 
   /** Null where nodes must be asked, and do not answer or contradict each other. */
-  async function progressOf({ id, purpose, attempts }: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
+  async function progressOf(batch: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
+    const { id, purpose } = batch;
     if (purpose !== 'payout') return sweepProgress(ctx, id, finalized);
     const how = await evmProgress(ctx, id, finalized, false);
-    if (how !== 'to_fail') return how;
-    const said = await reachable(async () => ({ paid: await port.succeeded(attempts.map(({ txid }) => txid)) }));
-    if (said === null) return null;
-    if (said.paid === null) return evmProgress(ctx, id, finalized, true);
-    await stopContradicted(ctx, id, said.paid.txid);
-    return null;
+    if (how !== 'to_fail') {
+      unheardSince.delete(id);
+      return how;
+    }
+    // what is stored is the word of the node that was read then, and the one that is read now may know better
+    if ((await reachable(async () => ({ found: await findMined(ctx, lane, batch) }))) === null) return null;
+    const again = await evmProgress(ctx, id, finalized, false);
+    return again === 'to_fail' ? failUnlessPaid(batch, finalized) : again;
+  }
+
+  /** What gives money back is asked of every node, because receipts are a node's word. Null where it must be looked at again. */
+  async function failUnlessPaid(batch: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
+    const { id, attempts } = batch;
+    const said = await reachable(() =>
+      port.succeeded(
+        attempts.map(({ txid }) => txid),
+        finalized,
+      ),
+    );
+    if (said === null) return waits(batch, 'no node says whether it has paid');
+    const { paid, silent } = said;
+    if (paid !== null) {
+      const ours = await readBlockHash(ctx.db, currency, paid.height);
+      if (ours === null || ours === paid.blockHash) await stopContradicted(ctx, id, paid.txid);
+      return waits(batch, `${paid.txid} has paid, in block ${paid.blockHash}, says a node that is not the one that is read`);
+    }
+    const sinceMs = unheardSince.get(id) ?? clock.now();
+    if (silent.length > 0 && clock.now() - sinceMs < UNHEARD_MS) {
+      unheardSince.set(id, sinceMs);
+      return waits(
+        batch,
+        `it has failed, and is given back within an hour unless one of these says that it has paid: ${silent.join('; ')}`,
+      );
+    }
+    unheardSince.delete(id);
+    return evmProgress(ctx, id, finalized, true);
   }
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {

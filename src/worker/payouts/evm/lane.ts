@@ -4,6 +4,7 @@ import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
 import { type EvmCode, isToken } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import { payoutOffer } from '../../../core/payouts/gas.ts';
+import type { TransactionFacts } from '../../../core/ports.ts';
 import type { Context } from '../../../flow/context.ts';
 import { hotAddress } from '../../../flow/evm/batches.ts';
 import { ensureHotAddress } from '../../../flow/payouts/own-outputs.ts';
@@ -75,6 +76,8 @@ export async function findMined(ctx: Context, { currency, port }: Lane, batch: B
     if (mined === null || (await readBlockHash(ctx.db, currency, mined.height)) !== mined.blockHash) continue;
     const watch = { hasScript: () => false, fresh: async () => undefined, ...createOutpointSet(batch.inputs) };
     const { touched } = await port.readBlock(mined.blockHash, watch);
+    // what is recorded wakes the driver, which would look again at once
+    if (!touched.some((facts) => isNews(batch, mined.height, facts))) return true;
     return ctx.db.transaction(async (sql) => {
       // a reorganisation may have removed it meanwhile
       if ((await readBlockHash(sql, currency, mined.height)) !== mined.blockHash) return false;
@@ -83,6 +86,12 @@ export async function findMined(ctx: Context, { currency, port }: Lane, batch: B
     });
   }
   return false;
+}
+
+/** Whether a block says of a transaction of the batch what is not recorded of it. */
+function isNews({ attempts }: Batch<EvmCode>, height: number, { txid, outcome }: TransactionFacts): boolean {
+  const known = attempts.find((one) => one.txid === txid);
+  return known === undefined || known.height !== height || known.outcome?.result !== outcome?.result;
 }
 
 /**
