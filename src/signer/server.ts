@@ -91,6 +91,7 @@ function converse(socket: Socket, parts: SignerParts): () => boolean {
   let unanswered = 0;
   let asksNoMore = false;
   let isUnread = false;
+  let isBroken = false;
   const send = (frame: SignerReplyFrame): void => {
     if (socket.writable && !socket.write(encodeFrame(frame))) {
       isUnread = true;
@@ -110,10 +111,13 @@ function converse(socket: Socket, parts: SignerParts): () => boolean {
   };
   socket.on('error', () => socket.destroy());
   socket.on('data', (bytes: Buffer) => {
+    // the reader would keep what can be no frame
+    if (isBroken) return;
     let messages: readonly unknown[];
     try {
       messages = reader.push(bytes);
     } catch {
+      isBroken = true;
       send({ id: null, ok: false, error: 'bad_request', message: 'this is not the protocol of the signer' });
       socket.end();
       return;

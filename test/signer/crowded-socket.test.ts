@@ -11,6 +11,7 @@ import { type SignerServer, serveSigner } from '../../src/signer/server.ts';
 import { workedMs } from '../support/longest-turn.ts';
 import { eventually } from '../support/service.ts';
 
+const MEGABYTE = 1_048_576;
 const PING = encodeFrame({ op: 'intent_keys', id: 1 });
 let folder: string;
 let path: string;
@@ -38,9 +39,10 @@ afterEach(async () => {
   await server.close();
   rmSync(folder, { recursive: true, force: true });
 });
-function open(): Promise<Socket> {
+/** @param goesOn when the signer has ended its half */
+function open({ goesOn = false } = {}): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = createConnection(path, () => resolve(socket));
+    const socket = createConnection({ path, allowHalfOpen: goesOn }, () => resolve(socket));
     socket.on('error', reject);
     sockets.push(socket);
   });
@@ -73,6 +75,18 @@ test('who asks and never reads is not answered for ever', async () => {
   await eventually('another is answered again', isAnswered, 10_000);
   expect(answered - before).toBeLessThan(200);
   expect(answered).toBeLessThan(3_000);
+});
+
+test('what comes after something that is no frame is not kept', async () => {
+  const socket = await open({ goesOn: true });
+  socket.resume();
+  socket.write(Buffer.of(0xff, 0, 0, 0));
+  const before = process.memoryUsage().arrayBuffers;
+  const much = Buffer.alloc(MEGABYTE);
+  for (let n = 0; n < 64; n++) await new Promise((resolve) => socket.write(much, resolve));
+  expect(await isAnswered()).toBe(true);
+  // kept in room that doubles it would be 128, and what was read and is not collected yet is at most what was sent
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(100 * MEGABYTE);
 });
 
 test('a frame that comes a few bytes at a time is read in the time that its length takes', () => {
