@@ -77,6 +77,20 @@ describe('the templates', () => {
     ]);
   });
 
+  test('what comes back restores no more than it brings, and leaves no balance below zero', () => {
+    const back = (lost: Partial<Payment>): Payment => {
+      const it = caseOf([{ ...payment(1, 1_000n), ...lost }], 100);
+      Object.assign(it, { balances: new Map([['BTC', { available: 0n, receivable: 5_000n }]]) });
+      bookToSuspense(it, it.payments[0]!);
+      expect(lines(it).reduce((sum, [, amount]) => sum + amount, 0n)).toBe(0n);
+      return it.payments[0]!;
+    };
+    expect(back({ owed: 1_500n })).toMatchObject({ credited: 1_000n, fee: 0n, suspended: 0n, inAvailable: 1_000n });
+    expect(back({ owed: 995n, owedFee: 10n })).toMatchObject({ credited: 1_000n, fee: 5n, suspended: 0n });
+    expect(back({ owed: 400n, sentBack: 300n, inRefund: 50n })).toMatchObject({ suspended: 600n, inAvailable: 50n });
+    expect(back({ owed: 0n, sentBack: 300n })).toMatchObject({ credited: 0n, suspended: 1_000n, inAvailable: 0n });
+  });
+
   test('each currency is accepted in an entry of its own', () => {
     const it = caseOf([payment(1, 5n), payment(2, 6n, 'LTC'), payment(3, 7n)]);
     for (const one of it.payments) bookToSuspense(it, one);

@@ -1,6 +1,6 @@
 // After a loss: the lost payment comes back (the paragraph below the table), or another amount replaces it.
 import { describe, expect, test } from 'vitest';
-import { judgedTransaction, MINUTE } from '../../support/judged-transaction.ts';
+import { HOUR, judgedTransaction, MINUTE, W } from '../../support/judged-transaction.ts';
 
 describe('the way back', () => {
   test('needs the R of the price, not only that of the payment’s own value', () => {
@@ -49,6 +49,29 @@ describe('the way back', () => {
     judged.resend(first);
     judged.mine(3);
     expect([judged.status, judged.available(), judged.suspense()]).toEqual(['succeeded', 30_000n, 5_000n]);
+  });
+
+  test('waits for another payment that is deep enough and not booked yet, because only one of our nodes has its block', () => {
+    const judged = judgedTransaction({ usd: 1_500_00n });
+    judged.until(W + HOUR);
+    // less than the price, accepted by policy for what it is worth then
+    judged.rate(125_000n);
+    const first = judged.pay({ amount: 12_000_00n });
+    judged.mine(6);
+    expect([judged.status, judged.available()]).toEqual(['succeeded', 12_000_00n]);
+    judged.reorg(6, 'out');
+    judged.wait(11 * MINUTE);
+    judged.contest(0n);
+    judged.resend(first);
+    judged.mine(6);
+    const both = judged.chain().view.tipHeight;
+    judged.pay({ amount: 5_000n });
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['review', 0n]);
+    judged.contest(0n, 'BTC', both);
+    expect([judged.status, judged.available(), judged.suspense()]).toEqual(['review', 12_000_00n, 0n]);
+    judged.contest(null);
+    expect([judged.status, judged.available(), judged.suspense()]).toEqual(['review', 12_000_00n, 5_000n]);
   });
 
   test('waits while a reimbursement of something else is open', () => {

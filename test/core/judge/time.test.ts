@@ -107,6 +107,20 @@ describe('withdrawn (rule 15)', () => {
     expect([it.steps.length, it.transaction.status]).toEqual([1, 'timedout']);
   });
 
+  test('at W it is timed out, a millisecond earlier it waits again', () => {
+    for (const [nowMs, status] of [
+      [WINDOW_END_MS - 1, 'started'],
+      [WINDOW_END_MS, 'timedout'],
+    ] as const) {
+      const gone = { state: 'conflicted', conflictTxid: 'rival', classified: true, onTimeMinor: 1_000n } as const;
+      // the watcher has not come so far: rule 7 does not apply
+      const chains = new Map([['BTC', { tipHeight: TIP, timeMs: WINDOW_END_MS - 60_000 }]] as const);
+      const it = newCase([newPayment(1, gone)], { nowMs, chains, transaction: { status: 'pending' } });
+      judge(it);
+      expect(it.steps).toMatchObject([{ from: 'pending', to: status, rule: 15 }]);
+    }
+  });
+
   test('while it is out it shows nothing received, and still waits', () => {
     const judged = judgedTransaction();
     const tx = judged.pay();
