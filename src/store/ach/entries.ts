@@ -75,11 +75,11 @@ export async function hasReturned(sql: Sql, file: string): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
-/** Whether one of these trace numbers stands in a file that is made and was not handed over yet, as far as this database knows. */
-export async function areInBuiltFile(sql: Sql, entries: readonly Pick<AchEntry, 'trace'>[]): Promise<boolean> {
+/** Whether one of these trace numbers stands in a file that the bank does not certainly have, as far as this database knows. */
+export async function areInOpenFile(sql: Sql, entries: readonly Pick<AchEntry, 'trace'>[]): Promise<boolean> {
   const { rows } = await sql.query<{ found: boolean }>({
-    name: 'are_in_built_ach_file',
-    text: `select exists (select from ach_files f join ach_entries e on e.file = f.name where f.state = 'built' and e.trace = any ($1)) as found`,
+    name: 'are_in_open_ach_file',
+    text: `select exists (select from ach_files f join ach_entries e on e.file = f.name where f.state in ('built', 'uploading', 'unknown') and e.trace = any ($1)) as found`,
     values: [entries.map(({ trace }) => trace)],
   });
   return rows[0]?.found === true;

@@ -228,14 +228,18 @@ export async function setAchOver(sql: Sql, name: string): Promise<void> {
   await sql.query({ name: 'set_ach_over', text: 'update ach_files set is_over = true where name = $1', values: [name] });
 }
 
-/** The state of a file; null when there is none of this name. */
-export async function readAchState(sql: Sql, name: string): Promise<AchFileState | null> {
-  const { rows } = await sql.query<{ state: AchFileState }>({
+/** The state of a file, and whether it has certainly lain where the bank takes it from; null when there is none of this name. */
+export async function readAchState(
+  sql: Sql,
+  name: string,
+): Promise<{ readonly state: AchFileState; readonly isHandedOver: boolean } | null> {
+  const { rows } = await sql.query<{ state: AchFileState; handed: boolean }>({
     name: 'read_ach_state',
-    text: 'select state from ach_files where name = $1',
+    text: 'select state, handed_at is not null as handed from ach_files where name = $1',
     values: [name],
   });
-  return rows[0]?.state ?? null;
+  const [row] = rows;
+  return row === undefined ? null : { state: row.state, isHandedOver: row.handed };
 }
 
 /** Locks a file; its state, null when there is none of this name. */

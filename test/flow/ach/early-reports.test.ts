@@ -52,6 +52,95 @@ test.each([
   expect(await ledgerFindings()).toEqual([]);
 });
 
+/** A file whose hand-over never reached the bank, of which our folder has a copy. */
+async function lost(merchantId: bigint, many: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < many; n++) ids.push(await requested(merchantId));
+  world.pass(1);
+  bank.cutOff();
+  bank.state.next = ['lost_request'];
+  await bank.look();
+  const { file, state } = await entryOf(ids[0] as string);
+  const arrived = bank.executed.some(({ name }) => name === file);
+  expect([state, bank.copies.has(file), arrived]).toEqual(['unknown', true, false]);
+  return ids;
+}
+
+test.each(['a return', 'a duplicate', 'a refusal'])(
+  '%s of a file of which we have a copy, and the bank has none, neither completes nor gives back: payouts stop',
+  async (what) => {
+    const merchantId = await shopWith(BTC);
+    const ids = await lost(merchantId, 2);
+    const { trace, file } = await entryOf(ids[0] as string);
+    const before = await of(merchantId, 'available');
+    if (what === 'a return') bank.answerTo({ trace, cents: 9_900n, code: 'R03' });
+    else if (what === 'a duplicate') bank.hadBefore(file);
+    else bank.refuse(file);
+    // at first its hand-over is of unknown outcome; the bank says that it has none, and it waits with its copy
+    for (let look = 0; look < 3; look++) {
+      await bank.look();
+      await world.wait(30 * DAY);
+    }
+    expect(await Promise.all(ids.map(async (id) => (await row(id)).status))).toEqual(['processing', 'processing']);
+    expect([(await entryOf(ids[0] as string)).state, bank.executed, bank.reports().length]).toEqual(['built', [], 1]);
+    expect(await of(merchantId, 'available')).toBe(before);
+    expect((await openBreakers(ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['INV-20']);
+    expect(bank.troubles.join()).toContain(`${file}, which was never handed over`);
+    for (const { id } of bank.reports()) await bank.acknowledge(id);
+    await clearBreakers(ctx.db, 'ann', world.now());
+    await bank.look();
+    await world.wait(30 * DAY);
+    await bank.look();
+    expect(bank.executed.map(({ name }) => name)).toEqual([file]);
+    expect(await Promise.all(ids.map(async (id) => (await row(id)).status))).toEqual(['completed', 'completed']);
+    expect(await ledgerFindings()).toEqual([]);
+  },
+);
+
+test('a return beside one of a file that the bank cannot have holds back its own file too', async () => {
+  const [one, two] = [await shopWith(BTC), await shopWith(BTC)];
+  const paid = await requested(one);
+  world.pass(1);
+  bank.cutOff();
+  await bank.look();
+  const [early = ''] = await lost(two, 1);
+  bank.returnBeside((await entryOf(paid)).trace, (await entryOf(early)).trace);
+  await bank.look();
+  await world.wait(30 * DAY);
+  await bank.look();
+  expect([(await row(paid)).status, (await row(early)).status]).toEqual(['processing', 'processing']);
+  for (const { id } of bank.reports()) await bank.acknowledge(id);
+  bank.answer((await entryOf(paid)).trace, 'R03');
+  await clearBreakers(ctx.db, 'ann', world.now());
+  await bank.look();
+  expect((await row(paid)).status).toBe('failed');
+});
+
+test.each(['a return', 'a duplicate'])(
+  '%s of a file that still lies where the bank takes it from waits: nobody would tell that it was never taken',
+  async (what) => {
+    const merchantId = await shopWith(BTC);
+    const id = await requested(merchantId);
+    world.pass(1);
+    bank.cutOff();
+    bank.state.isLeaving = true;
+    await bank.look();
+    const { file, trace } = await entryOf(id);
+    if (what === 'a return') bank.answer(trace, 'R03');
+    else bank.hadBefore(file);
+    await bank.look();
+    await world.wait(30 * DAY);
+    await bank.look();
+    expect([(await row(id)).status, (await entryOf(id)).state]).toEqual(['processing', 'unknown']);
+    expect(bank.troubles.join()).toContain(`about file ${file}, which still lies where the bank takes it from`);
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    bank.state.isLeaving = false;
+    await bank.look();
+    await bank.look();
+    expect([(await row(id)).status, bank.reports()]).toEqual([what === 'a return' ? 'failed' : 'processing', []]);
+  },
+);
+
 test('a refusal of a file that the bank has not taken yet waits until it has: it would be given back, and then paid', async () => {
   const merchantId = await shopWith(BTC);
   const id = await requested(merchantId);
@@ -66,7 +155,7 @@ test('a refusal of a file that the bank has not taken yet waits until it has: it
   await world.wait(60_000);
   await bank.look();
   expect([(await row(id)).status, await of(merchantId, 'available')]).not.toEqual(['failed', BTC]);
-  expect(bank.troubles.join()).toContain(`refuses file ${file}, which still lies where the bank takes it from`);
+  expect(bank.troubles.join()).toContain(`about file ${file}, which still lies where the bank takes it from`);
   bank.state.isLeaving = false;
   await bank.look();
   await bank.look();

@@ -5,7 +5,7 @@ import { NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../.
 import { stopByInv20 } from '../../../flow/ach/checks.ts';
 import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../../flow/ach/progress.ts';
 import type { Context } from '../../../flow/context.ts';
-import { areInBuiltFile, hasReturned } from '../../../store/ach/entries.ts';
+import { areInOpenFile, hasReturned } from '../../../store/ach/entries.ts';
 import { setAchOver } from '../../../store/ach/files.ts';
 import { type Placed, whereFileIs } from './file-places.ts';
 
@@ -78,17 +78,15 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
     await setAchOver(ctx.db, report.file);
     return BOOKED;
   }
-  if (report.kind === 'had') {
-    if ((await booking.place?.(report.file)) === 'here') return tooEarly(ctx, report.id, report.file);
+  if (report.kind === 'had' || report.kind === 'refused') {
+    // what failed by it would be given back although it is paid
+    if (report.kind === 'refused' && booking.place !== null && (await hasReturned(ctx.db, report.file)))
+      return contradicts(report);
+    const waits = await beforeItLeft(ctx, report.id, [report.file], booking);
+    if (waits !== null) return waits;
+    if (report.kind === 'refused') return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
     if (booking.place !== null) await tellRefused(ctx, report.file, booking);
     return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
-  }
-  if (report.kind === 'refused') {
-    // what failed by it would be given back although it is paid
-    if (booking.place !== null && (await hasReturned(ctx.db, report.file))) return contradicts(report);
-    // … or although it may still be taken and paid
-    if ((await booking.place?.(report.file)) === 'outgoing') return notTaken(report);
-    return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
   }
   if (report.kind === 'unreadable' || !report.content.startsWith(NACHA_BEGINS)) {
     const why = report.kind === 'unreadable' ? report.reason : 'it is no NACHA file';
@@ -106,16 +104,24 @@ function contradicts({ id, file }: Extract<BankReport, { readonly file: string }
   return { how: 'waits', of: [file], why };
 }
 
-function notTaken({ id, file }: Extract<BankReport, { readonly file: string }>): Booked {
-  const why = `${id} of the bank refuses file ${file}, which still lies where the bank takes it from: ask the bank, and take the file or the report away`;
-  return { how: 'waits', of: [file], why };
-}
-
-/** The bank knows of a file that it never got: the report is old, somebody else's or forged. Booked, it would end payouts that nobody has paid. */
-async function tooEarly(ctx: Context, id: string, file: string): Promise<Booked> {
-  const why = `${id} of the bank is about file ${file}, which was never handed over: ask the bank, and take the report away`;
-  await stopByInv20(ctx, ctx.db, [why]);
-  return { how: 'waits', of: [file], why };
+/**
+ * What the bank says of a file that it cannot have counts for nothing: the report is old, somebody else's or forged, and booked it would end
+ * payouts that nobody has paid, or give back what may still be paid. Null where it has all of these files, or none of them is ours.
+ */
+async function beforeItLeft(ctx: Context, id: string, about: readonly string[], { place }: Booking): Promise<Booked | null> {
+  if (place === null) return null;
+  const places = new Map<string, Placed>();
+  for (const file of new Set(about)) places.set(file, await place(file));
+  const [early] = [...places].find(([, at]) => at === 'here') ?? [];
+  const [waiting] = [...places].find(([, at]) => at === 'outgoing') ?? [];
+  if (early !== undefined) {
+    const why = `${id} of the bank is about file ${early}, which was never handed over: ask the bank, and take the report away`;
+    await stopByInv20(ctx, ctx.db, [why]);
+    return { how: 'waits', of: about, why };
+  }
+  if (waiting === undefined) return null;
+  const why = `${id} of the bank is about file ${waiting}, which still lies where the bank takes it from: ask the bank, and take the file or the report away`;
+  return { how: 'waits', of: about, why };
 }
 
 function aboutFile({ id, file }: Extract<BankReport, { readonly file: string }>, how: 'booked' | 'unknown' | 'unpriced'): Booked {
@@ -134,8 +140,8 @@ async function bookNacha(
     const why = `${report.id} of the bank cannot be read, and nothing is completed before it is: ${entries.message}`;
     return { how: 'waits', of: 'all', why };
   }
-  const early = await neverHandedOver(ctx, entries, booking);
-  if (early !== null) return tooEarly(ctx, report.id, early);
+  const waits = await beforeItLeft(ctx, report.id, await returnedFiles(ctx, entries, booking), booking);
+  if (waits !== null) return waits;
   const unpriced: { readonly trace: string; readonly reference: string }[] = [];
   for (const entry of entries)
     if ((await bookEntry(ctx, entry, booking)) === 'unpriced')
@@ -145,15 +151,13 @@ async function bookNacha(
   return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]?.trace})` };
 }
 
-/** The first file that has one of these entries and that the bank cannot have; null when there is none. */
-async function neverHandedOver(ctx: Context, entries: ReadFile['entries'], { place }: Booking): Promise<string | null> {
+/** The files that have one of these entries, where the bank may not have all of them. */
+async function returnedFiles(ctx: Context, entries: ReadFile['entries'], { place }: Booking): Promise<readonly string[]> {
   const returned = entries.flatMap((entry) => (entry.returned === null ? [] : [{ ...entry.returned, reference: entry.id }]));
-  if (place === null || !(await areInBuiltFile(ctx.db, returned))) return null;
-  for (const one of returned) {
-    const file = await fileOf(ctx, one);
-    if (file !== null && (await place(file)) === 'here') return file;
-  }
-  return null;
+  if (place === null || !(await areInOpenFile(ctx.db, returned))) return [];
+  const files: string[] = [];
+  for (const one of returned) files.push((await fileOf(ctx, one)) ?? '');
+  return files.filter((file) => file !== '');
 }
 
 function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): ReadFile['entries'] | NachaMalformed {
