@@ -1184,7 +1184,7 @@ CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree 
 
 CREATE INDEX outgoing_batches_due ON public.outgoing_batches USING btree (due_at) WHERE (due_at IS NOT NULL);
 
-CREATE INDEX outgoing_batches_target ON public.outgoing_batches USING btree (target) WHERE (purpose = 'top_up'::text);
+CREATE INDEX outgoing_batches_target ON public.outgoing_batches USING btree (target) WHERE (target IS NOT NULL);
 
 CREATE INDEX outgoing_inputs_batch ON public.outgoing_inputs USING btree (batch_id);
 
@@ -1201,6 +1201,8 @@ CREATE INDEX own_addresses_made ON public.own_addresses USING btree (made_in);
 CREATE INDEX own_outputs_height ON public.own_outputs USING btree (currency, height) WHERE (height IS NOT NULL);
 
 CREATE INDEX own_outputs_largest ON public.own_outputs USING btree (currency, amount DESC) WHERE (booked AND (NOT spent) AND (height IS NOT NULL));
+
+CREATE INDEX own_outputs_script ON public.own_outputs USING btree (script);
 
 CREATE INDEX own_outputs_unbooked ON public.own_outputs USING btree (currency) WHERE (NOT booked);
 
@@ -1261,6 +1263,8 @@ CREATE INDEX sign_ins_user ON public.sign_ins USING btree (user_id);
 CREATE INDEX signing_keys_useless ON public.signing_keys USING btree (useless_after);
 
 CREATE INDEX transactions_due ON public.transactions USING btree (currency, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX transactions_evm ON public.transactions USING btree (id) WHERE ((script IS NOT NULL) AND (currency = ANY (ARRAY['ETH'::text, 'USDT'::text])));
 
 CREATE INDEX transactions_kind ON public.transactions USING btree (merchant_id, status, currency, created_at, id);
 

@@ -27,7 +27,11 @@ export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], rep
       async work() {
         // what could not be sealed now is sealed the next time
         await extendLinks(ctx).catch((error: unknown) => report('audit', error));
-        const unread = await compareBalances(ctx, currencies);
+        // the audit goes on without them: what was compared before stays, and what is not compared is told
+        const unread = await compareBalances(ctx, currencies).catch((error: unknown) => {
+          report('audit', error);
+          return null;
+        });
         if (unread !== null) report('audit', new Alarm(`balances were not compared: ${unread}`));
         await judged(ctx, report, runAudit(ctx));
         return false;

@@ -47,6 +47,8 @@ export async function packScripts(
   return { lastId: rows[0]?.last_id ?? null, pack: rows[0]?.pack ?? null };
 }
 
+const EVM = EVM_CODES.map((code) => `'${code}'`).join();
+
 /** One page of the addresses on Ethereum's chain of all transactions, the newest first; `before`: the id after which it goes on. */
 export async function evmScripts(
   sql: Sql,
@@ -54,8 +56,8 @@ export async function evmScripts(
 ): Promise<{ readonly scripts: readonly Buffer[]; readonly before: string | null }> {
   const { rows } = await sql.query<{ id: string; script: Buffer }>({
     name: 'evm_scripts',
-    text: `select id, script from transactions where ($1::text is null or id < $1) and currency = any ($2) and script is not null order by id desc limit $3`,
-    values: [before, EVM_CODES, limit],
+    text: `select id, script from transactions where ($1::text is null or id < $1) and currency in (${EVM}) and script is not null order by id desc limit $2`,
+    values: [before, limit],
   });
   return { scripts: rows.map(({ script }) => script), before: rows.length < limit ? null : (rows.at(-1)?.id ?? null) };
 }
