@@ -143,6 +143,36 @@ test.runIf(HAS_LND)('the books are what a real LND has in its channels and its w
     const taken = had - (await account('equity:operator:ln:BTC'));
     expect(taken).toBeGreaterThan(250_000n);
     expect(taken).toBeLessThan(255_000n);
+    // and has the next one mined sooner, by a transaction that spends its change
+    type Moved = {
+      readonly transactions: readonly {
+        readonly tx_hash: string;
+        readonly label: string;
+        readonly total_fees: string;
+        readonly output_details: readonly { readonly output_index: string; readonly is_our_address: boolean }[];
+      }[];
+    };
+    const beforeBump = await account('expense:ln:channels:BTC');
+    const { txid } = await shop.call<{ txid: string }>('POST', '/v1/transactions', {
+      addr: address,
+      amount: '100000',
+      sat_per_vbyte: '2',
+    });
+    const found = async (is: (one: Moved['transactions'][number]) => boolean) =>
+      (await shop.call<Moved>('GET', '/v1/transactions')).transactions.find(is);
+    const slow = await found((one) => one.tx_hash === txid);
+    const change = slow?.output_details.find((one) => one.is_our_address);
+    await shop.call('POST', '/v2/wallet/bumpfee', {
+      outpoint: { txid_str: txid, output_index: Number(change?.output_index) },
+      sat_per_vbyte: '20',
+      immediate: true,
+    });
+    const labelled = (one: Moved['transactions'][number]) => one.label.includes('sweep');
+    await eventually('it is made faster', async () => (await found(labelled)) !== undefined, 60_000);
+    await areEqual();
+    const bumped = (await found(labelled))?.total_fees ?? '';
+    expect((await account('expense:ln:channels:BTC')) - beforeBump).toBe(BigInt(bumped));
+    expect(BigInt(bumped)).toBeGreaterThan(0n);
     const costs = await account('expense:ln:channels:BTC');
     process.stderr.write(
       `fees: opening ${funding.total_fees}, by agreement ${byAgreement}, routed ${result.fee_msat} msat, costs ${costs}\n`,

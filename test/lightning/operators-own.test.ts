@@ -41,7 +41,10 @@ test('what the operator has paid himself is booked as his, its fee as a cost, an
   outgoing().send(request, 0n, 10_000n);
   expect(await red()).toEqual([expect.stringMatching(/^LN-5: /), expect.stringMatching(/^LN-7: /)]);
   expect(await code(bookUnasked(at.ctx, { paymentHash: hash, acceptsLoss: false }))).toBe('not_resolvable');
+  // what is missing is that payment: it is booked once, whatever is booked first
+  expect(await code(bookMissing(at.ctx, await identity(), 'own'))).toBe('not_resolvable');
   expect(await bookOwnPayment(at.ctx, hash)).toBe(1_002n);
+  expect(await bookMissing(at.ctx, await identity(), 'own')).toBeNull();
   expect(await bookOwnPayment(at.ctx, hash)).toBeNull();
   expect(await bookUnasked(at.ctx, { paymentHash: hash, acceptsLoss: true })).toBeNull();
   expect(await red()).toEqual([]);
@@ -65,6 +68,33 @@ test('of what he has paid to the node itself only the fee is gone, and its recei
   expect(await bookUnknownReceipt(at.ctx, to.hash)).toBeNull();
   expect(await red()).toEqual([]);
   expect([before.operators - (await operators()), before.equity - (await equity()), await costs()]).toEqual([2n, 0n, 2n]);
+});
+
+test('what he has paid to the node itself is told as no receipt later, when a look after a long pause finds its invoice', async () => {
+  expect(await red()).toEqual([]);
+  const before = await operators();
+  pass(4 * MINUTE);
+  const to = invoice();
+  const preimage = Buffer.from(outgoing().find(to.hash)?.preimage ?? '', 'hex');
+  await at.ctx.ports.lightning?.addInvoice({ preimage, amountMsat: 1_000_000n, expirySeconds: 900, description: '' });
+  outgoing().send(to.request, 0n, 10_000n);
+  engine.node().pay(to.hash, 1_000_000n, 1);
+  // payments are compared, and invoices are not yet
+  await at.comparedPayments();
+  expect(await bookOwnPayment(at.ctx, to.hash)).toBe(2n);
+  expect(await red()).toEqual([]);
+  expect(await bookUnknownReceipt(at.ctx, to.hash)).toBeNull();
+  expect(before - (await operators())).toBe(2n);
+});
+
+test('a loss that is booked is not booked once more as what is missing at the node', async () => {
+  expect(await red()).toEqual([]);
+  const { request, hash } = invoice();
+  outgoing().send(request, 0n, 10_000n);
+  await red();
+  expect(await bookUnasked(at.ctx, { paymentHash: hash, acceptsLoss: true })).toBe(1_002n);
+  expect(await bookMissing(at.ctx, await identity(), 'lost')).toBeNull();
+  expect(await red()).toEqual([]);
 });
 
 test('a receipt that was booked before is not taken back by the payment that brought it', async () => {
@@ -205,17 +235,25 @@ test('a look that began before an operator booked what is missing does not let h
   await red();
   const node = await identity();
   const port = at.ctx.ports.lightning!;
+  let isRead = false;
+  let booked: bigint | null = null;
   const slow = {
     ...port,
-    async holdings() {
-      const held = await port.holdings();
-      await bookMissing(at.ctx, node, 'own');
-      return held;
+    holdings() {
+      isRead = true;
+      return port.holdings();
+    },
+    // it is asked once more when node and books were read, and before what they have is kept
+    async condition() {
+      const said = await port.condition();
+      if (isRead) booked ??= await bookMissing(at.ctx, node, 'own');
+      return said;
     },
   };
   pass(MINUTE);
   const compare = createInvoiceComparison(at.ctx, { port: slow, watcher: null as never }, () => undefined);
   while (await compare());
+  expect(booked).toBe(1_499_998n);
   expect(await bookMissing(at.ctx, node, 'own')).toBeNull();
   expect(await red()).toEqual([]);
 });

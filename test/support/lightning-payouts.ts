@@ -124,14 +124,18 @@ export async function openLightningPayouts(
     reimburse: (transactionId: string, destination: string, more: Partial<ReimbursementRequest> = {}) =>
       reimburseTransaction(ctx, { merchantId, transactionId, destination, part: null, currency: null, ...more }),
     refund: (transactionId: string) => readRefund(ctx, transactionId),
-    /** What is booked, and what the node lists, is compared; everything that the audit finds wrong. */
-    async compared(): Promise<string[]> {
+    /** The node's list of payments is compared. */
+    async comparedPayments(): Promise<void> {
       const sent = {
         node: () => saying(signer.node()),
         payments: async (after: bigint) => (await signer.payments(after.toString())).payments,
       };
       const compare = createPaymentComparison(ctx, sent);
       while (await compare());
+    },
+    /** What is booked, and what the node lists, is compared; everything that the audit finds wrong. */
+    async compared(): Promise<string[]> {
+      await this.comparedPayments();
       await service.compare();
       return service.findings();
     },

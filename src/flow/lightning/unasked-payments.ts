@@ -12,9 +12,15 @@ import { formatAmount, minus, mulDivDown, mulDivUp, plus } from '../../core/mone
 import { Refusal } from '../../core/refusal.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { ourInvoices, setReceiptForgotten } from '../../store/lightning/comparison.ts';
-import { lockMissing, readOperatorsBalance, setMissingBooked } from '../../store/lightning/operators-part.ts';
-import { lockUnasked, setAcknowledged, setForgotten, type UnaskedPayment } from '../../store/lightning/sent-payments.ts';
-import { acknowledgeUnknown, isToldUnknown } from '../../store/lightning/unknown-invoices.ts';
+import { lockMissing, readOperatorsBalance, setGoneBooked } from '../../store/lightning/operators-part.ts';
+import {
+  isUndecided,
+  lockUnasked,
+  setAcknowledged,
+  setForgotten,
+  type UnaskedPayment,
+} from '../../store/lightning/sent-payments.ts';
+import { acknowledgeUnknown, recordUnknown } from '../../store/lightning/unknown-invoices.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
@@ -49,6 +55,7 @@ export function bookUnasked(
     const atMs = ctx.ports.clock.now();
     await postEntries(sql, [{ entry: lightningOutflowEntry(paymentHash, lost), transactionId: null, atMs }]);
     await setAcknowledged(sql, paymentHash, false, atMs);
+    await setGoneBooked(sql, found.node, lost);
     return lost;
   });
 }
@@ -70,15 +77,16 @@ export async function bookOwnPayment(ctx: Context, paymentHash: string): Promise
     if (found.isOfFailed)
       throw refused(paymentHash, 'was asked for by a payout that has failed here: it is no payment of your own');
     const atMs = ctx.ports.clock.now();
-    // its receipt was told (LN-9): it is booked with this payment, or was booked before
-    const wasTold = await isToldUnknown(sql, paymentHash);
-    const isReceiptNew = !wasTold || (await acknowledgeUnknown(sql, paymentHash, atMs)) !== null;
-    const payment = { ...found, cameBackMsat: invoice?.state === 'settled' && isReceiptNew ? invoice.paidMsat : 0n };
+    // what it brought is booked with it, and as no receipt besides (LN-9), unless it was booked as one before
+    if (invoice?.state === 'settled') await recordUnknown(sql, found.node, [invoice]);
+    const cameBackMsat = (await acknowledgeUnknown(sql, paymentHash, atMs)) ?? 0n;
+    const payment = { ...found, cameBackMsat };
     const gone = goneBy(payment);
     await checkOperators(sql, gone, `Payment ${paymentHash}`);
     const entry = ownPaymentEntry(paymentHash, payment);
     if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, atMs }]);
     await setAcknowledged(sql, paymentHash, true, atMs);
+    await setGoneBooked(sql, found.node, gone);
     return gone;
   });
 }
@@ -87,13 +95,17 @@ export async function bookOwnPayment(ctx: Context, paymentHash: string): Promise
  * Books what a node has less than the books (LN-7) as its operator says: he has taken it (a channel was closed to an address elsewhere, what was at
  * another node is counted twice), or it is lost.
  * @returns satoshis; null when nothing is missing there
- * @throws Refusal not_resolvable when he says neither, or when it is more than is his
+ * @throws Refusal not_resolvable when he says neither, when it is more than is his, or while a payment (LN-5, LN-9) waits to be booked
  */
 export function bookMissing(ctx: Context, identity: string, as: 'own' | 'lost' | null): Promise<bigint | null> {
   return ctx.db.transaction(async (sql) => {
     const missing = await lockMissing(sql, identity);
     if (missing === null) return null;
     const { amount } = missing;
+    if (await isUndecided(sql, identity))
+      throw new Refusal('not_resolvable', {
+        message: `Node ${identity} has paid, or was paid, what nobody has booked, and that may be what is missing: book it first (bursar audit, LN-5, LN-9).`,
+      });
     if (as === null)
       throw new Refusal('not_resolvable', {
         message: `Node ${identity} has ${formatAmount(amount, LIGHTNING.code)} ${LIGHTNING.balance} less than the books (--own books it as taken out by you, --accept-loss as lost).`,
@@ -101,7 +113,7 @@ export function bookMissing(ctx: Context, identity: string, as: 'own' | 'lost' |
     await checkOperators(sql, amount, `What is missing at node ${identity}`);
     const entry = missingEntry(identity, { amount, isOwn: as === 'own', atMs: missing.atMs });
     await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
-    await setMissingBooked(sql, identity, amount);
+    await setGoneBooked(sql, identity, amount);
     return amount;
   });
 }

@@ -126,10 +126,10 @@ export async function lockMissing(
   return row === undefined ? null : { amount: BigInt(row.amount), atMs: row.held_at.getTime() };
 }
 
-/** So much of what was missing is not in the books any more. */
-export async function setMissingBooked(sql: Sql, identity: string, amount: bigint): Promise<void> {
+/** So much of what was missing at a node when it was compared last is not in the books any more. */
+export async function setGoneBooked(sql: Sql, identity: string, amount: bigint): Promise<void> {
   await sql.query({
-    name: 'set_missing_booked',
+    name: 'set_gone_booked',
     text: 'update lightning_nodes set booked_there = booked_there - $2 where identity = $1',
     values: [identity, amount],
   });

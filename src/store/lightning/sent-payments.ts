@@ -23,6 +23,8 @@ export async function listedFee(sql: Sql, paymentHash: string): Promise<bigint |
 }
 
 export type UnaskedPayment = {
+  /** The node that has paid it. */
+  readonly node: string;
   readonly isUnderWay: boolean;
   readonly amountMsat: bigint;
   readonly feeMsat: bigint;
@@ -37,17 +39,17 @@ const UNASKED = `s.acknowledged_at is null
 
 /** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
-  const { rows } = await sql.query<{ state: string; amount: string; fee: string; failed: boolean }>({
+  const { rows } = await sql.query<{ node: string; state: string; amount: string; fee: string; failed: boolean }>({
     name: 'lock_unasked_payment',
-    text: `select state, amount_msat::text as amount, fee_msat::text as fee,
+    text: `select node, state, amount_msat::text as amount, fee_msat::text as fee,
                   exists (select from lightning_payments l where l.payment_hash = s.payment_hash) as failed
              from lightning_sent s where payment_hash = $1 and ${UNASKED} for update`,
     values: [paymentHash],
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const { state, amount, fee, failed } = row;
-  return { isUnderWay: state !== 'succeeded', amountMsat: BigInt(amount), feeMsat: BigInt(fee), isOfFailed: failed };
+  const { node, state, amount, fee, failed } = row;
+  return { node, isUnderWay: state !== 'succeeded', amountMsat: BigInt(amount), feeMsat: BigInt(fee), isOfFailed: failed };
 }
 
 /** Payment hashes that the node lists as paid or under way, and that no payout here has asked for, or only such as failed. */

@@ -61,16 +61,6 @@ export async function forgetUnknown(sql: Sql, paymentHashes: readonly string[]):
   });
 }
 
-/** Whether one that was paid is known as such here, seen by an operator or not. */
-export async function isToldUnknown(sql: Sql, paymentHash: string): Promise<boolean> {
-  const { rows } = await sql.query<{ told: boolean }>({
-    name: 'is_told_unknown',
-    text: 'select exists (select from lightning_unknown_invoices where payment_hash = $1 and paid_msat is not null) as told',
-    values: [paymentHash],
-  });
-  return rows[0]?.told === true;
-}
-
 /** An operator has seen one that was paid. @returns what it was paid, in thousandths of a satoshi; null when there is none */
 export async function acknowledgeUnknown(sql: Sql, paymentHash: string, atMs: number): Promise<bigint | null> {
   const { rows } = await sql.query<{ paid: string }>({
