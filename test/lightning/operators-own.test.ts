@@ -53,6 +53,24 @@ test('what the operator has paid himself is booked as his, its fee as a cost, an
   expect(await difference()).toBe(before.more);
 });
 
+test('what is booked as lost is owed to nobody, and what is his takes nothing from what covers customers', async () => {
+  expect(await red()).toEqual([]);
+  // INV-6 is asked of currencies whose chain is read
+  await at.admin.query(`insert into chain_cursors (currency, height, hash, caught_up_at, deep_height, updated_at)
+                          select 'BTC', 1, '${'00'.repeat(32)}', caught_up_at, 1, updated_at from chain_cursors limit 1`);
+  const covered = async () => (await at.findings()).filter((one) => one.startsWith('INV-6'));
+  expect(await covered()).toEqual([]);
+  const [mine, stolen] = [invoice(), invoice()];
+  for (const { request } of [mine, stolen]) outgoing().send(request, 0n, 10_000n);
+  await red();
+  await bookOwnPayment(at.ctx, mine.hash);
+  expect(await covered()).toEqual([]);
+  await bookUnasked(at.ctx, { paymentHash: stolen.hash, acceptsLoss: true });
+  expect(await covered()).toEqual([]);
+  await at.admin.query('update lightning_sent set is_operators = false');
+  expect(await covered()).toEqual([expect.stringContaining('BTC: owed 498998, here 497996')]);
+});
+
 test('of what he has paid to the node itself only the fee is gone, and its receipt is not booked a second time', async () => {
   expect(await red()).toEqual([]);
   const before = { operators: await operators(), equity: await equity() };
