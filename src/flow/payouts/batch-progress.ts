@@ -42,6 +42,8 @@ export type Compared<Code extends CurrencyCode> = {
   readonly batch: Batch<Code>;
   /** Up to which height the chain decides about it. */
   readonly decided: number;
+  /** Up to which height two of our nodes hold the blocks, where there are several: only these give anything back. */
+  readonly agreed: number;
   /** Its transaction that a block of the best chain holds; null = none does. */
   readonly mined: Attempt | null;
 };
@@ -61,8 +63,9 @@ export function comparing<Code extends CurrencyCode>(
     const tip = read === null ? null : await readCursor(sql, read.currency);
     if (read === null || tip === null || read.attempts.length === 0) return 'waiting';
     const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
-    const decided = await decidedHeight(ctx, sql, batch, tip.height);
-    return follow(sql, { batch, decided, mined: batch.attempts.find((attempt) => attempt.height !== null) ?? null });
+    const agreed = Math.min(tip.height, (await readAgreedHeight(sql, batch.currency)) ?? tip.height);
+    const decided = isWorthMuch(ctx, batch) ? agreed : tip.height;
+    return follow(sql, { batch, decided, agreed, mined: batch.attempts.find((attempt) => attempt.height !== null) ?? null });
   });
 }
 
@@ -85,17 +88,13 @@ export async function unmined<Code extends CurrencyCode>(
   return batch.inputs.some(isGone) ? fail() : sendAgain(ctx, sql, batch);
 }
 
-/**
- * Up to which height the chain decides about a batch: to its tip, or, where it pays more than the contested limit, to the highest block that
- * two of our nodes hold (what no price was known for is above every limit).
- */
-async function decidedHeight(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>, tip: number): Promise<number> {
+/** Whether the chain decides about a batch only up to what two of our nodes hold: it pays more than the contested limit, or nobody knows how much. */
+function isWorthMuch(ctx: Context, batch: Batch<CurrencyCode>): boolean {
   const worth = batch.payouts.reduce<bigint | null>(
     (all, { usdMinor }) => (all === null || usdMinor === null ? null : plus(all, usdMinor)),
     0n,
   );
-  if (worth !== null && worth <= ctx.contestedLimitMinor) return tip;
-  return Math.min(tip, (await readAgreedHeight(sql, batch.currency)) ?? tip);
+  return worth === null || worth > ctx.contestedLimitMinor;
 }
 
 /** Where the block that held a batch is gone, the same bytes are sent again, and no status changes. */
