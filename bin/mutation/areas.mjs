@@ -50,6 +50,7 @@ export const AREAS = [
     code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units|intent|signing-refusals)\.ts$/,
     tests: [
       'test/core/payouts',
+      'test/core/coin-selection',
       'test/flow/payouts/variants',
       'test/flow/payouts/holds',
       'test/flow/payouts/batches.test',

@@ -1,10 +1,8 @@
-// Payouts without a database: the table of their life, the entries of every way through it, what a transaction costs, and which outputs it
-// spends.
+// Payouts without a database: the table of their life, the entries of every way through it, and what a transaction costs.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/core/judge/case.ts';
 import { greatest, least } from '../../src/core/money.ts';
-import { completed, type SelectionWanted, selectOutputs } from '../../src/core/payouts/coin-selection.ts';
 import { boundedRate, feeOf, replacementRate, reservedFee, shares, virtualBytes } from '../../src/core/payouts/outgoing-fees.ts';
 import {
   completeEntries,
@@ -187,82 +185,5 @@ describe('what a transaction costs', () => {
         expect(reservedFee('BTC', estimate)).toBeGreaterThanOrEqual(feeOf(400, boundedRate('BTC', estimate)));
       }),
     );
-  });
-});
-
-describe('which outputs are spent', () => {
-  const wanted: SelectionWanted = {
-    kind: 'p2wpkh',
-    amount: 100_000n,
-    scriptLengths: [22],
-    changeLength: 22,
-    dust: 546n,
-    ratePerKvb: 10_000n,
-    isFeeInside: false,
-    gatherUpTo: 5_000n,
-    mostInputs: 200,
-  };
-  const output = (amount: bigint, n: number) => ({ txid: n.toString(16).padStart(64, '0'), vout: 0, amount });
-
-  test('inputs are exactly payees, change and fee; change is never dust; the fee pays the rate', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.bigInt(1n, 10n ** 6n), { maxLength: 300 }),
-        fc.bigInt(546n, 10n ** 7n),
-        fc.bigInt(1_000n, 200_000n),
-        (values, amount, ratePerKvb) => {
-          const asked = { ...wanted, amount, ratePerKvb };
-          const chosen = selectOutputs(values.map(output), asked);
-          if (chosen === null) return;
-          const total = chosen.inputs.reduce((sum, one) => sum + one.amount, 0n);
-          expect(total).toBe(amount + chosen.change + chosen.fee);
-          expect(chosen.change === 0n || chosen.change >= 546n).toBe(true);
-          expect(chosen.fee).toBeGreaterThanOrEqual(feeOf(chosen.vbytes, ratePerKvb));
-          expect(new Set(chosen.inputs).size).toBe(chosen.inputs.length);
-          expect(chosen.inputs.length).toBeLessThanOrEqual(200);
-          // the same inputs are priced the same again: a repeated request asks for the same transaction
-          expect(completed(chosen.inputs, asked)).toMatchObject({ fee: chosen.fee, change: chosen.change });
-        },
-      ),
-    );
-  });
-
-  test('with the fee inside, change is what the payees leave at every rate, and is never dust', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.bigInt(1n, 10n ** 6n), { maxLength: 50 }),
-        fc.bigInt(546n, 10n ** 7n),
-        fc.bigInt(1_000n, 200_000n),
-        (values, amount, ratePerKvb) => {
-          const asked = { ...wanted, amount, ratePerKvb, isFeeInside: true, gatherUpTo: null };
-          const chosen = selectOutputs(values.map(output), asked);
-          if (chosen === null) return;
-          expect(chosen.inputs.reduce((sum, one) => sum + one.amount, 0n)).toBe(amount + chosen.change);
-          expect(chosen.change === 0n || chosen.change >= 546n).toBe(true);
-          expect(chosen.fee).toBe(feeOf(chosen.vbytes, ratePerKvb));
-          expect(completed(chosen.inputs, { ...asked, ratePerKvb: ratePerKvb * 2n })?.change).toBe(chosen.change);
-        },
-      ),
-    );
-    // one unit is no output: another output is taken along
-    const inside = { ...wanted, amount: 999n, isFeeInside: true };
-    expect(selectOutputs([output(1_000n, 1), output(2_000n, 2)], { ...inside, ratePerKvb: 1_000n })).toMatchObject({
-      change: 2_001n,
-    });
-    expect(selectOutputs([output(1_000n, 1)], { ...inside, ratePerKvb: 1_000n })).toBeNull();
-  });
-
-  test('what is not enough by one unit is refused, and what is just enough is spent without change', () => {
-    const fee = feeOf(virtualBytes(['p2wpkh'], [22]), 10_000n);
-    expect(selectOutputs([output(100_000n + fee - 1n, 1)], wanted)).toBeNull();
-    expect(selectOutputs([output(100_000n + fee, 1)], wanted)).toMatchObject({ fee, change: 0n });
-  });
-
-  test('outputs that cost more than they are worth are not spent, and small ones are gathered while fees are low and many are left', () => {
-    const dust = Array.from({ length: 50 }, (_, n) => output(600n, n + 10));
-    expect(selectOutputs([...dust, output(10n ** 6n, 1)], wanted)?.inputs).toHaveLength(1);
-    expect(selectOutputs([output(10n ** 6n, 1), ...dust], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(1);
-    const more = Array.from({ length: 57 }, (_, n) => output(600n, n + 10));
-    expect(selectOutputs([output(10n ** 6n, 1), ...more], { ...wanted, ratePerKvb: 1_000n })?.inputs).toHaveLength(8);
   });
 });

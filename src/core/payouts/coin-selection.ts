@@ -52,10 +52,10 @@ export function selections(outputs: readonly UnspentOutput[], wanted: SelectionW
   const largest = withLargest(useful, wanted);
   const found = [plain, largest].filter((one) => one !== null);
   const [first] = found;
-  if (first === undefined || gatherUpTo === null || ratePerKvb > gatherUpTo || first.inputs.length >= mostInputs) return found;
+  if (first === undefined || gatherUpTo === null || ratePerKvb > gatherUpTo) return found;
   const taken = new Set(first.inputs);
   const small = useful.filter((output) => !taken.has(output)).sort((a, b) => (a.amount < b.amount ? -1 : 1));
-  const gathered = small.slice(0, Math.max(0, Math.min(GATHERED, small.length - LEFT)));
+  const gathered = small.slice(0, Math.max(0, Math.min(GATHERED, small.length - LEFT, mostInputs - first.inputs.length)));
   const along = gathered.length === 0 ? null : completed([...first.inputs, ...gathered], wanted);
   return along === null ? found : [along, ...found];
 }
