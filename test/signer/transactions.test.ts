@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { UTXO_CODES, type UtxoCode } from '../../src/core/currency.ts';
 import { virtualBytes } from '../../src/core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../../src/core/signer-wire.ts';
+import { createDestinations } from '../../src/outside/destinations.ts';
 import { DIALECTS, type Dialect } from '../../src/sandbox/utxo/dialects.ts';
 import { isSigned } from '../../src/sandbox/utxo/sighash.ts';
 import { RBF_SEQUENCE, readTransaction, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
@@ -148,6 +149,29 @@ describe('a real bitcoind', () => {
     for (const [vout, { amount }] of second.request.outputs.entries()) {
       expect(await daemon.rpc('gettxout', second.txid, vout)).toMatchObject({ value: Number(amount) / 1e8, confirmations: 1 });
     }
+  });
+
+  it('pays every kind of its addresses exactly where it reads them', async () => {
+    const destinations = createDestinations('regtest');
+    const addresses = await Promise.all(
+      ['legacy', 'p2sh-segwit', 'bech32', 'bech32m'].map((kind) => daemon.rpc<string>('getnewaddress', '', kind)),
+    );
+    const { segwit } = await daemon.rpc<{ segwit: { address: string } }>('decodescript', '51');
+    addresses.push(segwit.address);
+    const batchId = await at.batch();
+    const payouts: Wanted[] = [];
+    for (const address of addresses) {
+      expect(destinations.problem('bitcoin', address)).toBeNull();
+      const script = Buffer.from(destinations.outputScript('BTC', address)).toString('hex');
+      payouts.push(await at.payout({ batchId, script }));
+    }
+    const { input } = await mined('BTC', { chain: 0, index: 23 });
+    const { raw, txid } = await signing.sign(requestFor(payouts, [input]));
+    expect(await daemon.rpc('sendrawtransaction', raw)).toBe(txid);
+    const { vout } = await daemon.rpc<{ vout: { scriptPubKey: { address: string } }[] }>('decoderawtransaction', raw);
+    expect(vout.slice(0, addresses.length).map(({ scriptPubKey }) => scriptPubKey.address)).toEqual(addresses);
+    await daemon.mine(1);
+    expect(await daemon.rpc('gettxout', txid, 4)).toMatchObject({ confirmations: 1 });
   });
 
   it.each(['DASH', 'DOGE'] as const)('takes P2PKH as %s signs it, and its replacement', async (currency) => {
