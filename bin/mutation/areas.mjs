@@ -223,11 +223,23 @@ export const AREAS = [
   },
   {
     code: /^src\/(store\/deliveries\/events|flow\/events\/(body|list-events))\.ts$/,
-    tests: ['test/store/event-rows', 'test/flow/events/list-events', 'test/http/webhooks', 'test/http/unreadable-events'],
+    tests: [
+      'test/store/event-rows',
+      'test/flow/events/list-events',
+      'test/http/webhooks',
+      'test/http/unreadable-events',
+      'test/worker/deliveries/results',
+    ],
   },
   {
     code: /^src\/(store\/deliveries|flow\/events)\/webhooks\.ts$/,
-    tests: ['test/flow/events/secrets', 'test/http/webhooks', 'test/worker/deliveries/clock', 'test/store/deliveries'],
+    tests: [
+      'test/flow/events/secrets',
+      'test/flow/events/written-before',
+      'test/http/webhooks',
+      'test/worker/deliveries/clock',
+      'test/store/deliveries',
+    ],
   },
   {
     code: /^src\/store\/deliveries\/deliveries\.ts$/,
