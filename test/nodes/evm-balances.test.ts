@@ -85,6 +85,22 @@ test('a block that the node has not got yet, or no state of, is asked for again,
   }
 });
 
+test('one block of which it has no state is done without, though it says it of others meanwhile', async () => {
+  const { state, gains, honest } = node();
+  state.answer = (call) =>
+    honest(call).startsWith(`0x${word(9)}`) ? new RpcRefusal('eth_call', -32_000, 'missing trie node 0bc3') : honest(call);
+  for (const ms of [0, 40_000, 80_000]) {
+    state.ms = ms;
+    expect(await gains(9)).toMatchObject({ isPassing: true });
+    expect(await gains(80 + ms / 20_000)).toBeInstanceOf(Map);
+  }
+  state.ms = 120_000;
+  expect(await gains(9)).toBe(null);
+  // of one that was waited for meanwhile no patience is left over
+  state.answer = () => new RpcRefusal('eth_call', -32_000, 'missing trie node 0bc3');
+  expect(await gains(90)).toMatchObject({ isPassing: true });
+});
+
 test('a node that does not know how is not asked twice for a block, and one that is asked too much always is', async () => {
   const { state, gains, refuse, reader } = node();
   refuse(-32_602, 'missing value for required argument "to"');

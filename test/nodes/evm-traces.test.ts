@@ -30,7 +30,7 @@ function reader(answer: (method: string, hash: unknown) => unknown) {
     clock.ms += ms;
     return traces.read(block).catch((error: Error) => error.message);
   };
-  return { traces, later };
+  return { traces, later, clock };
 }
 const pruned = new RpcRefusal('debug_traceBlockByHash', -32_000, 'required historical state unavailable (reexec=128)');
 
@@ -42,6 +42,25 @@ test('a block whose state a node has pruned is waited for, then read without, an
   expect(traces.lacks()).toEqual([]);
   traces.missed(block, shown as Shown);
   expect(traces.lacks().join()).toContain(`inside 3 transactions was not seen, the last one ${hashOf(1)} in block 7`);
+});
+
+test('one block that a node cannot show is read without, though it shows those after it meanwhile', async () => {
+  const next = { ...block, hash: `0x${'b'.repeat(64)}`, height: 8 };
+  const { traces, later, clock } = reader((_, hash) =>
+    hash === next.hash ? next.transactions.map(() => ({ result: frame })) : pruned,
+  );
+  for (const ms of [0, 40_000, 40_000]) {
+    expect(await later(ms)).toMatch('historical state unavailable');
+    expect(await traces.read(next)).toHaveLength(3);
+  }
+  expect(await later(40_000)).toEqual([null, null, null]);
+  // one that follows such a block is not waited for again, one that follows a block that was shown is
+  const child = (parent: string) => ({ ...block, hash: `0x${'c'.repeat(64)}`, previousHash: parent, height: 9 });
+  expect(await traces.read({ ...child(next.hash), hash: `0x${'d'.repeat(64)}` }).catch((error: Error) => error)).toBeInstanceOf(
+    NodeTrouble,
+  );
+  expect(await traces.read(child(BLOCK))).toEqual([null, null, null]);
+  expect(clock.ms).toBe(120_000);
 });
 
 test('one transaction at which the node falls silent leaves the others seen', async () => {

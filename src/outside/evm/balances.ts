@@ -6,6 +6,7 @@ import { MOST_ADDRESSES } from '../../core/evm/port.ts';
 import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import type { EvmBlock } from './answers.ts';
+import { createPatience } from './patience.ts';
 
 /**
  * Assembled by hand. Answers the number of the block in which it runs and the hash of the one before, then the balance of each of the
@@ -17,9 +18,6 @@ const CODE =
 const ADDRESSES_AT_ONCE = 700;
 /** Blocks whose balances are kept for the next ones: some are read ahead. */
 const KEPT_BLOCKS = 4;
-/** After this long, and this many tries, in which the node said it of no other block either, a block is read without. */
-const PATIENCE_MS = 120_000;
-const LEAST_TRIES = 4;
 /** The node has not got the block yet (another one behind the same address has), or no longer the state after it. */
 const NO_STATE = /\b(?:header|block|state|trie|histor)/i;
 /** What these say is of the node as a whole. */
@@ -62,8 +60,7 @@ export function createBalanceReader(
   /** By block: what the next one is compared with. */
   const kept = new Map<string, Balances>();
   let answers = false;
-  /** Since when, and how often, it has said it of no block. */
-  let failing: { readonly sinceMs: number; tries: number } | null = null;
+  const patience = createPatience(steadyMs);
   /** How many addresses there were when they were too many last; 0 = they never were. */
   let tooMany = 0;
 
@@ -93,13 +90,6 @@ export function createBalanceReader(
     const why = answer instanceof RpcRefusal ? answer.message : 'not what was asked for, or of another block';
     if (!answers && !(answer instanceof RpcRefusal && NO_STATE.test(why))) return null;
     throw new NodeTrouble('bad_answer', `${rpc.name}: balances after block ${height}: ${why}`, { isPassing: true });
-  }
-
-  /** Whether it has failed long enough for the next block to be read without. */
-  function isGivenUp(): boolean {
-    failing ??= { sinceMs: steadyMs(), tries: 0 };
-    failing.tries++;
-    return failing.tries >= LEAST_TRIES && steadyMs() - failing.sinceMs >= PATIENCE_MS;
   }
 
   async function read(block: EvmBlock, addresses: readonly string[]): Promise<Balances | null> {
@@ -132,10 +122,10 @@ export function createBalanceReader(
       try {
         const gained = await read(block, addresses);
         answers = gained !== null;
-        if (answers) failing = null;
+        if (answers) patience.answered(block);
         return gained;
       } catch (error) {
-        if (!(error instanceof NodeTrouble) || OF_THE_NODE.has(error.state) || !isGivenUp()) throw error;
+        if (!(error instanceof NodeTrouble) || OF_THE_NODE.has(error.state) || !patience.isOver(block)) throw error;
         answers = false;
         return null;
       }

@@ -11,6 +11,7 @@ import {
   readCallTraces,
   readFlatTraces,
 } from './answers.ts';
+import { createPatience } from './patience.ts';
 
 type Transfers = readonly InternalTransfer[];
 /** For each transaction of a block the ether moved inside it; null, in the whole or for one of them, where the node does not show it. */
@@ -34,9 +35,6 @@ export type TraceReader = {
 const MOST_BYTES = 32 * 1024 * 1024;
 /** Of one transaction by itself: a thousand payees fit, and a block full of those that do not is still read. */
 const MOST_OF_ONE_BYTES = 1024 * 1024;
-/** After this long, and this many tries, in which the node showed no other block either, a block is read without what it refuses. */
-const PATIENCE_MS = 120_000;
-const LEAST_TRIES = 4;
 /** After this many transactions of a block that it is silent about, it is not asked for the rest. */
 const MOST_SILENT = 3;
 /** A node without traces is asked again after this: it may have been another behind the same address. */
@@ -61,8 +59,7 @@ export function createTraceReader(
   const { isUnknown, trouble, steadyMs = () => performance.now() } = options;
   let tracing: Tracing | null = null;
   let noneSinceMs = 0;
-  /** Since when, and how often, it has shown nothing of any block. */
-  let failing: { readonly sinceMs: number; tries: number } | null = null;
+  const patience = createPatience(steadyMs);
   let unseen: { count: number; last: string } | null = null;
   /** Why it did not show the last transaction that it did not show. */
   let why = 'no traces';
@@ -81,16 +78,9 @@ export function createTraceReader(
     return found;
   }
 
-  /** Whether it has failed long enough for the next block to be read without. */
-  function isGivenUp(): boolean {
-    failing ??= { sinceMs: steadyMs(), tries: 0 };
-    failing.tries++;
-    return failing.tries >= LEAST_TRIES && steadyMs() - failing.sinceMs >= PATIENCE_MS;
-  }
-
   /** Each transaction by itself: one of them is too much, or the node cannot show the block. */
   async function oneByOne(how: Exclude<Tracing, 'none'>, block: EvmBlock, first: Error): Promise<Shown> {
-    const isGiven = isTooLarge(first) ? null : isGivenUp();
+    const isGiven = isTooLarge(first) ? null : patience.isOver(block);
     if (isGiven === false) throw asTrouble(first);
     const found: (Transfers | null)[] = [];
     let silent = 0;
@@ -100,7 +90,7 @@ export function createTraceReader(
         found.push(await oneTransaction(how, block, one));
       } catch (error) {
         if (isOfTheNode(error) || !isFailure(error)) throw error;
-        if (!isTooLarge(error) && isGiven === null && !isGivenUp()) throw asTrouble(error);
+        if (!isTooLarge(error) && isGiven === null && !patience.isOver(block)) throw asTrouble(error);
         if (error instanceof NodeTrouble && error.state === 'down') silent++;
         why = first.message;
         found.push(null);
@@ -123,18 +113,18 @@ export function createTraceReader(
       try {
         const found = await wholeBlock(how, block);
         tracing = how;
-        failing = null;
+        patience.answered(block);
         return found;
       } catch (error) {
         if (isOfTheNode(error) || !isFailure(error)) throw error;
         if (!(error instanceof RpcRefusal) || !isUnknown(error)) return oneByOne(how, block, error);
         // it has had the method: another node may have answered once, behind the same address
-        if (known !== null && !isGivenUp()) throw asTrouble(error);
+        if (known !== null && !patience.isOver(block)) throw asTrouble(error);
       }
     }
     tracing = 'none';
     noneSinceMs = steadyMs();
-    failing = null;
+    patience.clear();
     return null;
   }
 
