@@ -172,6 +172,8 @@ test('only calls that name an address of ours are tried, sixteen at a look', asy
 
 test('an answer that is not what it should be promises nothing', async () => {
   const log = { address: `0x${'ee'.repeat(20)}`, topics: [], data: '0x' };
+  const [from, to] = [STRANGER, OURS].map((address) => `0x${address.slice(2).padStart(64, '0')}`);
+  const transfer = { ...log, topics: ['0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef', from, to] };
   for (const answer of [
     null,
     7,
@@ -179,10 +181,17 @@ test('an answer that is not what it should be promises nothing', async () => {
     [{}],
     [{ calls: [{ status: '0x0', logs: [log] }] }],
     [{ calls: [{ status: '0x1', logs: [{}] }] }],
+    ...['zz'.repeat(32), '', 7].map((data) => [
+      { calls: [{ status: '0x1', logs: [{ ...transfer, data: typeof data === 'string' ? `0x${data}` : data }] }] },
+    ]),
   ]) {
     const { look } = trials(async () => [answer]);
     expect(await look(naming(OURS))).toEqual([]);
   }
+  const { look } = trials(async () => [
+    [{ calls: [{ status: '0x1', logs: [{ ...transfer, data: `0x${'5'.padStart(64, '0')}` }] }] }],
+  ]);
+  expect((await look(naming(OURS))).map(({ outputs }) => outputs.map(({ amountMinor }) => amountMinor))).toEqual([[5n]]);
 });
 
 test.each<[string, () => Promise<readonly unknown[]>, number]>([

@@ -230,9 +230,10 @@ function addressIn(word: string): string | null {
 /** Whom an event pays that a contract would write, and how much; null for any that is no transfer of this contract. @throws Malformed */
 export function paidInLog(log: unknown, contract: string): { readonly to: string; readonly amount: bigint } | null {
   const { address, topics, data } = asFields(log, 'a log');
-  if (asAddress(address, 'the address of a log') !== contract || typeof data !== 'string') return null;
+  if (asAddress(address, 'the address of a log') !== contract) return null;
   const named = asList(topics, 'topics').map((topic) => asHash(topic, 'a topic'));
-  return named[0] === TRANSFER && named.length === 3 ? readTransfer({ address: contract, topics: named, data }) : null;
+  if (named[0] !== TRANSFER || named.length !== 3) return null;
+  return readTransfer({ address: contract, topics: named, data: asHash(data, 'the amount of a Transfer') });
 }
 
 /** What a waiting transaction would bring: ether to one address, or a call of the token's transfer. */
