@@ -1,19 +1,16 @@
 // The rules that wait for a condition: enough confirmed and booked (4, 5, 16, 24), short (6), the window (7, 8), in flight after a cancel
 // (9), accepted by policy (11), withdrawn (15), lost and back (17), payments to suspense, settled (19). Each returns whether it changed
 // something.
-import { confirmationsToReach } from '../confirmations.ts';
 import { least, minus, plus, sum } from '../money.ts';
 import { isWorth } from '../rate.ts';
 import { BEFORE_BOOKING } from '../transaction-states.ts';
-import type { Case, DatedBlock, Payment } from './case.ts';
+import type { Case, Payment } from './case.ts';
+import { type Deep, lateBlock } from './late-block.ts';
 import { announceExtra, paymentData, review } from './notice.ts';
 import {
-  chainOf,
-  confirmationsOf,
   countingMinor,
   dayAfterCreation,
   inQuotedCurrency,
-  isAfterDay,
   isBooked,
   isLive,
   isLost,
@@ -30,8 +27,6 @@ import {
 import { portion } from './portion.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, isTheMerchants, reverseDeposit } from './postings.ts';
 import {
-  depthForLate,
-  depthForTransaction,
   isDisputed,
   isFinal,
   lateReached,
@@ -85,8 +80,6 @@ export const moveToSuspense: Rule = (it) => {
 export function waitsForBooking(it: Case, payment: Payment): boolean {
   return payment.present && isLive(payment) && !isBooked(payment) && reachesSuspense(it, payment);
 }
-
-type Deep = { readonly payments: readonly Payment[]; readonly total: bigint; readonly late: boolean };
 
 /** The payments that count and have their required depth, when they are enough; otherwise null. */
 function deepEnough(it: Case): Deep | null {
@@ -147,38 +140,6 @@ export const book: Rule = (it) => {
 /** Payments that are there but not booked when a transaction has succeeded are extra from then on (rule 21). */
 export function announceRest(it: Case, except: ReadonlySet<Payment> = new Set()): void {
   for (const payment of presentInQuotedCurrency(it)) if (!isBooked(payment) && !except.has(payment)) announceExtra(it, payment);
-}
-
-/**
- * Rule 24: the block with which amount due − tolerance reaches the required depth, when it is dated after window + 24 h, and what had that depth by
- * then: an outage of ours must not add what came later.
- */
-function lateBlock(it: Case, { payments, late }: Deep): (DatedBlock & { readonly total: bigint }) | null {
-  const price = depthForTransaction(it);
-  const old = depthForLate(it, payments);
-  const byHeight = payments
-    .map((payment) => {
-      const known = { confirmations: confirmationsOf(it, payment), coinbase: payment.coinbase, lock: payment.lock };
-      const needed = late && lateMinor(payment) > 0n ? [price, old] : [price];
-      const depth = Math.max(...needed.map((required) => confirmationsToReach(payment.currency, known, required)));
-      return {
-        payment,
-        height: payment.height === null ? chainOf(it, payment).tipHeight : payment.height + Math.max(depth, 1) - 1,
-      };
-    })
-    .sort((a, b) => a.height - b.height);
-  let reached = 0n;
-  let height = 0;
-  for (const one of byHeight) {
-    reached = plus(reached, countingMinor(one.payment, late));
-    height = one.height;
-    if (reached >= sufficientAmount(it.transaction)) break;
-  }
-  // a block that we no longer keep is an old one
-  const block = it.blocks.get(height);
-  if (block === undefined || !isAfterDay(it.transaction, block)) return null;
-  const then = byHeight.filter((one) => one.height <= height);
-  return { ...block, total: sum(then.map((one) => countingMinor(one.payment, late))) };
 }
 
 /**

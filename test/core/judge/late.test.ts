@@ -179,6 +179,25 @@ describe('confirmed late (rule 24)', () => {
     },
   );
 
+  test.each([['as it comes'], ['after an outage']] as const)(
+    'enough payments that were not worth the missing dollars complete nothing, and what does so later is valued too: read %s',
+    (how) => {
+      const judged = judgedTransaction();
+      const onTime = judged.pay({ amount: HALF });
+      judged.afterGrace();
+      judged.rate(60_000n);
+      const late = judged.pay({ amount: HALF });
+      judged.pay({ amount: 60_000n });
+      judged.until(W + DAY + SECOND);
+      if (how === 'after an outage') judged.node('down');
+      judged.mineOnly(onTime, late);
+      judged.wait(HOUR);
+      judged.mine();
+      judged.node('up');
+      expect([judged.status, judged.available(), judged.suspense()]).toEqual(['succeeded', 50_000n, 60_000n]);
+    },
+  );
+
   test('found later than it was dated, the date counts', () => {
     const judged = judgedTransaction();
     judged.pay();
