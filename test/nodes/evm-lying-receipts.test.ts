@@ -30,6 +30,11 @@ const ON_ANOTHER_BRANCH = receipts((one) => ({ ...one, blockHash: `0x${'ab'.repe
 const REFUSING: Alteration = {
   instead: ({ method }) => (method.endsWith('Receipt') ? { error: { code: -32005, message: 'limit exceeded' } } : null),
 };
+/** Nothing of ours was mined, it says. */
+const UNUSED: Alteration = {
+  instead: ({ method }) =>
+    method.endsWith('Receipt') ? { result: null } : method === 'eth_getTransactionCount' ? { result: '0x0' } : null,
+};
 const BEHIND: Alteration = {
   instead: ({ method }) =>
     method === 'eth_blockNumber' || method.endsWith('Receipt') ? { result: method.endsWith('t') ? null : '0x1' } : null,
@@ -97,7 +102,9 @@ test('a payout that has paid, says one of them, is not given back: payouts stop 
     await service.work(LATER_MS);
     expect(await shown(id)).toMatchObject({ status: 'processing', error: null, trouble: expect.stringContaining('has paid') });
     const [open] = await openBreakers(service.db);
-    expect(open?.findings.join()).toMatch(/has paid, says a node of ours, and the one that is read says .*bursar audit --clear/);
+    expect(open?.findings.join()).toMatch(
+      /has paid, in block \w+, says a node of ours, and the one that is read says .*bursar audit --clear/,
+    );
   }
   await isHonestAgain();
   await service.goOn();
@@ -116,6 +123,38 @@ test('one that says so of another block is on another branch: nothing is given b
   expect(await shown(id)).toMatchObject({ status: 'processing', error: null, trouble: expect.stringContaining('ab'.repeat(32)) });
   expect(await openBreakers(service.db)).toEqual([]);
   await isHonestAgain();
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
+});
+
+test('whoever has said that it has paid is waited for as long as payouts are stopped', { timeout: TIMEOUT }, async () => {
+  const id = await paidAndDenied();
+  for (const alteration of [SILENT, {}, SILENT, SILENT]) {
+    honest.alter(alteration);
+    await service.work(HOUR + LATER_MS);
+    expect(await shown(id)).toMatchObject({ status: 'processing', error: null });
+  }
+  honest.alter({});
+  await isHonestAgain();
+  await service.goOn();
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
+});
+
+test('what can still be mined, says one of them, is not given back: payouts stop', { timeout: TIMEOUT }, async () => {
+  const id = await paidAndDenied();
+  honest.alter(UNUSED);
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({
+    status: 'processing',
+    error: null,
+    trouble: expect.stringContaining('has used nonce'),
+  });
+  const [open] = await openBreakers(service.db);
+  expect(open?.findings.join()).toMatch(/nothing has used nonce \d+ of 0x\w+ yet, says a node of ours/);
+  honest.alter({});
+  await isHonestAgain();
+  await service.goOn();
   await service.work(LATER_MS);
   expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
 });

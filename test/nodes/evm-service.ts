@@ -71,7 +71,7 @@ export async function openEvmServiceOn<N extends RealNode>(
   const { db, url, drop } = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'bursar-evm-service-'));
   let skew = 0;
-  const clock = { now: () => Date.now() + skew, steady: () => performance.now() };
+  const clock = { now: () => Date.now() + skew, steady: () => performance.now() + skew };
   const addresses = await openSigner(db, { now: clock.now });
   const urls = new Map(BOTH.map((currency) => [currency, nodeUrls]));
   const nodes = createChainNodes({ network: 'regtest', clock, urls, tokenContract: anvil.token });

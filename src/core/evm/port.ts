@@ -8,9 +8,15 @@ export type MinedTransaction = {
   readonly height: number;
   readonly blockHash: string;
 };
-/** What nodes say of transactions of ours: one that has succeeded, or null; and why some of them say nothing, one sentence each. */
+/** One transaction's place among those of an account. */
+export type Nonce = { readonly address: string; readonly nonce: number };
+/**
+ * What nodes say of transactions of ours that share a nonce: one that has succeeded, or null; whether one says that nothing has used the nonce,
+ * so that they can be mined yet; and why some of them say nothing, one sentence each.
+ */
 export type PaidByWord = {
   readonly paid: (MinedTransaction & { readonly txid: string }) | null;
+  readonly isUnused: boolean;
   readonly silent: readonly string[];
 };
 /** The most addresses whose ether a node is asked for at once: six calls. */
@@ -40,9 +46,10 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   payeeProblem(from: string | null, to: string): Promise<{ readonly what: string; readonly isPayee: boolean } | null>;
   /**
    * Whether any of these transactions is in a block and succeeded in it, by the word of any node.
-   * @param height a node that has not read so far says nothing
+   * @param of.height a node that has not read so far says nothing
+   * @param of.sender whose nonce they all have
    */
-  succeeded(txids: readonly string[], height: number): Promise<PaidByWord>;
+  succeeded(txids: readonly string[], of: { readonly height: number; readonly sender: Nonce }): Promise<PaidByWord>;
   /** Null when no block of the node's best chain holds it. */
   mined(txid: string): Promise<MinedTransaction | null>;
 };

@@ -83,10 +83,13 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, ma
   });
 }
 
-/** Nodes of ours contradict each other about what a transaction has done: nothing is given back, and payouts stop. */
-export async function stopContradicted(ctx: Context, batchId: string, txid: string): Promise<void> {
+/**
+ * Nodes of ours contradict each other about what the transactions of a batch have done: nothing is given back, and payouts stop.
+ * @param what one of them says against the one that is read, as a sentence without a full stop
+ */
+export async function stopContradicted(ctx: Context, batchId: string, what: string): Promise<void> {
   const findings = [
-    `${txid} of batch ${batchId} has paid, says a node of ours, and the one that is read says that none of the batch has: one of them is wrong. Once the wrong one is configured no more, its receipt is read again by itself, and a green "bursar audit --clear" lets payouts go on`,
+    `batch ${batchId}: ${what}, says a node of ours, and the one that is read says that it has failed for good: one of them is wrong. Once the wrong one is configured no more, its receipt is read again by itself, and a green "bursar audit --clear" lets payouts go on`,
   ];
   await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
 }

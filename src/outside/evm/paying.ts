@@ -126,11 +126,12 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const problem = questions.find((_, at) => (said[at] ?? 0n) !== 0n);
       return problem === undefined ? null : { what: problem.what, isPayee: problem.isPayee };
     },
-    async succeeded(txids, height) {
+    async succeeded(txids, { height, sender }) {
       const calls = txids.map((txid) => ({ method: 'eth_getTransactionReceipt', params: [txid] }));
-      const said = await orRefusal(rpc.batch([{ method: 'eth_blockNumber' }, ...calls]));
+      const used = { method: 'eth_getTransactionCount', params: [sender.address, 'latest'] };
+      const said = await orRefusal(rpc.batch([{ method: 'eth_blockNumber' }, used, ...calls]));
       if (said instanceof RpcRefusal) throw busy(rpc, said);
-      const [tip, ...receipts] = said as readonly unknown[];
+      const [tip, count, ...receipts] = said as readonly unknown[];
       const refused: RpcRefusal[] = [];
       for (const [at, answer] of receipts.entries()) {
         if (answer instanceof RpcRefusal) refused.push(answer);
@@ -140,15 +141,16 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
             const isPaid = asQuantity(asFields(answer, 'the receipt').status, 'status') === 1n;
             return { txid, isPaid, ...minedOf(answer, txid) };
           });
-          if (paid.isPaid) return { paid: { txid, height: paid.height, blockHash: paid.blockHash }, silent: [] };
+          if (paid.isPaid) return { paid: { txid, height: paid.height, blockHash: paid.blockHash }, isUnused: false, silent: [] };
         }
       }
       // one receipt is enough to have paid, and it takes all of them not to have
-      const [first = tip] = refused;
+      const [first = [tip, count].find((one) => one instanceof RpcRefusal)] = refused;
       if (first instanceof RpcRefusal) throw busy(rpc, first);
       const read = readAs(rpc, 'eth_blockNumber', () => asNumber(tip, 'eth_blockNumber'));
       if (read < height) throw new NodeTrouble('syncing', `${rpc.name}: has read ${read} blocks, and ${height} are asked about`);
-      return { paid: null, silent: [] };
+      const sent = readAs(rpc, 'eth_getTransactionCount', () => asNumber(count, 'eth_getTransactionCount'));
+      return { paid: null, isUnused: sent <= sender.nonce, silent: [] };
     },
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));

@@ -1,9 +1,10 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
-import type { EvmPort, PaidByWord } from '../../../core/evm/port.ts';
+import type { EvmPort } from '../../../core/evm/port.ts';
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
 import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
+import { succeededAnywhere } from './paid-by-word.ts';
 import { NodeTrouble, plainText } from './trouble.ts';
 
 export type NodeGroupOptions = {
@@ -48,22 +49,9 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     isContract: (address) => use((one) => one.isContract(address)),
     gasOf: (call) => use((one) => one.gasOf(call)),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
-    succeeded: (txids, height) => succeededAnywhere(members(), { txids, height }, waiting),
+    succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
     mined: (txid) => use((one) => one.mined(txid)),
   };
-}
-
-/** What any node says counts; those that do not answer are named. Trouble when none does. */
-async function succeededAnywhere(
-  members: readonly Member<ReadingNode & EvmPort>[],
-  { txids, height }: { readonly txids: readonly string[]; readonly height: number },
-  waiting: Waiting,
-): Promise<PaidByWord> {
-  const answers = await Promise.all(members.map((member) => inTime(member, member.node.succeeded(txids, height), waiting)));
-  const troubles = answers.filter((answer) => answer instanceof NodeTrouble);
-  const said = answers.flatMap((answer) => (answer instanceof NodeTrouble ? [] : [answer]));
-  if (said.length === 0) throw troubles[0];
-  return { paid: said.find(({ paid }) => paid !== null)?.paid ?? null, silent: troubles.map(({ message }) => message) };
 }
 
 /** The same for nodes that also send transactions. */

@@ -2,7 +2,7 @@
 // before it is sent, sends the same bytes again until a block has them, replaces them at a higher fee when they wait, and follows the blocks.
 // Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 
-import { GAS } from '../../../core/currencies/evm.ts';
+import { evmAddressOf, GAS } from '../../../core/currencies/evm.ts';
 import type { EvmCode } from '../../../core/currency.ts';
 import { type GasOffer, replacementOffer } from '../../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
@@ -15,6 +15,7 @@ import type { Progress } from '../../../flow/payouts/batch-progress.ts';
 import { giveUpUnsignedBatch } from '../../../flow/payouts/waiting-for-operator.ts';
 import { sweepProgress } from '../../../flow/sweeps/progress.ts';
 import { giveUpSweep } from '../../../flow/sweeps/sweeps.ts';
+import { openBreakers } from '../../../store/ledger/breakers.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
@@ -58,7 +59,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     onFault: options.onFault,
   });
   let sweepAgainMs = Number.NEGATIVE_INFINITY;
-  /** Since when a batch that has failed waits for the word of nodes that do not answer. */
+  /** Since when (on the clock that is never set) a batch that has failed waits for the word of nodes that do not answer. */
   const unheardSince = new Map<string, number>();
 
   async function drive(batchId: string, signsNew: boolean): Promise<void> {
@@ -101,30 +102,40 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
 
   /** What gives money back is asked of every node, because receipts are a node's word. Null where it must be looked at again. */
   async function failUnlessPaid(batch: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
-    const { id, attempts } = batch;
-    const said = await reachable(() =>
-      port.succeeded(
-        attempts.map(({ txid }) => txid),
-        finalized,
-      ),
-    );
+    const { id, attempts, inputs } = batch;
+    const [input] = inputs;
+    if (input === undefined) throw new Error(`batch ${id} has no nonce`);
+    const sender = { address: evmAddressOf(input.script.toString('hex')), nonce: input.vout };
+    const txids = attempts.map(({ txid }) => txid);
+    const said = await reachable(() => port.succeeded(txids, { height: finalized, sender }));
     if (said === null) return waits(batch, 'no node says whether it has paid');
-    const { paid, silent } = said;
-    if (paid !== null) {
-      const ours = await readBlockHash(ctx.db, currency, paid.height);
-      if (ours === null || ours === paid.blockHash) await stopContradicted(ctx, id, paid.txid);
-      return waits(batch, `${paid.txid} has paid, in block ${paid.blockHash}, says a node that is not the one that is read`);
+    const { paid, isUnused, silent } = said;
+    if (paid !== null || isUnused) {
+      // whoever has contradicted is waited for anew when he is silent
+      unheardSince.delete(id);
+      const known = paid === null ? null : await readBlockHash(ctx.db, currency, paid.height);
+      const what =
+        paid === null
+          ? `nothing has used nonce ${sender.nonce} of ${sender.address} yet`
+          : `${paid.txid} has paid, in block ${paid.blockHash}`;
+      if (paid === null || known === null || known === paid.blockHash) await stopContradicted(ctx, id, what);
+      return waits(batch, `${what}, says a node that is not the one that is read`);
     }
-    const sinceMs = unheardSince.get(id) ?? clock.now();
-    if (silent.length > 0 && clock.now() - sinceMs < UNHEARD_MS) {
-      unheardSince.set(id, sinceMs);
+    if (silent.length > 0 && (await mustHear(id)))
       return waits(
         batch,
         `it has failed, and is given back within an hour unless one of these says that it has paid: ${silent.join('; ')}`,
       );
-    }
     unheardSince.delete(id);
     return evmProgress(ctx, id, finalized, true);
+  }
+
+  /** Whether nodes that say nothing are waited for: for an hour, and while payouts are stopped, since one of them may have contradicted. */
+  async function mustHear(id: string): Promise<boolean> {
+    const nowMs = (clock.steady ?? performance.now.bind(performance))();
+    const sinceMs = unheardSince.get(id) ?? nowMs;
+    unheardSince.set(id, sinceMs);
+    return nowMs - sinceMs < UNHEARD_MS || (await openBreakers(ctx.db)).some(({ name }) => name === 'payouts');
   }
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {

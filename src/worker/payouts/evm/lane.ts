@@ -91,7 +91,8 @@ export async function findMined(ctx: Context, { currency, port }: Lane, batch: B
 /** Whether a block says of a transaction of the batch what is not recorded of it. */
 function isNews({ attempts }: Batch<EvmCode>, height: number, { txid, outcome }: TransactionFacts): boolean {
   const known = attempts.find((one) => one.txid === txid);
-  return known === undefined || known.height !== height || known.outcome?.result !== outcome?.result;
+  if (known === undefined || known.height !== height) return true;
+  return known.outcome?.result !== outcome?.result || known.outcome?.gasPaid !== outcome?.gasPaid;
 }
 
 /**
