@@ -1,6 +1,8 @@
 // What a bank says of a file that it cannot know yet, or that it has not taken yet: somebody else's report, an old one, or a mistake. Nothing of
 // it counts before a person has looked.
+import { createHash } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
+import { readAchBytes } from '../../../src/store/ach/entries.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { BTC, ctx, ledgerFindings, of, row, shopWith, world } from '../payouts/merchants.ts';
 import { entryOf, newBank, requested } from './new-bank.ts';
@@ -49,6 +51,19 @@ test.each([
   await world.wait(30 * DAY);
   await bank.look();
   expect([(await row(first)).status, (await row(second)).status]).toEqual(['completed', 'completed']);
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a refusal of a file that the bank has had counts, though database and copies were put back to before its hand-over', async () => {
+  const merchantId = await shopWith(BTC);
+  const [id = ''] = await built(merchantId, 1);
+  const { file } = await entryOf(id);
+  const bytes = ctx.ports.sealing.open((await readAchBytes(ctx.db, file)) ?? new Uint8Array(), file);
+  bank.executed.push({ name: file, bytes, sha256: createHash('sha256').update(bytes).digest() });
+  bank.refuse(file);
+  await bank.look();
+  expect([(await row(id)).status, await of(merchantId, 'available'), bank.reports()]).toEqual(['failed', BTC, []]);
+  expect(await openBreakers(ctx.db)).toEqual([]);
   expect(await ledgerFindings()).toEqual([]);
 });
 

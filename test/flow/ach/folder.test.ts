@@ -1,14 +1,15 @@
 // The bank behind a folder, from the payout to what the bank's tools take: a folder that was put back, or is not mounted, makes nobody pay twice.
-import { cpSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
 import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
 import { unsealed } from '../../../src/outside/sealing.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
-import { achJob } from '../../../src/worker/payouts/ach/driver.ts';
+import { openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { type AchStep, achJob } from '../../../src/worker/payouts/ach/driver.ts';
 import { tellingTo } from '../../support/payout-jobs.ts';
 import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
 
@@ -26,13 +27,17 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-async function look(): Promise<void> {
+/** @param diesAfter where its worker dies */
+async function look(diesAfter: AchStep | null = null): Promise<void> {
   const job = achJob(ctx, {
     bank: folderBank(bank, { atRestMs: 0 }),
     files: keptFiles(join(root, 'kept'), unsealed),
     origin: SANDBOX_BANK,
     intents: async () => () => true,
     owner: 'test',
+    reached: async (step) => {
+      if (step === diesAfter) throw new Error('killed');
+    },
     ...tellingTo(troubles),
   });
   await job.run();
@@ -44,12 +49,12 @@ function take(): string[] {
   for (const name of names) renameSync(join(bank, 'outgoing', name), join(root, name));
   return names;
 }
-async function requested(): Promise<string> {
+async function requested(diesAfter: AchStep | null = null): Promise<string> {
   const merchantId = await shopWith(BTC);
   const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
   const { id } = await requestAchPayout(ctx, asked);
   await world.wait(4 * DAY);
-  await look();
+  await look(diesAfter).catch(() => undefined);
   return id;
 }
 const stateOf = async (id: string): Promise<string> =>
@@ -94,4 +99,77 @@ test('a folder that is not mounted gets nothing; the one that is there again get
   expect(take()).toHaveLength(1);
   await look();
   expect([await stateOf(first), await stateOf(second)]).toEqual(['acked', 'acked']);
+});
+
+describe('a folder that was lost before it was certain that a file lay in it', () => {
+  /** The bank has the file, and a worker died before it had written that. Nothing is left of the folder. */
+  async function lost(): Promise<{ readonly id: string; readonly name: string }> {
+    const id = await requested('ach-handed');
+    const [name = ''] = take();
+    expect(await stateOf(id)).toBe('uploading');
+    rmSync(bank, { recursive: true });
+    await world.wait(DAY);
+    await look();
+    return { id, name: name.slice(0, -'.ach'.length) };
+  }
+  const says = (name: string, words: string): void => writeFileSync(join(bank, 'incoming', `${name}.refused`), words);
+  /** A person says that the folder was lost. */
+  function accept(): void {
+    const path = join(bank, 'handed', '.known-loss');
+    writeFileSync(path, '');
+    utimesSync(path, world.now() / 1000, world.now() / 1000);
+  }
+  async function isPaidOnce(id: string): Promise<void> {
+    for (let n = 0; n < 3; n++) {
+      await look();
+      expect(outgoing()).toEqual([]);
+    }
+    expect([await stateOf(id), await openBreakers(ctx.db)]).toEqual(['acked', []]);
+    await world.wait(30 * DAY);
+    await look();
+    expect((await row(id)).status).toBe('completed');
+    expect(await ledgerFindings()).toEqual([]);
+  }
+
+  test('is not believed when it denies that file: what the bank says of it counts, and it gets it no second time', async () => {
+    await requested();
+    take();
+    await look();
+    const { id, name } = await lost();
+    says(name, 'duplicate: we have it');
+    await look();
+    expect([await stateOf(id), await openBreakers(ctx.db)]).toEqual(['acked', []]);
+    accept();
+    await isPaidOnce(id);
+  });
+
+  test('which no other file shows counts for nothing once a person says so', async () => {
+    await world.admin.query('update ach_files set handed_at = null');
+    const id = await requested('ach-handed');
+    const [taken = ''] = take();
+    const name = taken.slice(0, -'.ach'.length);
+    rmSync(bank, { recursive: true });
+    for (const folder of ['incoming', 'handed']) mkdirSync(join(bank, folder), { recursive: true });
+    says(name, 'duplicate: we have it');
+    accept();
+    await world.wait(DAY);
+    await look();
+    await look();
+    await isPaidOnce(id);
+  });
+
+  test('gives back what the bank says it never had', async () => {
+    await requested();
+    take();
+    await look();
+    const { id, name } = await lost();
+    says(name, 'unknown: no such file has reached us');
+    await look();
+    expect((await row(id)).status).toBe('failed');
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    accept();
+    await look();
+    expect(outgoing()).toEqual([]);
+    expect(await ledgerFindings()).toEqual([]);
+  });
 });

@@ -38,7 +38,7 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
   try {
     const { cutOffMs, reports } = await bank.news();
     const waiting: Extract<Booked, { readonly how: 'waits' }>[] = [];
-    const place = (file: string): Promise<Placed> => whereFileIs(ctx, { bank, files }, file);
+    const place = (file: string): Promise<Placed> => whereFileIs(ctx, bank, file);
     for await (const report of reports) {
       const booked = await bookReport(ctx, report, { onTrouble, place });
       if (booked.how === 'waits') {
@@ -115,12 +115,12 @@ async function beforeItLeft(ctx: Context, id: string, about: readonly string[], 
   const [early] = [...places].find(([, at]) => at === 'here') ?? [];
   const [waiting] = [...places].find(([, at]) => at === 'outgoing') ?? [];
   if (early !== undefined) {
-    const why = `${id} of the bank is about file ${early}, which was never handed over: ask the bank, and take the report away`;
+    const why = `${id} of the bank is about file ${early}, which was never handed over as far as the bank's list shows: ask the bank, and take the report away (where the bank has the file all the same, the list was lost: make an empty handed/.known-loss)`;
     await stopByInv20(ctx, ctx.db, [why]);
     return { how: 'waits', of: about, why };
   }
   if (waiting === undefined) return null;
-  const why = `${id} of the bank is about file ${waiting}, which still lies where the bank takes it from: ask the bank, and take the file or the report away`;
+  const why = `${id} of the bank is about file ${waiting}, which still lies where the bank takes it from: ask the bank, and take the report away, or the file if the bank has it`;
   return { how: 'waits', of: about, why };
 }
 

@@ -14,7 +14,7 @@ import { acknowledgeFile, bookRefusal, completeFile } from '../../../flow/ach/pr
 import type { Context } from '../../../flow/context.ts';
 import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
 import { type AchFile, endAchLease, endedAchFiles, leaseAchFile, moveAchFile, noteAchLook } from '../../../store/ach/files.ts';
-import { lastHandedOver, noteHandedOver } from '../../../store/ach/hand-overs.ts';
+import { noteHandedOver } from '../../../store/ach/hand-overs.ts';
 import { openBreakers } from '../../../store/ledger/breakers.ts';
 import { isComparedSince } from '../../../store/payouts/unknown-movements.ts';
 import type { Job } from '../../loop.ts';
@@ -22,6 +22,7 @@ import type { Telling } from '../driver-options.ts';
 import { tried } from '../tried.ts';
 import { bookKeptReports, type ReadReports, readReports } from './bank-reports.ts';
 import { isWhole } from './comparison.ts';
+import { forgottenFiles } from './file-places.ts';
 
 export const ACH_JOB = 'ach';
 const LOOK_MS = 15_000;
@@ -93,12 +94,13 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
     const cutOffMs = Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs));
     await tried(options, 'making bank files', () => makeFiles(ctx, options, cutOffMs), undefined);
   }
-  const handled = await handOver(ctx, options);
+  const held = read?.held ?? 'all';
+  const handled = await handOver(ctx, { ...options, isReported: (name) => held !== 'all' && held.has(name) });
   if (read === null) return { setAside: null, handled };
   // only when every return that the bank had reported by then is booked
-  if (read.held !== 'all')
+  if (held !== 'all')
     for (const name of await endedAchFiles(ctx.db, nowMs))
-      if (!read.held.has(name)) await tried(options, `bank file ${name}`, () => complete(ctx, options, name), undefined);
+      if (!held.has(name)) await tried(options, `bank file ${name}`, () => complete(ctx, options, name), undefined);
   return { setAside: read.setAside, handled };
 }
 
@@ -137,8 +139,11 @@ async function filesByReference(files: KeptFiles): Promise<ReadonlyMap<string, r
   return found;
 }
 
+/** With whether the bank has reported something of a file that waits to be booked: it may say that the bank has it. */
+type HandOver = AchOptions & { readonly isReported: (name: string) => boolean };
+
 /** @returns how many files it has worked on */
-async function handOver(ctx: Context, options: AchOptions): Promise<number> {
+async function handOver(ctx: Context, options: HandOver): Promise<number> {
   const { clock } = ctx.ports;
   for (const seen: string[] = []; ; ) {
     const nowMs = clock.now();
@@ -150,14 +155,14 @@ async function handOver(ctx: Context, options: AchOptions): Promise<number> {
   }
 }
 
-async function handOverOne(ctx: Context, options: AchOptions, file: AchFile): Promise<void> {
+async function handOverOne(ctx: Context, options: HandOver, file: AchFile): Promise<void> {
   const trouble = await drive(ctx, options, file);
   if (trouble !== null) options.onTrouble(`bank file ${file.name}: ${trouble}`);
   await endAchLease(ctx.db, file, trouble);
 }
 
 /** Takes one file as far as the bank lets it. Returns what is in its way. */
-async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<string | null> {
+async function drive(ctx: Context, options: HandOver, file: AchFile): Promise<string | null> {
   let { state } = file;
   try {
     // its worker died, or stopped for longer than a call may take: the bank may have it
@@ -176,6 +181,7 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
       state = 'built';
     }
     if (state !== 'built' || (await openBreakers(ctx.db)).length > 0) return null;
+    if (options.isReported(file.name)) return 'what the bank has reported of it waits to be booked';
     const checks = await checksOf(options);
     if (checks === null) return UNTOLD;
     const against = await whyNotHandedOver(ctx, checks, file);
@@ -197,12 +203,9 @@ async function drive(ctx: Context, options: AchOptions, file: AchFile): Promise<
   }
 }
 
-/** Files that are compared with what the bank remembers: a folder that was put back lacks the newest, one that is not mounted all of them. */
-const COMPARED = 10;
-
 /** Why nothing that the bank says of a file counts, and nothing is handed over to it; null when it does. */
 async function whyForgotten(ctx: Context, { bank }: AchOptions): Promise<string | null> {
-  const [name] = await bank.forgets(await lastHandedOver(ctx.db, COMPARED));
+  const [name] = await forgottenFiles(ctx, bank);
   if (name === undefined) return null;
   return `the bank's folder does not know ${name}, which was handed over (handed/): is it mounted, was it put back? (an empty handed/.known-loss: it was lost, and the bank was asked)`;
 }
