@@ -1,6 +1,7 @@
 // Payouts over Lightning on a simulated node of their own, paid by a merchant who has been paid 500 USD, with a clock that the test moves.
 import { expect } from 'vitest';
 import type { LightningPayer } from '../../src/core/lightning/payer.ts';
+import { runAudit } from '../../src/flow/audit.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
@@ -51,6 +52,15 @@ export async function looks(times: number, ms = 16_000): Promise<void> {
     pass(ms);
     await at.look();
   }
+}
+/** Everything is compared a minute later. @returns what stops payouts, and what is told of the node */
+export async function toldAfterAMinute(): Promise<readonly string[]> {
+  pass(MINUTE);
+  await at.rate('100000.00');
+  await at.work();
+  const stops = await at.compared();
+  const told = (await runAudit(at.ctx)).pages.filter(({ id }) => id.startsWith('LN-'));
+  return [...stops, ...told.flatMap(({ id, findings }) => findings.map((finding) => `${id}: ${finding}`))];
 }
 export const status = async (id: string): Promise<string> => (await at.payout(id)).status;
 /** The code of the refusal that a call ends with; `accepted` when it does not. */

@@ -4,13 +4,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { runAudit } from '../../src/flow/audit.ts';
 import { bookMissing, bookOwnPayment, bookUnasked, bookUnknownReceipt } from '../../src/flow/lightning/unasked-payments.ts';
 import { createInvoiceComparison } from '../../src/worker/lightning/jobs.ts';
 import { askCli, runCli } from '../cli/run.ts';
-import { AMOUNT, at, close, code, engine, invoice, looks, open, outgoing, pass } from './funded-payouts.ts';
+import {
+  AMOUNT,
+  at,
+  close,
+  code,
+  engine,
+  invoice,
+  looks,
+  MINUTE,
+  open,
+  outgoing,
+  pass,
+  toldAfterAMinute as red,
+} from './funded-payouts.ts';
 
-const MINUTE = 60_000;
 beforeEach(() => open());
 afterEach(close);
 
@@ -18,15 +29,6 @@ const own = () => engine.node().own;
 const operators = () => at.balance('asset:ln:operator:BTC');
 const equity = () => at.balance('equity:operator:ln:BTC');
 const costs = () => at.balance('expense:ln:channels:BTC');
-/** Everything is compared a minute later. @returns what stops payouts, and what is told of the node */
-async function red(): Promise<readonly string[]> {
-  pass(MINUTE);
-  await at.rate('100000.00');
-  await at.work();
-  const stops = await at.compared();
-  const told = (await runAudit(at.ctx)).pages.filter(({ id }) => id.startsWith('LN-'));
-  return [...stops, ...told.flatMap(({ id, findings }) => findings.map((finding) => `${id}: ${finding}`))];
-}
 const identity = async (): Promise<string> => (await at.admin.query('select identity from lightning_nodes')).rows[0].identity;
 /** What of the books is not at the node, or the other way round; a satoshi of each channel is left out. */
 async function difference(): Promise<number> {

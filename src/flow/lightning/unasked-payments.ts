@@ -12,7 +12,7 @@ import { formatAmount, minus, mulDivDown, mulDivUp, plus } from '../../core/mone
 import { Refusal } from '../../core/refusal.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { ourInvoices, setReceiptForgotten } from '../../store/lightning/comparison.ts';
-import { lockMissing, readOperatorsBalance, setGoneBooked } from '../../store/lightning/operators-part.ts';
+import { lockMissing, lockOperatorsPart, readOperatorsBalance, setGoneBooked } from '../../store/lightning/operators-part.ts';
 import {
   isUndecided,
   lockUnasked,
@@ -82,6 +82,8 @@ export async function bookOwnPayment(ctx: Context, paymentHash: string): Promise
     const cameBackMsat = (await acknowledgeUnknown(sql, paymentHash, atMs)) ?? 0n;
     const payment = { ...found, cameBackMsat };
     const gone = goneBy(payment);
+    // after the payment's row, as whoever reads the node's list takes them
+    await lockOperatorsPart(sql);
     await checkOperators(sql, gone, `Payment ${paymentHash}`);
     const entry = ownPaymentEntry(paymentHash, payment);
     if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, atMs }]);
@@ -99,6 +101,7 @@ export async function bookOwnPayment(ctx: Context, paymentHash: string): Promise
  */
 export function bookMissing(ctx: Context, identity: string, as: 'own' | 'lost' | null): Promise<bigint | null> {
   return ctx.db.transaction(async (sql) => {
+    await lockOperatorsPart(sql);
     const missing = await lockMissing(sql, identity);
     if (missing === null) return null;
     const { amount } = missing;

@@ -2,6 +2,7 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { CURRENCIES, ETHER } from '../../core/currency.ts';
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/states.ts';
+import { OPERATORS_BALANCE } from '../lightning/operators-part.ts';
 import { OVER_LIGHTNING } from '../lightning/outgoing.ts';
 import type { Question } from './audit.ts';
 
@@ -120,7 +121,9 @@ export const OF_PAYOUTS: readonly Question[] = [
                select * from outputs union all select * from late_fee
                union all select '${LIGHTNING.balance}', amount from decided_payments where part_key is not null and currency = '${LIGHTNING.code}'
                union all select '${LIGHTNING.balance}', -amount from (${OVER_LIGHTNING}) l where not is_open
-               union all select '${LIGHTNING.balance}', -ceil((amount_msat + fee_msat) / 1000) from lightning_sent where acknowledged_at is not null and not is_operators) q
+               union all select '${LIGHTNING.balance}', -ceil((amount_msat + fee_msat) / 1000) from lightning_sent where acknowledged_at is not null and not is_operators
+               -- what more than the operator's has left, he has taken of what came for others
+               union all select '${LIGHTNING.balance}', least(amount, 0) from (${OPERATORS_BALANCE}) o where open) q
               group by currency),
            owed as (
              select currency, sum(case when kind in ('available', 'held', 'suspense', 'refund_payable') then amount

@@ -96,15 +96,27 @@ export async function setClosedHeight(sql: Sql, identity: string, before: number
   return rowCount === 1;
 }
 
-/** What of our nodes is their operator's, as far as it is booked, in satoshis; null while that of the node that was compared last waits to be booked. */
+/** SQL: what of our nodes is their operator's, as far as it is booked, in satoshis, and whether that of the node that was compared last is. */
+export const OPERATORS_BALANCE = `select coalesce((select sum(amount) from ledger.account_balance where kind = 'asset_lightning_operator'), 0)
+                   -- the sandbox's capital
+                   + coalesce((select sum(p.amount) from ledger.posting p join ledger.account a on a.id = p.account_id and a.kind = 'asset_lightning'
+                                 join ledger.entry e on e.id = p.entry_id where e.kind = 'capital'), 0) as amount,
+                  coalesce((select part_since is not null from lightning_nodes order by compared_at desc nulls last limit 1), false) as open`;
+
+/** Locks the rows of all nodes: until this database transaction ends nobody else takes of what is their operator's. */
+export async function lockOperatorsPart(sql: Sql): Promise<void> {
+  await sql.query({
+    name: 'lock_operators_part',
+    text: 'select from lightning_nodes order by identity for update',
+    values: [],
+  });
+}
+
+/** Satoshis of the operator's; null while what the node that was compared last has waits to be booked. */
 export async function readOperatorsBalance(sql: Sql): Promise<bigint | null> {
   const { rows } = await sql.query<{ amount: string; open: boolean }>({
     name: 'read_operators_balance',
-    text: `select (coalesce((select sum(amount) from ledger.account_balance where kind = 'asset_lightning_operator'), 0)
-                   -- the sandbox's capital
-                   + coalesce((select sum(p.amount) from ledger.posting p join ledger.account a on a.id = p.account_id and a.kind = 'asset_lightning'
-                                 join ledger.entry e on e.id = p.entry_id where e.kind = 'capital'), 0))::text as amount,
-                  coalesce((select part_since is not null from lightning_nodes order by compared_at desc nulls last limit 1), false) as open`,
+    text: `select amount::text, open from (${OPERATORS_BALANCE}) o`,
     values: [],
   });
   const [row] = rows;

@@ -54,6 +54,8 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
     if (await isSame()) booked = await openPart(ctx, node, minus(held.atLeast, before.whole));
   }
   if (events.length > 0) {
+    // what was paid, and nobody has booked, would be taken for what closing has cost, and be booked once more later
+    if (await isUndecided(ctx.db, node.identity)) return;
     const cost = await bookClosing(ctx, { node, part, closed: events, held, booked: before.whole, isSame });
     // what closing has cost would be taken for what was missing before
     if (cost === null) return;
