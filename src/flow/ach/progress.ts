@@ -181,7 +181,7 @@ export async function bookReturn(
  */
 async function entryMeant(
   sql: Sql,
-  { trace, reference, cents }: Returned,
+  { trace, reference, cents }: Named & Pick<Returned, 'cents'>,
 ): Promise<AchEntry | { readonly byHand: PayoutRow } | null> {
   const entry = await readAchEntry(sql, trace, reference);
   if (reference === '' || (entry !== null && achReference(entry.payoutId) === reference)) return entry;
@@ -189,6 +189,12 @@ async function entryMeant(
   if (id === undefined || !(await isResolved(sql, id))) return entry;
   const payout = await lockPayout(sql, id, { wait: true });
   return payout === null || payout.amount !== cents ? entry : { byHand: payout };
+}
+
+/** The file that a return is about; null where it is about none of ours, or about a payout that a person has found paid. */
+export async function returnedFile(ctx: Context, returned: Named & Pick<Returned, 'cents'>): Promise<string | null> {
+  const found = await ctx.db.transaction((sql) => entryMeant(sql, returned));
+  return found === null || 'byHand' in found ? null : found.file;
 }
 
 /** Of a payout that a person has found paid, by a file that nobody here knows; one that was found unpaid has its money already. */

@@ -143,6 +143,26 @@ describe('where the list of files may have been put back too', () => {
     expect(await ledgerFindings()).toEqual([]);
   });
 
+  test('so too while the file that its trace number was given to still lies where the bank takes it from', async () => {
+    const paid = await requested();
+    await putBack();
+    await world.wait(4 * DAY);
+    await bank.look();
+    await resolvePayout(ctx, { payoutId: paid.id, outcome: 'paid', evidence: 'statement' });
+    const later = await requested();
+    await world.wait(4 * DAY);
+    bank.state.isLeaving = true;
+    await bank.look();
+    expect((await fileOf(later.id)).state).toBe('unknown');
+    const { rows } = await world.admin.query('select trace from ach_entries where payout_id = $1', [later.id]);
+    bank.say(returnOf(rows[0].trace, achReference(paid.id)));
+    await bank.look();
+    expect(await row(paid.id)).toMatchObject({ status: 'failed', error: 'R03' });
+    expect([(await row(later.id)).status, bank.reports()]).toEqual(['processing', []]);
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    expect(await ledgerFindings()).toEqual([]);
+  });
+
   test('a return of somebody else whose name is only how the id of one that was found paid ends gives nothing back', async () => {
     const { id, merchantId } = await requested();
     await putBack();

@@ -3,7 +3,15 @@
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
 import { NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
 import { stopByInv20 } from '../../../flow/ach/checks.ts';
-import { acknowledgeFile, bookNotice, bookRefusal, bookReturn, fileOf, stopOnRefused } from '../../../flow/ach/progress.ts';
+import {
+  acknowledgeFile,
+  bookNotice,
+  bookRefusal,
+  bookReturn,
+  fileOf,
+  returnedFile,
+  stopOnRefused,
+} from '../../../flow/ach/progress.ts';
 import type { Context } from '../../../flow/context.ts';
 import { areInOpenFile, hasReturned } from '../../../store/ach/entries.ts';
 import { setAchOver } from '../../../store/ach/files.ts';
@@ -153,10 +161,12 @@ async function bookNacha(
 
 /** The files that have one of these entries, where the bank may not have all of them. */
 async function returnedFiles(ctx: Context, entries: ReadFile['entries'], { place }: Booking): Promise<readonly string[]> {
-  const returned = entries.flatMap((entry) => (entry.returned === null ? [] : [{ ...entry.returned, reference: entry.id }]));
+  const returned = entries.flatMap((entry) =>
+    entry.returned === null ? [] : [{ ...entry.returned, reference: entry.id, cents: entry.cents }],
+  );
   if (place === null || !(await areInOpenFile(ctx.db, returned))) return [];
   const files: string[] = [];
-  for (const one of returned) files.push((await fileOf(ctx, one)) ?? '');
+  for (const one of returned) files.push((await returnedFile(ctx, one)) ?? '');
   return files.filter((file) => file !== '');
 }
 
