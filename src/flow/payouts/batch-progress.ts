@@ -44,6 +44,8 @@ export type Compared<Code extends CurrencyCode> = {
   readonly decided: number;
   /** Up to which height two of our nodes hold the blocks, where there are several: only these give anything back. */
   readonly agreed: number;
+  /** Whether several nodes are compared, so that `agreed` may be lower than what is read. */
+  readonly areSeveral: boolean;
   /** Its transaction that a block of the best chain holds; null = none does. */
   readonly mined: Attempt | null;
 };
@@ -63,9 +65,11 @@ export function comparing<Code extends CurrencyCode>(
     const tip = read === null ? null : await readCursor(sql, read.currency);
     if (read === null || tip === null || read.attempts.length === 0) return 'waiting';
     const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
-    const agreed = Math.min(tip.height, (await readAgreedHeight(sql, batch.currency)) ?? tip.height);
+    const byTwo = await readAgreedHeight(sql, batch.currency);
+    const agreed = Math.min(tip.height, byTwo ?? tip.height);
     const decided = isWorthMuch(ctx, batch) ? agreed : tip.height;
-    return follow(sql, { batch, decided, agreed, mined: batch.attempts.find((attempt) => attempt.height !== null) ?? null });
+    const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
+    return follow(sql, { batch, decided, agreed, areSeveral: byTwo !== null, mined });
   });
 }
 
@@ -74,6 +78,7 @@ export function comparing<Code extends CurrencyCode>(
  * gone for good the same bytes are sent again.
  * @param isGone whether none of the batch can be mined any more, because of this input
  * @param fail ends the batch
+ * @param finalWith the block that two of our nodes must hold before a stranger's spend of this input decides; absent: another rule tells
  */
 export async function unmined<Code extends CurrencyCode>(
   ctx: Context,
@@ -82,9 +87,14 @@ export async function unmined<Code extends CurrencyCode>(
   {
     isGone,
     fail,
-  }: { readonly isGone: (input: Batch<Code>['inputs'][number]) => boolean; readonly fail: () => Promise<Progress> },
+    finalWith,
+  }: {
+    readonly isGone: (input: Batch<Code>['inputs'][number]) => boolean;
+    readonly fail: () => Promise<Progress>;
+    readonly finalWith?: (input: Batch<Code>['inputs'][number]) => number;
+  },
 ): Promise<Progress> {
-  await stopOnForeignSpend(ctx, sql, batch);
+  await stopOnForeignSpend(ctx, sql, batch, finalWith);
   return batch.inputs.some(isGone) ? fail() : sendAgain(ctx, sql, batch);
 }
 
@@ -116,15 +126,24 @@ async function sendAgain(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Pr
 }
 
 /** Outputs of ours that a transaction spends which nobody here knows: another copy of this server is running, or a key was stolen. */
-async function stopOnForeignSpend(ctx: Context, sql: Sql, batch: Batch<CurrencyCode>): Promise<void> {
+async function stopOnForeignSpend<Code extends CurrencyCode>(
+  ctx: Context,
+  sql: Sql,
+  batch: Batch<Code>,
+  finalWith?: (input: Batch<Code>['inputs'][number]) => number,
+): Promise<void> {
   const foreign = batch.inputs.filter((input) => input.spentBy !== null);
   if (foreign.length === 0 || batch.state === 'dead') return;
+  const until = (block: number): string =>
+    `: decided once two of our nodes hold block ${block} (one that is away for good: take it out of BURSAR_${batch.currency}_RPC_URL)`;
   await tripBreaker(sql, {
     name: 'payouts',
     by: ['INV-10'],
-    findings: foreign.map(
-      ({ txid, vout, spentBy }) => `${txid}:${vout} of batch ${batch.id} is spent by ${spentBy}, which was not signed here`,
-    ),
+    findings: foreign.map((input) => {
+      const { txid, vout, spentBy } = input;
+      const wait = finalWith === undefined ? '' : until(finalWith(input));
+      return `${txid}:${vout} of batch ${batch.id} is spent by ${spentBy}, which was not signed here${wait}`;
+    }),
     atMs: ctx.ports.clock.now(),
   });
 }

@@ -88,15 +88,18 @@ function highestShares(byAttempt: ReadonlyMap<bigint, ReadonlyMap<string, bigint
  * a reorganisation changes no status, and only a final transaction that is none of ours (or inputs that are gone for good) fails it.
  */
 export function progress(ctx: Context, batchId: string): Promise<Progress> {
-  return comparing<UtxoCode>(ctx, batchId, async (sql, { batch, decided, agreed, mined }) => {
-    const deep = (height: number | null, upTo: number): boolean =>
-      height !== null && upTo - height + 1 >= finalDepth(batch.currency).depth;
+  return comparing<UtxoCode>(ctx, batchId, async (sql, { batch, decided, agreed, areSeveral, mined }) => {
+    const { depth } = finalDepth(batch.currency);
+    const deep = (height: number | null, upTo: number): boolean => height !== null && upTo - height + 1 >= depth;
+    // it stays dead whatever becomes of that block: what was given back must not be sent again
+    if (mined !== null && batch.state === 'dead') return stopOnPaidAfterAll(ctx, sql, batch, mined);
     if (mined?.height != null && mined.height > decided) return 'unagreed';
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height, decided) });
     const isTaken = (input: Batch['inputs'][number]): boolean => input.spentBy !== null && deep(input.spentHeight, agreed);
     return unmined(ctx, sql, batch, {
       // what made the input was undone for good: its own loss is booked where it was received
       isGone: (input) => isTaken(input) || deep(input.goneHeight, agreed),
+      ...(areSeveral ? { finalWith: ({ spentHeight }) => (spentHeight ?? agreed) + depth - 1 } : {}),
       fail: () =>
         fail(
           ctx,
@@ -116,7 +119,6 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
   const booked = highestShares(byAttempt);
   const open = batch.payouts.filter((payout) => payout.status === 'processing');
   await showFees(ctx, sql, batch, parts);
-  if (batch.state === 'dead') await stopOnPaidAfterAll(ctx, sql, batch, mined);
   const nowMs = ctx.ports.clock.now();
   if (open.length > 0) {
     const owed = await lockOwed(sql, open);
@@ -159,10 +161,11 @@ async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap
 }
 
 /** What had been spent for good was not: the payouts that failed were given back, and are paid. The audit names them until that is mended. */
-async function stopOnPaidAfterAll(ctx: Context, sql: Sql, batch: Batch, { txid }: Attempt): Promise<void> {
+async function stopOnPaidAfterAll(ctx: Context, sql: Sql, batch: Batch, { txid }: Attempt): Promise<'waiting'> {
   const paid = batch.payouts.filter(({ status }) => status === 'failed').map(({ id }) => id);
   const findings = [`${paid.join(', ')} had failed and was given back, and is paid by ${txid}`];
   await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
+  return 'waiting';
 }
 
 /** Another transaction has spent an input for good: none of ours can be mined any more. */

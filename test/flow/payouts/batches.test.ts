@@ -7,7 +7,6 @@ import type { Context } from '../../../src/flow/context.ts';
 import { restoreSignature } from '../../../src/flow/payouts/after-restore/restored-signatures.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { progress, storeSigned } from '../../../src/flow/payouts/progress.ts';
-import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
 import { batchesOf, RATE } from '../../support/batches.ts';
@@ -38,15 +37,6 @@ beforeEach(async () => {
 });
 afterEach(() => service.drop());
 
-/** Two nodes hold the blocks up to so many below the tip. */
-async function twoNodesHold(below: number): Promise<void> {
-  const { rows } = await service.admin.query(
-    `select height, hash from blocks where currency = 'BTC' order by height desc limit $1`,
-    [below + 1],
-  );
-  const ready = { state: 'ready', ...rows[0], tipTimeMs: service.now(), peers: 2 } as const;
-  await recordCondition(ctx.db, 'BTC', { ...ready, agreement: { state: 'agreed', ...rows.at(-1) } }, service.now());
-}
 const told = async (id: string): Promise<string[]> =>
   (await service.admin.query('select type from events where object_id = $1 order by sequence', [id])).rows.map(
     ({ type }) => type,
@@ -148,45 +138,6 @@ describe('a batch', () => {
     expect(await held()).toBe(0n);
     expect(await service.balance('expense:reorg_loss:BTC')).toBe(1_000_000n);
     expect(await service.findings()).toEqual([]);
-  });
-
-  test('gives nothing back on the word of one of two nodes, however little it pays', async () => {
-    await earn();
-    const before = await service.available();
-    const id = await request();
-    const batch = await formed();
-    await signed(batch);
-    service.spend(randomBytes(32).toString('hex'), batch.inputs);
-    await service.mine(6);
-    await twoNodesHold(6);
-    expect(await progress(ctx, batch.id)).toBe('waiting');
-    await twoNodesHold(1);
-    expect(await progress(ctx, batch.id)).toBe('waiting');
-    expect([(await row(id)).status, await service.available()]).toEqual(['processing', before - AMOUNT - FEE_MAX]);
-    await twoNodesHold(0);
-    expect(await progress(ctx, batch.id)).toBe('failed');
-    expect(await service.available()).toBe(before);
-    expect(await service.findings()).toEqual([]);
-  });
-
-  test('that failed by blocks which the chain has left stops payouts at once when it is mined after all', async () => {
-    await earn();
-    const id = await request();
-    const batch = await formed();
-    const transaction = await signed(batch);
-    service.spend(randomBytes(32).toString('hex'), batch.inputs);
-    await service.mine(6);
-    expect(await progress(ctx, batch.id)).toBe('failed');
-    await clearAfterAudit(ctx, await runAudit(ctx), 'test');
-    expect(await openBreakers(ctx.db)).toEqual([]);
-    await service.vanish('BTC', 6);
-    await mined(batch, transaction);
-    await progress(ctx, batch.id);
-    const finding = `${id} had failed and was given back, and is paid by ${transaction.txid}`;
-    expect(await openBreakers(ctx.db)).toMatchObject([{ trippedBy: ['INV-10'], findings: [finding] }]);
-    expect((await row(id)).status).toBe('failed');
-    await service.admin.query('update outgoing_batches set due_at = null');
-    expect((await service.findings()).join()).toContain('INV-10');
   });
 
   test('that is dead gives back the outputs that nothing has spent: the next batch spends them', async () => {

@@ -24,10 +24,14 @@ export type Signer = {
 const failed = (fault: string, message: string) => Object.assign(new Error(message), { fault });
 const refused = (rule: string, what: string) => failed('refused', `rule ${rule} (words): ${what}`);
 
-/** @param onFault receives what fails by a fault of ours; absent: it is thrown */
+/**
+ * @param onFault receives what fails by a fault of ours; absent: it is thrown
+ * @param asNode what the node does otherwise
+ */
 export function openDriver(
   { ctx, admin }: ServiceOnDatabase,
   onFault?: Telling['onFault'],
+  asNode: object = {},
 ): {
   readonly driver: PayoutDriver;
   readonly signer: Signer;
@@ -90,6 +94,7 @@ export function openDriver(
       sent.push(Buffer.from(raw).toString('hex'));
       return { state: 'accepted' };
     },
+    ...asNode,
   } as unknown as ChainPort;
   const on: Context = { ...ctx, ports: { ...ctx.ports, chains: new Map([['BTC', node]]) } };
   const driver = createPayoutDriver(on, 'BTC', { signing, owner: 'test', ...tellingTo(troubles, onFault) });

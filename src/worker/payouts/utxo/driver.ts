@@ -54,6 +54,8 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   /** After a refusal: payees of the next batch at most, and when it is formed at the earliest. */
   let mostPayees = MOST_PAYEES;
   let formAgainMs = Number.NEGATIVE_INFINITY;
+  /** Batches whose inputs were searched for by this process. */
+  const searched = new Set<string>();
 
   /** Payouts wait a little for others, so that one transaction pays many of them. */
   async function isTimeToForm(): Promise<boolean> {
@@ -81,7 +83,10 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     const how = await progress(ctx, batch.id);
     if (how === 'confirmed') await reached('completed');
     if (how === 'final') await reached('final');
-    if (how === 'final' || how === 'failed' || how === 'displaced') return null;
+    if (how === 'final' || how === 'failed' || how === 'displaced') {
+      searched.delete(batch.id);
+      return null;
+    }
     const now = (await readBatch(ctx.db, batch.id, { lock: false })) as Batch;
     if (now.state === 'final' || now.state === 'dead') return null;
     if (how === 'unagreed') return RETRY_MS;
@@ -204,7 +209,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     await reached('sent');
     if (answer === null) return RETRY_MS;
     // in a block that was read before we watched for it: a database that was restored may have forgotten what it waited for
-    if (answer.state === 'mined' || answer.state === 'inputs_missing') await searchSpends(ctx, port, batch);
+    if (answer.state === 'mined' || answer.state === 'inputs_missing') await search(batch);
     if (!('reason' in answer)) {
       await markSent(ctx.db, newest.id, clock.now());
       await reached('marked');
@@ -214,6 +219,14 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     options.onTrouble(`batch ${batch.id}: ${answer.reason}`);
     await setBatchTrouble(ctx.db, batch.id, answer.reason);
     return SEARCH_MS;
+  }
+
+  /** All blocks since it was made are read: where it is known what has taken an input, once. Every later block is watched. */
+  async function search(batch: Batch): Promise<void> {
+    const isExplained = batch.inputs.some(({ spentBy, goneHeight }) => spentBy !== null || goneHeight !== null);
+    if (isExplained && searched.has(batch.id)) return;
+    await searchSpends(ctx, port, batch);
+    searched.add(batch.id);
   }
 
   async function form(): Promise<void> {
