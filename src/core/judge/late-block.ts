@@ -1,38 +1,68 @@
 // The block with which the price of a pending transaction is complete: by its date rule 24 asks what the payments were worth then.
-import { confirmationsToReach } from '../confirmations.ts';
+import { confirmationsToReach, requiredDepthsOfTiers } from '../confirmations.ts';
 import { sum } from '../money.ts';
 import type { Case, DatedBlock, Payment } from './case.ts';
-import { chainOf, confirmationsOf, countingMinor, isAfterDay, lateCounts, lateMinor, sufficientAmount } from './payments.ts';
-import { depthForLate, depthForTransaction } from './required-depth.ts';
+import { chainOf, confirmationsOf, countingMinor, isAfterDay, lateCounts, sufficientAmount } from './payments.ts';
+import { depthForTransaction, lateReached } from './required-depth.ts';
 
 /** The payments that complete the price, what they count for together, and whether late ones are among them (rule 23). */
 export type Deep = { readonly payments: readonly Payment[]; readonly total: bigint; readonly late: boolean };
+
+/** Payments with the block by which each has the depth of the price, lowest first. */
+type Placed = readonly { readonly payment: Payment; readonly height: number }[];
 
 /**
  * Rule 24: the block with which amount due − tolerance reaches the required depth, when it is dated after window + 24 h, and what had that depth by
  * then: an outage of ours must not add what came later.
  */
 export function lateBlock(it: Case, { payments, late }: Deep): (DatedBlock & { readonly total: bigint }) | null {
-  const price = depthForTransaction(it);
-  const old = depthForLate(it, payments);
-  const byHeight = payments
-    .map((payment) => {
-      const known = { confirmations: confirmationsOf(it, payment), coinbase: payment.coinbase, lock: payment.lock };
-      const needed = late && lateMinor(payment) > 0n ? [price, old] : [price];
-      const depth = Math.max(...needed.map((required) => confirmationsToReach(payment.currency, known, required)));
-      return {
-        payment,
-        height: payment.height === null ? chainOf(it, payment).tipHeight : payment.height + Math.max(depth, 1) - 1,
-      };
-    })
-    .sort((a, b) => a.height - b.height);
-  const inOrder = byHeight.map(({ payment }) => payment);
-  const { height } = byHeight[fewestThatSuffice(it, inOrder, late) - 1] as (typeof byHeight)[number];
+  const placed = placedBy(it, payments);
+  const height = completeAt(it, placed, late);
   // a block that we no longer keep is an old one
   const block = it.blocks.get(height);
   if (block === undefined || !isAfterDay(it.transaction, block)) return null;
-  const then = byHeight.filter((one) => one.height <= height);
-  return { ...block, total: sum(then.map((one) => countingMinor(one.payment, late))) };
+  return { ...block, total: sum(upTo(placed, height).map((payment) => countingMinor(payment, late))) };
+}
+
+function placedBy(it: Case, payments: readonly Payment[]): Placed {
+  const price = depthForTransaction(it);
+  return payments
+    .map((payment) => {
+      const { tipHeight } = chainOf(it, payment);
+      if (payment.height === null) return { payment, height: tipHeight };
+      const known = { confirmations: confirmationsOf(it, payment), coinbase: payment.coinbase, lock: payment.lock };
+      const depth = Math.max(confirmationsToReach(payment.currency, known, price), 1);
+      return { payment, height: Math.min(payment.height + depth - 1, tipHeight) };
+    })
+    .sort((a, b) => a.height - b.height);
+}
+
+const upTo = (placed: Placed, most: number): readonly Payment[] =>
+  placed.filter(({ height }) => height <= most).map(({ payment }) => payment);
+
+/** The height by which these payments complete the price (rules 4, 23), as whoever had read each block as it came would have found. */
+function completeAt(it: Case, placed: Placed, late: boolean): number {
+  const payments = placed.map(({ payment }) => payment);
+  const { height: least } = placed[fewestThatSuffice(it, payments, late) - 1] as Placed[number];
+  if (!late) return least;
+  const { tipHeight } = chainOf(it, payments[0] as Payment);
+  // late ones need the depth of what they were worth together: it comes with a block of one of them, or as that one gets deeper
+  const depths = requiredDepthsOfTiers(it.transaction.currency).map(({ depth }) => depth);
+  const deeper = payments.flatMap(({ height }) => (height === null ? [] : depths.map((depth) => height + depth - 1)));
+  const heights = new Set([...placed.map(({ height }) => height), ...deeper].filter((height) => height >= least));
+  for (const height of [...heights].sort((a, b) => a - b)) {
+    if (height >= tipHeight) break;
+    const there = upTo(placed, height);
+    if (lateReached(cutAt(it, height), there) && lateCounts(it, there) === true) return height;
+  }
+  return tipHeight;
+}
+
+/** The case when the chain of its currency ended at this block. */
+function cutAt(it: Case, tipHeight: number): Case {
+  const { currency } = it.transaction;
+  const chains = new Map([...it.chains].map(([code, view]) => [code, code === currency ? { ...view, tipHeight } : view]));
+  return { ...it, chains };
 }
 
 /**

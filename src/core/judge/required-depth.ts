@@ -91,10 +91,6 @@ export function lateReached(it: Case, payments: readonly Payment[]): boolean {
     lateMinor,
   );
 }
-/** The required depth of what is late of these payments, by its value at its arrival. */
-export function depthForLate(it: Case, payments: readonly Payment[]): RequiredDepth {
-  return requiredDepth(it.transaction.currency, worthOf(it, payments, lateMinor));
-}
 /**
  * Those of these payments that may be booked now: where together they are worth more than the limit (or their value is not known), only
  * those that also have their required depth on the part of the chain that two of our nodes hold.

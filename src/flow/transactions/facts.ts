@@ -1,6 +1,6 @@
 // The facts for the judge about locked transactions: their payments, how far each chain was read, and the dates of the blocks at which
 // payments reach their required depth.
-import { requiredDepth } from '../../core/confirmations.ts';
+import { requiredDepth, requiredDepthsOfTiers } from '../../core/confirmations.ts';
 import type { PaymentMethod } from '../../core/currency.ts';
 import type { CaseTransaction, ChainView, Payment } from '../../core/judge/case.ts';
 import { LATE_BLOCK_AFTER_MS } from '../../core/judge/times.ts';
@@ -62,12 +62,14 @@ function heightsOf(
 ): readonly number[] {
   const tip = chains.get(transaction.currency)?.tipHeight;
   if (!CONFIRMABLE.has(transaction.status) || tip === undefined) return [];
-  const { depth } = requiredDepth(transaction.currency, transaction.usdMinor);
+  const price = requiredDepth(transaction.currency, transaction.usdMinor);
+  // what is late needs the depth of what it was worth when it arrived, alone or together
+  const depths = [price, ...requiredDepthsOfTiers(transaction.currency)].map(({ depth }) => depth);
   const heights = new Set<number>();
   for (const { currency, height } of payments) {
     if (currency !== transaction.currency) continue;
     heights.add(tip);
-    if (height !== null) for (const at of [height, height + depth - 1, height + 99, height + 239]) heights.add(at);
+    if (height !== null) for (const depth of [1, ...depths, 100, 240]) heights.add(height + depth - 1);
   }
   return [...heights].filter((height) => height <= tip);
 }

@@ -198,6 +198,28 @@ describe('confirmed late (rule 24)', () => {
     },
   );
 
+  test.each([['as it comes'], ['after an outage']] as const)(
+    'late ones that need more depth than the price together do not hide the block that completed it: read %s',
+    (how) => {
+      const judged = judgedTransaction({ usd: 99_00n });
+      const onTime = judged.pay({ amount: 1_000n });
+      judged.afterGrace();
+      judged.rate(103_000n);
+      const most = judged.pay({ amount: 84_000n });
+      const rest = judged.pay({ amount: 14_000n });
+      const later = judged.pay({ amount: 300_000n });
+      judged.until(W + DAY + SECOND);
+      judged.rate(60_000n);
+      if (how === 'after an outage') judged.node('down');
+      judged.mineOnly(onTime, most);
+      judged.mineOnly(rest);
+      judged.mineOnly(later);
+      judged.mine(5);
+      judged.node('up');
+      expect(judged.rules()).toEqual([2, 24]);
+    },
+  );
+
   test('found later than it was dated, the date counts', () => {
     const judged = judgedTransaction();
     judged.pay();
