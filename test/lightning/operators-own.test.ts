@@ -244,6 +244,12 @@ test('the command books both, by the hash of a payment and by the key of the nod
   const said = await askCli(['payout', 'recover', node, '--own'], given);
   expect(said).toEqual({ id: node, currency: 'BTC', amount: '0.01499998', booked_as: 'own' });
   expect(await red()).toEqual([]);
+  const held = invoice('hold');
+  outgoing().send(held.request, 0n, 10_000n);
+  await red();
+  const kept = await recover(held.hash, '--own');
+  expect(kept).toMatchObject({ code: 0, out: expect.stringContaining('kept as yours, with 0.00001000 BTC') });
+  expect(await askCli(['payout', 'recover', held.hash, '--own'], given)).toMatchObject({ id: held.hash, booked_as: null });
   rmSync(folder, { recursive: true, force: true });
 });
 

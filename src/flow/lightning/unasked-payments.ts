@@ -18,6 +18,7 @@ import {
   lockUnasked,
   setAcknowledged,
   setForgotten,
+  setOperators,
   type UnaskedPayment,
 } from '../../store/lightning/sent-payments.ts';
 import { acknowledgeUnknown, recordUnknown } from '../../store/lightning/unknown-invoices.ts';
@@ -30,7 +31,11 @@ const refused = (paymentHash: string, what: string): Refusal =>
 /** @throws Refusal not_resolvable while it is under way */
 async function lockEnded(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
   const found = await lockUnasked(sql, paymentHash);
-  if (found?.isUnderWay === true) throw refused(paymentHash, 'is under way: wait until the node has ended it');
+  if (found?.isUnderWay === true)
+    throw refused(
+      paymentHash,
+      'is under way: it can be booked once the node has ended it (until then --own says that it is yours, and that it stops nothing)',
+    );
   return found;
 }
 
@@ -60,6 +65,28 @@ export function bookUnasked(
   });
 }
 
+const OF_FAILED = 'was asked for by a payout that has failed here: it is no payment of your own';
+
+/**
+ * Keeps that a payment under way is the operator's: it stops nothing while it is, which may be for days, and is told again once it has succeeded, until
+ * he has it booked.
+ * @returns what it takes, in satoshis, without the fee that the node names at its end; null when there is no such payment, or it has ended
+ * @throws Refusal not_resolvable when a payout here had asked for it, or when it is more than is his
+ */
+export function claimUnderWay(ctx: Context, paymentHash: string): Promise<bigint | null> {
+  return ctx.db.transaction(async (sql) => {
+    const found = await lockUnasked(sql, paymentHash);
+    if (found === null || !found.isUnderWay) return null;
+    if (found.isOfFailed) throw refused(paymentHash, OF_FAILED);
+    const takes = goneBy({ ...found, cameBackMsat: 0n });
+    if (found.isOperators) return takes;
+    await lockOperatorsPart(sql);
+    await checkOperators(sql, takes, `Payment ${paymentHash}`);
+    await setOperators(sql, paymentHash);
+    return takes;
+  });
+}
+
 /**
  * Books one that the operator has paid himself, with what is his at the node: to somebody else, or to the node itself, over others, to move what its
  * channels can send. Then only the fee is gone.
@@ -74,8 +101,7 @@ export async function bookOwnPayment(ctx: Context, paymentHash: string): Promise
   return ctx.db.transaction(async (sql) => {
     const found = await lockEnded(sql, paymentHash);
     if (found === null) return null;
-    if (found.isOfFailed)
-      throw refused(paymentHash, 'was asked for by a payout that has failed here: it is no payment of your own');
+    if (found.isOfFailed) throw refused(paymentHash, OF_FAILED);
     const atMs = ctx.ports.clock.now();
     // what it brought is booked with it, and as no receipt besides (LN-9), unless it was booked as one before
     if (invoice?.state === 'settled') await recordUnknown(sql, found.node, [invoice]);

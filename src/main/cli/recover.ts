@@ -13,6 +13,7 @@ import {
   bookOwnPayment,
   bookUnasked,
   bookUnknownReceipt,
+  claimUnderWay,
 } from '../../flow/lightning/unasked-payments.ts';
 import type { Recovered } from '../../flow/payouts/after-restore/recover.ts';
 import { recoverTransaction } from '../../flow/payouts/after-restore/recover-utxo.ts';
@@ -76,6 +77,14 @@ async function recoverOwn(
   { json, own, acceptLoss }: { json: boolean; own: boolean; acceptLoss: boolean },
 ): Promise<void> {
   const as = own ? 'own' : acceptLoss ? 'lost' : null;
+  const underWay = LIGHTNING_NODE.test(id) ? null : await withBooks((ctx) => claimUnderWay(ctx, id));
+  if (underWay !== null) {
+    const takes = formatAmount(underWay, LIGHTNING.code);
+    return print(json, { id, currency: LIGHTNING.balance, amount: takes, booked_as: null }, [
+      `${id} is under way and kept as yours, with ${takes} ${LIGHTNING.balance}: it stops nothing until it has ended. Say it again then, to have it booked.`,
+      'When bursar audit is green, bursar audit --clear lets payouts go on.',
+    ]);
+  }
   const gone = LIGHTNING_NODE.test(id)
     ? await withBooks((ctx) => bookMissing(ctx, id, as))
     : await withNodes((ctx) => bookOwnPayment(ctx, id));

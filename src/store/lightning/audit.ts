@@ -4,6 +4,7 @@ import type { Question } from '../ledger/audit.ts';
 import { OVERDUE } from './comparison.ts';
 import { ROUTED } from './operators-part.ts';
 import { OVER_LIGHTNING } from './outgoing.ts';
+import { UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
 
 /** LN-1 to LN-6. A red one stops payouts. */
 export const OF_LIGHTNING: readonly Question[] = [
@@ -51,7 +52,8 @@ export const OF_LIGHTNING: readonly Question[] = [
     says: 'what the Lightning node lists as paid, or under way, is what payouts have asked for, and none that failed was paid',
     text: `select 'node ' || s.node || ' has paid ' || s.payment_hash || ' of ' || s.amount_msat || ' msat, fee ' || s.fee_msat || ', which no payout here has asked for'
                   || ' (bursar payout recover)' as what
-             from lightning_sent s where s.acknowledged_at is null and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash)
+             from lightning_sent s where s.acknowledged_at is null and not (${UNDER_WAY_OF_OPERATOR})
+              and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash)
            union all
            select min(l.payout_id) || ' has failed, and node ' || s.node || ' has paid ' || s.payment_hash
              from lightning_sent s join lightning_payments l on l.payment_hash = s.payment_hash join payouts p on p.id = l.payout_id

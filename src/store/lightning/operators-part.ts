@@ -2,6 +2,7 @@
 // wallet and its channels were read. Each is moved on only from where it was read, in the database transaction that books it.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
 
 export type OperatorsPart = {
   /** False: what the node has is not in the books yet. */
@@ -112,11 +113,13 @@ export async function lockOperatorsPart(sql: Sql): Promise<void> {
   });
 }
 
-/** Satoshis of the operator's; null while what the node that was compared last has waits to be booked. */
+/** Satoshis of the operator's, less what he has under way; null while what the node that was compared last has waits to be booked. */
 export async function readOperatorsBalance(sql: Sql): Promise<bigint | null> {
   const { rows } = await sql.query<{ amount: string; open: boolean }>({
     name: 'read_operators_balance',
-    text: `select amount::text, open from (${OPERATORS_BALANCE}) o`,
+    text: `select (amount - coalesce((select sum(ceil((amount_msat + fee_msat) / 1000)) from lightning_sent s
+                                       where ${UNDER_WAY_OF_OPERATOR} and acknowledged_at is null), 0))::text as amount, open
+             from (${OPERATORS_BALANCE}) o`,
     values: [],
   });
   const [row] = rows;

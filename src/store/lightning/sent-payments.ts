@@ -22,10 +22,15 @@ export async function listedFee(sql: Sql, paymentHash: string): Promise<bigint |
   return rows[0] === undefined ? null : BigInt(rows[0].fee);
 }
 
+/** SQL: whether a payment `s` of the node is under way, and its operator has said that it is his: it stops nothing before it has ended. */
+export const UNDER_WAY_OF_OPERATOR = `s.state = 'in_flight' and s.is_operators`;
+
 export type UnaskedPayment = {
   /** The node that has paid it. */
   readonly node: string;
   readonly isUnderWay: boolean;
+  /** Its operator has said so. */
+  readonly isOperators: boolean;
   readonly amountMsat: bigint;
   readonly feeMsat: bigint;
   /** A payout here had asked for it, and has failed. */
@@ -39,24 +44,32 @@ const UNASKED = `s.acknowledged_at is null
 
 /** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
-  const { rows } = await sql.query<{ node: string; state: string; amount: string; fee: string; failed: boolean }>({
+  const { rows } = await sql.query<{
+    node: string;
+    state: string;
+    own: boolean;
+    amount: string;
+    fee: string;
+    failed: boolean;
+  }>({
     name: 'lock_unasked_payment',
-    text: `select node, state, amount_msat::text as amount, fee_msat::text as fee,
+    text: `select node, state, is_operators as own, amount_msat::text as amount, fee_msat::text as fee,
                   exists (select from lightning_payments l where l.payment_hash = s.payment_hash) as failed
              from lightning_sent s where payment_hash = $1 and ${UNASKED} for update`,
     values: [paymentHash],
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const { node, state, amount, fee, failed } = row;
-  return { node, isUnderWay: state !== 'succeeded', amountMsat: BigInt(amount), feeMsat: BigInt(fee), isOfFailed: failed };
+  const { node, state, own, amount, fee, failed } = row;
+  const isUnderWay = state !== 'succeeded';
+  return { node, isUnderWay, isOperators: own, amountMsat: BigInt(amount), feeMsat: BigInt(fee), isOfFailed: failed };
 }
 
-/** Payment hashes that the node lists as paid or under way, and that no payout here has asked for, or only such as failed. */
+/** Payment hashes that the node lists as paid or under way, and that no payout here has asked for, or only such as failed; what is under way of its operator is left out. */
 export async function unaskedHashes(sql: Sql): Promise<readonly string[]> {
   const { rows } = await sql.query<{ payment_hash: string }>({
     name: 'unasked_hashes',
-    text: `select distinct payment_hash from lightning_sent s where ${UNASKED} order by 1 limit 20`,
+    text: `select distinct payment_hash from lightning_sent s where ${UNASKED} and not (${UNDER_WAY_OF_OPERATOR}) order by 1 limit 20`,
     values: [],
   });
   return rows.map((row) => row.payment_hash);
@@ -82,6 +95,15 @@ export async function setAcknowledged(sql: Sql, paymentHash: string, isOperators
     name: 'acknowledge_payment',
     text: 'update lightning_sent set acknowledged_at = $2, is_operators = $3 where payment_hash = $1 and acknowledged_at is null',
     values: [paymentHash, new Date(atMs), isOperators],
+  });
+}
+
+/** Its operator has said that it is his, while it is under way. */
+export async function setOperators(sql: Sql, paymentHash: string): Promise<void> {
+  await sql.query({
+    name: 'set_payment_operators',
+    text: `update lightning_sent set is_operators = true where payment_hash = $1 and state = 'in_flight' and acknowledged_at is null`,
+    values: [paymentHash],
   });
 }
 
