@@ -156,6 +156,18 @@ test('what was forwarded while nobody looked for more than a day is booked, also
   expect(await routed()).toBe(7n);
 });
 
+test('a clock of ours that was days fast at the first look hides nothing that is forwarded once it is set right', async () => {
+  await service.work();
+  own().forward(1_000n);
+  clock.nowMs += 3 * 86_400_000;
+  await areEqual();
+  clock.nowMs -= 3 * 86_400_000;
+  own().forward(7_000n);
+  await areEqual();
+  await areEqual();
+  expect([await routed(), await operators()]).toEqual([7n, OWN - 1n + 1n + 7n]);
+});
+
 test('a block that takes something out of the wallet while the node is looked at is not told as missing', async () => {
   await service.work();
   own().move(100_000);

@@ -260,6 +260,7 @@ export function createDeliveries(
     const isDue = performance.now() - looked.atMs >= LOOK_SHARE * looked.tookMs;
     if (hurried || isLeft || (!areLeft && (isDue || underWay.size === 0))) await look();
     [areLeft, isLeft] = [false, false];
+    newMs = Number.POSITIVE_INFINITY;
     if (due.length === 0) return false;
     if (!(await lock.acquire())) {
       await lock.terminateStaleHolder();
@@ -272,7 +273,6 @@ export function createDeliveries(
     const queued = hurried ? [...ready.keys()] : [];
     isLeft = await refresh([...new Set([...turn.chosen, ...queued])]);
     await fill(turn.chosen);
-    newMs = Number.POSITIVE_INFINITY;
     begin();
     areLeft = turn.areLeft;
     // nothing wakes this job while all that it has begun hang: who stands behind them must not wait for that

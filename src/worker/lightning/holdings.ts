@@ -30,6 +30,8 @@ const MOST_FOR_A_CLOSE = 200_000n;
 /** What was forwarded before this is in what the node had when it was first looked at. */
 const FIRST_LOOK_BACK_MS = 86_400_000;
 const NS_IN_MS = 1_000_000n;
+/** Before everything that any node has forwarded; zero may have a meaning of its own. */
+const EARLIEST_NS = 1_000_000_000n;
 const ALL_OPEN = 1_000_000;
 
 /** Books what has happened at the node, and keeps what it has and what the books have there, unless something is under way in either. */
@@ -89,12 +91,15 @@ const forwardedSince = (ctx: Context, port: LightningPort, part: OperatorsPart):
 
 /** Of a node that is not in the books yet it is only read how far it goes. */
 async function bookForwarded(ctx: Context, port: LightningPort, { identity }: Node, part: OperatorsPart): Promise<void> {
-  const fromNs = forwardedFrom(ctx, part);
-  const found = await port.forwarded(fromNs);
+  const lately = await port.forwarded(forwardedFrom(ctx, part));
+  // our clock may be days fast, and a day before it in the node's future: then its own times say how far it goes
+  const isAll = part.forwardedNs === null && !part.isOpen && lately.length === 0;
+  const found = isAll ? await port.forwarded(EARLIEST_NS) : lately;
   const last = found.at(-1);
   if (last === undefined) {
     // otherwise what is forwarded while nobody looks for longer than that would never be read
-    if (part.forwardedNs === null) await setForwarded(ctx.db, identity, part, { ns: fromNs, msat: part.forwardedMsat });
+    const ns = isAll ? EARLIEST_NS : forwardedFrom(ctx, part);
+    if (part.forwardedNs === null) await setForwarded(ctx.db, identity, part, { ns, msat: part.forwardedMsat });
     return;
   }
   const earned = part.isOpen ? sum(found.map((one: Forwarded) => one.feeMsat)) : 0n;

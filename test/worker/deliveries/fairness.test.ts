@@ -8,6 +8,7 @@ import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi, PASSWORD } from '../../http/api-server.ts';
+import { eventually } from '../../support/service.ts';
 import { startReceiver, take } from '../../support/webhook-receiver.ts';
 
 const MERCHANTS = 7;
@@ -253,4 +254,32 @@ test('answers that come as fast as results are written keep nobody from being lo
     send,
   );
   await api.sql('delete from webhooks where id = $1', [webhook.id]);
+});
+
+test('once everything has arrived the job rests, also where the last connections were kept for new endpoints', {
+  timeout: 60_000,
+}, async () => {
+  await merchantsAt('http://127.0.0.1:1/', 1, 10);
+  const [{ count }] = await api.sql('select count(*)::int as count from webhooks');
+  const taken = { kind: 'answered', status: 204, body: new Uint8Array(), isCut: false, tookMs: 1 } as const;
+  let sent = 0;
+  let answer = (): void => undefined;
+  const isAnswered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const send: WebhookSender = async () => {
+    sent += 1;
+    await isAnswered;
+    return taken;
+  };
+  const { job, finish } = createDeliveries(api.ctx, send, () => undefined);
+  while (await job.run(true));
+  expect(sent).toBeGreaterThan(120);
+  expect(sent).toBeLessThan(count);
+  answer();
+  await eventually('each answer has begun another', () => sent === count);
+  await job.run(true);
+  expect(await api.sql('select from deliveries')).toEqual([]);
+  expect((job.everyMs as (chance: number) => number)(0)).toBe(Number.POSITIVE_INFINITY);
+  await finish(AbortSignal.timeout(500));
 });
