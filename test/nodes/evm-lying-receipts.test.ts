@@ -127,7 +127,9 @@ test('one that says so of another block is on another branch: nothing is given b
   expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
 });
 
-test('whoever has said that it has paid is waited for as long as payouts are stopped', { timeout: TIMEOUT }, async () => {
+test('a node that has said paid, and is silent afterwards, is waited for while payouts are stopped', {
+  timeout: TIMEOUT,
+}, async () => {
   const id = await paidAndDenied();
   for (const alteration of [SILENT, {}, SILENT, SILENT]) {
     honest.alter(alteration);
@@ -159,7 +161,7 @@ test('what can still be mined, says one of them, is not given back: payouts stop
   expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
 });
 
-test('what another one does not say is waited for an hour, and is told', { timeout: TIMEOUT }, async () => {
+test('a node that says nothing holds back for an hour what has failed, and is told', { timeout: TIMEOUT }, async () => {
   const id = await paidAndDenied();
   for (const [alteration, why] of [
     [REFUSING, /limit exceeded/],

@@ -3,7 +3,7 @@ import { confirmationsToReach, requiredDepthsOfTiers } from '../confirmations.ts
 import { sum } from '../money.ts';
 import type { Case, DatedBlock, Payment } from './case.ts';
 import { chainOf, confirmationsOf, countingMinor, isAfterDay, lateCounts, sufficientAmount } from './payments.ts';
-import { depthForTransaction, lateReached } from './required-depth.ts';
+import { cutOff, depthForTransaction, lateReached } from './required-depth.ts';
 
 /** The payments that complete the price, what they count for together, and whether late ones are among them (rule 23). */
 export type Deep = { readonly payments: readonly Payment[]; readonly total: bigint; readonly late: boolean };
@@ -45,24 +45,19 @@ function completeAt(it: Case, placed: Placed, late: boolean): number {
   const payments = placed.map(({ payment }) => payment);
   const { height: least } = placed[fewestThatSuffice(it, payments, late) - 1] as Placed[number];
   if (!late) return least;
+  const { currency } = it.transaction;
   const { tipHeight } = chainOf(it, payments[0] as Payment);
   // late ones need the depth of what they were worth together: it comes with a block of one of them, or as that one gets deeper
-  const depths = requiredDepthsOfTiers(it.transaction.currency).map(({ depth }) => depth);
+  const depths = requiredDepthsOfTiers(currency).map(({ depth }) => depth);
   const deeper = payments.flatMap(({ height }) => (height === null ? [] : depths.map((depth) => height + depth - 1)));
   const heights = new Set([...placed.map(({ height }) => height), ...deeper].filter((height) => height >= least));
   for (const height of [...heights].sort((a, b) => a - b)) {
     if (height >= tipHeight) break;
     const there = upTo(placed, height);
-    if (lateReached(cutAt(it, height), there) && lateCounts(it, there) === true) return height;
+    const then = cutOff(it, (_, code) => (code === currency ? height : undefined));
+    if (lateReached(then, there) && lateCounts(it, there) === true) return height;
   }
   return tipHeight;
-}
-
-/** The case when the chain of its currency ended at this block. */
-function cutAt(it: Case, tipHeight: number): Case {
-  const { currency } = it.transaction;
-  const chains = new Map([...it.chains].map(([code, view]) => [code, code === currency ? { ...view, tipHeight } : view]));
-  return { ...it, chains };
 }
 
 /**

@@ -120,10 +120,16 @@ function isAgreed(it: Case, { currency, height }: Payment): boolean {
   return agreed === undefined || (height !== null && height <= agreed.height);
 }
 /** The case with each chain cut off at the highest block that two of our nodes hold. */
-function upToAgreed(it: Case): Case {
-  const cut = (view: ChainView): ChainView =>
-    view.agreed === undefined ? view : { ...view, tipHeight: Math.min(view.tipHeight, view.agreed.height) };
-  return { ...it, chains: new Map([...it.chains].map(([currency, view]) => [currency, cut(view)])) };
+const upToAgreed = (it: Case): Case => cutOff(it, ({ agreed }) => agreed?.height);
+
+/** The case with each chain cut off at a height, where one is named. */
+export function cutOff(it: Case, heightOf: (view: ChainView, currency: PaymentMethod) => number | undefined): Case {
+  const cut = (view: ChainView, height = view.tipHeight): ChainView => ({
+    ...view,
+    tipHeight: Math.min(view.tipHeight, height),
+  });
+  const chains = new Map([...it.chains].map(([code, view]) => [code, cut(view, heightOf(view, code))]));
+  return { ...it, chains };
 }
 function largeCurrencies(it: Case, payments: readonly Payment[]): ReadonlySet<PaymentMethod> {
   const all = [...new Set(payments.map((payment) => payment.currency))];

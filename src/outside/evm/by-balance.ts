@@ -1,7 +1,6 @@
 // Ether that contracts sent inside a block, by what addresses of ours hold before and after it, of a node that does not show the calls: what
 // neither the transactions themselves, nor the block's fees and withdrawals, nor the calls that it does show explain. It is there, so it is
 // credited; which of the transactions brought it nobody can say, so it is named after the block.
-
 import { BALANCE_PLACE, EVM_SCRIPT, evmScript } from '../../core/currencies/evm.ts';
 import { MOST_ADDRESSES } from '../../core/evm/port.ts';
 import type { TransactionFacts, WatchList } from '../../core/ports.ts';

@@ -15,7 +15,7 @@ export type Patience = {
   isOver(block: Place): boolean;
   /** The node has said it of this block. */
   answered(block: Place): void;
-  /** Every block is waited for anew. */
+  /** Forgets every failure: each block has its whole time again. */
   clear(): void;
 };
 

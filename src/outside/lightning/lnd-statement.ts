@@ -95,7 +95,7 @@ export async function readChainEvents(call: Call, fromHeight: number, toHeight: 
     ]),
   );
   function isOfClosing(transaction: Answer): boolean {
-    // an output of a close that is the wallet's is spent as any of its outputs; one that is not is money that comes back
+    // the wallet spends an output of a close that it owns as any other; by any other output of a close, money comes back
     const spends = objects(transaction, 'previous_outpoints');
     const spent = spends.filter((one) => one.is_our_output !== true).map((one) => txidOf(textOr(one, 'outpoint')));
     const isSweep = SWEEP.test(textOr(transaction, 'label')) && (spent.length > 0 || spends.length === 0);

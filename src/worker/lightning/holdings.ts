@@ -91,7 +91,7 @@ const forwardedSince = (ctx: Context, port: LightningPort, part: OperatorsPart):
 
 /** Of a node that is not in the books yet it is only read how far it goes. */
 async function bookForwarded(ctx: Context, port: LightningPort, { identity }: Node, part: OperatorsPart): Promise<void> {
-  const lately = await port.forwarded(forwardedFrom(ctx, part));
+  const lately = await forwardedSince(ctx, port, part);
   // our clock may be days fast, and a day before it in the node's future: then its own times say how far it goes
   const isAll = part.forwardedNs === null && !part.isOpen && lately.length === 0;
   const found = isAll ? await port.forwarded(EARLIEST_NS) : lately;

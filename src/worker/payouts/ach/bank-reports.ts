@@ -166,8 +166,11 @@ async function returnedFiles(ctx: Context, entries: ReadFile['entries'], { place
   );
   if (place === null || !(await areInOpenFile(ctx.db, returned))) return [];
   const files: string[] = [];
-  for (const one of returned) files.push((await returnedFile(ctx, one)) ?? '');
-  return files.filter((file) => file !== '');
+  for (const one of returned) {
+    const file = await returnedFile(ctx, one);
+    if (file !== null) files.push(file);
+  }
+  return files;
 }
 
 function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): ReadFile['entries'] | NachaMalformed {

@@ -111,7 +111,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (said === null) return waits(batch, 'no node says whether it has paid');
     const { paid, isUnused, silent } = said;
     if (paid !== null || isUnused) {
-      // whoever has contradicted is waited for anew when he is silent
+      // the hour begins again: a node that has contradicted may fall silent
       unheardSince.delete(id);
       const known = paid === null ? null : await readBlockHash(ctx.db, currency, paid.height);
       const what =
