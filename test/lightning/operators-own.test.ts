@@ -73,14 +73,20 @@ test('what is booked as lost is owed to nobody, and what is his takes nothing fr
   expect(await covered()).toEqual([expect.stringContaining('BTC: owed 498998, here 497996')]);
 });
 
-test('of what he has paid to the node itself only the fee is gone, and its receipt is not booked a second time', async () => {
-  expect(await red()).toEqual([]);
-  const before = { operators: await operators(), equity: await equity() };
+/** The operator pays an invoice of the node itself over others. */
+async function paidToItself(): Promise<ReturnType<typeof invoice>> {
   const to = invoice();
   const preimage = Buffer.from(outgoing().find(to.hash)?.preimage ?? '', 'hex');
   await at.ctx.ports.lightning?.addInvoice({ preimage, amountMsat: 1_000_000n, expirySeconds: 900, description: '' });
   outgoing().send(to.request, 0n, 10_000n);
   engine.node().pay(to.hash, 1_000_000n, 1);
+  return to;
+}
+
+test('of what he has paid to the node itself only the fee is gone, and its receipt is not booked a second time', async () => {
+  expect(await red()).toEqual([]);
+  const before = { operators: await operators(), equity: await equity() };
+  const to = await paidToItself();
   // nothing was compared for so long: the receipt is told as well
   pass(4 * MINUTE);
   expect((await red()).map((one) => one.slice(0, 4))).toEqual(['LN-5', 'LN-7', 'LN-9']);
@@ -94,11 +100,7 @@ test('what he has paid to the node itself is told as no receipt later, when a lo
   expect(await red()).toEqual([]);
   const before = await operators();
   pass(4 * MINUTE);
-  const to = invoice();
-  const preimage = Buffer.from(outgoing().find(to.hash)?.preimage ?? '', 'hex');
-  await at.ctx.ports.lightning?.addInvoice({ preimage, amountMsat: 1_000_000n, expirySeconds: 900, description: '' });
-  outgoing().send(to.request, 0n, 10_000n);
-  engine.node().pay(to.hash, 1_000_000n, 1);
+  const to = await paidToItself();
   // payments are compared, and invoices are not yet
   await at.comparedPayments();
   expect(await bookOwnPayment(at.ctx, to.hash)).toBe(2n);
@@ -120,11 +122,7 @@ test('a loss that is booked is not booked once more as what is missing at the no
 test('a receipt that was booked before is not taken back by the payment that brought it', async () => {
   expect(await red()).toEqual([]);
   const before = await operators();
-  const to = invoice();
-  const preimage = Buffer.from(outgoing().find(to.hash)?.preimage ?? '', 'hex');
-  await at.ctx.ports.lightning?.addInvoice({ preimage, amountMsat: 1_000_000n, expirySeconds: 900, description: '' });
-  outgoing().send(to.request, 0n, 10_000n);
-  engine.node().pay(to.hash, 1_000_000n, 1);
+  const to = await paidToItself();
   pass(4 * MINUTE);
   await red();
   expect(await bookUnknownReceipt(at.ctx, to.hash)).toBe(1_000n);

@@ -1,23 +1,20 @@
 // What is known of addresses on Ethereum's chain, read where there are very many payouts, sweeps and orders of other chains.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { evmScripts } from '../../src/store/chain/watched.ts';
-import { connect, type Database } from '../../src/store/postgres/connect.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
 import { knownBalances } from '../../src/store/sweeps/balances.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { filledDatabase } from '../support/filled-database.ts';
 import { touchedPages } from '../support/touched-pages.ts';
 
 const MANY = 30_000;
 const ASKED = 500;
 /** Pages of 8 KB for each address: a few indexes, and what they lead to. */
 const FOR_EACH = 40;
-let base: TestDatabase;
+let filled: Awaited<ReturnType<typeof filledDatabase>>;
 let db: Database;
 beforeAll(async () => {
-  base = await freshDatabase();
-  const operator = connect({ url: base.url, role: null, maxConnections: 1, applicationName: 'test' });
-  await operator.transaction(async (sql) => {
+  filled = await filledDatabase(async (sql) => {
     const many = async (text: string) => sql.query({ text, values: [MANY] });
-    await sql.query({ text: 'set local session_replication_role = replica' });
     await many(`insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, script,
                   address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
                 select 'txn_' || lpad(g::text, 22, '0'), 1, case when g % 50 = 1 then 'ETH' else 'BTC' end, 'settled', 1000, 1000, 65000, now(), '[]',
@@ -35,14 +32,9 @@ beforeAll(async () => {
     await many(`insert into own_outputs (currency, txid, vout, amount, script, height, block_hash)
                 select 'ETH', 'x' || g, 0, 1000, '\\xffff'::bytea, g / 10, 'h' from generate_series(1, $1::int) g`);
   });
-  await operator.query({ text: 'analyze' });
-  await operator.close();
-  db = connect({ url: base.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', byIndex: true });
+  db = filled.db;
 });
-afterAll(async () => {
-  await db.close();
-  await base.drop();
-});
+afterAll(() => filled?.drop());
 
 test('what is known to be at hundreds of addresses is read by the address', async () => {
   const scripts = Array.from({ length: ASKED }, (_, n) => Buffer.from((n * 50 + 1).toString(16).padStart(40, '0'), 'hex'));

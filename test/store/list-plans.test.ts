@@ -4,19 +4,16 @@ import { balanceEntries } from '../../src/store/ledger/ledger.ts';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { LISTED_WITHIN_MS, listTransactionRows } from '../../src/store/transactions/lists.ts';
 import { findTransactions } from '../../src/store/transactions/lookup.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { filledDatabase } from '../support/filled-database.ts';
 import { touchedPages } from '../support/touched-pages.ts';
 
 const MANY = 60_000;
 /** Pages of 8 KB: a row of each of 20, its index, and what a check reads of the chains. */
 const FEW = 600;
-let base: TestDatabase;
+let filled: Awaited<ReturnType<typeof filledDatabase>>;
 let db: Database;
 beforeAll(async () => {
-  base = await freshDatabase();
-  const operator = connect({ url: base.url, role: null, maxConnections: 1, applicationName: 'test' });
-  await operator.transaction(async (sql) => {
-    await sql.query({ text: 'set local session_replication_role = replica' });
+  filled = await filledDatabase(async (sql) => {
     await sql.query({
       text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, label,
                address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
@@ -41,14 +38,9 @@ beforeAll(async () => {
       values: [MANY],
     });
   });
-  await operator.query({ text: 'analyze' });
-  await operator.close();
-  db = connect({ url: base.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', byIndex: true });
+  db = filled.db;
 });
-afterAll(async () => {
-  await db.close();
-  await base.drop();
-});
+afterAll(() => filled?.drop());
 
 const NONE = { startingAfter: null, status: null, currency: null, label: null, createdGteMs: null, createdLtMs: null };
 const FILTERS = [
@@ -99,15 +91,15 @@ test('the entries of a balance, of all currencies and of one, also far down', as
 });
 
 test('a search by label, also on a session that may read tables whole', async () => {
-  expect((await findTransactions(base.db, 'order-4711', 5)).length).toBe(1);
+  expect((await findTransactions(filled.base.db, 'order-4711', 5)).length).toBe(1);
   const whole = db;
-  db = base.db;
+  db = filled.base.db;
   try {
     expect(await touchedPages(db, (on) => findTransactions(on, 'order-4711', 5))).toBeLessThan(FEW);
   } finally {
     db = whole;
   }
-  expect((await findTransactions(base.db, `a${MANY}`, 5)).length).toBe(0);
+  expect((await findTransactions(filled.base.db, `a${MANY}`, 5)).length).toBe(0);
 });
 
 test('a list that takes too long is given up before anybody else has to wait long', () => {
@@ -115,7 +107,7 @@ test('a list that takes too long is given up before anybody else has to wait lon
 });
 
 test('the same where all transactions are alike, so that nothing tells which filter finds none', async () => {
-  const operator = connect({ url: base.url, role: null, maxConnections: 1, applicationName: 'test' });
+  const operator = connect({ url: filled.base.url, role: null, maxConnections: 1, applicationName: 'test' });
   await operator.query({ text: `update transactions set currency = 'BTC', status = 'settled', label = 'the same'` });
   await operator.query({ text: 'vacuum analyze transactions' });
   await operator.close();

@@ -4,21 +4,18 @@ import { payoutsByReference } from '../../src/store/ach/entries.ts';
 import { listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
 import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/request-facts.ts';
 import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/settings.ts';
-import { connect, type Database } from '../../src/store/postgres/connect.ts';
+import type { Database } from '../../src/store/postgres/connect.ts';
+import { filledDatabase } from '../support/filled-database.ts';
 import { SEALS } from '../support/ports.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { touchedPages } from '../support/touched-pages.ts';
 
 const MANY = 40_000;
 /** Pages of 8 KB. */
 const FEW = 600;
-let base: TestDatabase;
+let filled: Awaited<ReturnType<typeof filledDatabase>>;
 let db: Database;
 beforeAll(async () => {
-  base = await freshDatabase();
-  const operator = connect({ url: base.url, role: null, maxConnections: 1, applicationName: 'test' });
-  await operator.transaction(async (sql) => {
-    await sql.query({ text: 'set local session_replication_role = replica' });
+  filled = await filledDatabase(async (sql) => {
     await sql.query({
       text: `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, status, step, held_reason, error, automatic,
                                   intent_key, intent, created_at)
@@ -50,14 +47,9 @@ beforeAll(async () => {
     });
     await sql.query({ text: `insert into merchant_settings (merchant_id) values (1), (2)` });
   });
-  await operator.query({ text: 'analyze' });
-  await operator.close();
-  db = connect({ url: base.url, role: 'bursar_app', maxConnections: 2, applicationName: 'test', byIndex: true });
+  db = filled.db;
 });
-afterAll(async () => {
-  await db.close();
-  await base.drop();
-});
+afterAll(() => filled?.drop());
 
 const NONE = { startingAfter: null, status: null, method: null, createdGteMs: null, createdLtMs: null };
 const FAR = `payout_${'30001'.padStart(22, '0')}`;

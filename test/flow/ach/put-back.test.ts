@@ -22,6 +22,15 @@ async function requested(): Promise<{ readonly id: string; readonly merchantId: 
   const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
   return { id: (await requestAchPayout(ctx, asked)).id, merchantId };
 }
+/** A payout that is in no file here, and that a person has found paid. */
+async function foundPaid(): ReturnType<typeof requested> {
+  const paid = await requested();
+  await putBack();
+  await world.wait(4 * DAY);
+  await bank.look();
+  await resolvePayout(ctx, { payoutId: paid.id, outcome: 'paid', evidence: 'statement' });
+  return paid;
+}
 /** What is stored is of before PostgreSQL was started. */
 const putBack = () => world.admin.query(`update comparisons set checked_at = '2020-01-01' where currency = 'USD'`);
 const fileOf = async (id: string) =>
@@ -122,11 +131,7 @@ describe('where the list of files may have been put back too', () => {
   });
 
   test('one that was found paid and comes back is failed, whatever payout its trace number was given to since', async () => {
-    const paid = await requested();
-    await putBack();
-    await world.wait(4 * DAY);
-    await bank.look();
-    await resolvePayout(ctx, { payoutId: paid.id, outcome: 'paid', evidence: 'statement' });
+    const paid = await foundPaid();
     const later = await requested();
     await world.wait(4 * DAY);
     await bank.look();
@@ -144,11 +149,7 @@ describe('where the list of files may have been put back too', () => {
   });
 
   test('so too while the file that its trace number was given to still lies where the bank takes it from', async () => {
-    const paid = await requested();
-    await putBack();
-    await world.wait(4 * DAY);
-    await bank.look();
-    await resolvePayout(ctx, { payoutId: paid.id, outcome: 'paid', evidence: 'statement' });
+    const paid = await foundPaid();
     const later = await requested();
     await world.wait(4 * DAY);
     bank.state.isLeaving = true;
