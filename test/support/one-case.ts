@@ -5,7 +5,8 @@ import { unjudged } from './chain-truth.ts';
 
 /** When the window of {@link newTransaction} ends: it began at zero. */
 export const WINDOW_END_MS = 900_000;
-const PRICE: Rate = 100_000n * 10n ** 8n;
+/** The quote of {@link newTransaction}. */
+export const PRICE: Rate = 100_000n * 10n ** 8n;
 export const TIP = 1000;
 
 /** A payment in the mempool, on time, that the judge has not seen yet. */

@@ -5,7 +5,7 @@ import { least, minus, plus, sum } from '../money.ts';
 import { isWorth } from '../rate.ts';
 import { BEFORE_BOOKING } from '../transaction-states.ts';
 import type { Case, Payment } from './case.ts';
-import { type Deep, lateBlock } from './late-block.ts';
+import { deepEnough, deepTooLate } from './late-block.ts';
 import { announceExtra, paymentData, review } from './notice.ts';
 import {
   countingMinor,
@@ -81,15 +81,6 @@ export function waitsForBooking(it: Case, payment: Payment): boolean {
   return payment.present && isLive(payment) && !isBooked(payment) && reachesSuspense(it, payment);
 }
 
-/** The payments that count and have their required depth, when they are enough; otherwise null. */
-function deepEnough(it: Case): Deep | null {
-  const reached = presentInQuotedCurrency(it).filter((payment) => !isBooked(payment) && reachesTransaction(it, payment));
-  const late = lateCounts(it, reached) === true && lateReached(it, reached);
-  const payments = reached.filter((payment) => countingMinor(payment, late) > 0n);
-  const total = sum(payments.map((payment) => countingMinor(payment, late)));
-  return total < sufficientAmount(it.transaction) ? null : { payments, total, late };
-}
-
 /** Rules 4 and 24: amount due − tolerance has the required depth. */
 export const confirm: Rule = (it) => {
   if (it.transaction.status !== 'pending') return false;
@@ -102,14 +93,14 @@ export const confirm: Rule = (it) => {
     return isLateDeep;
   };
   if (undisputed(it, deep.payments, reaches).length < deep.payments.length) return false;
-  const late = lateBlock(it, deep);
+  const late = deepTooLate(it, deep);
   if (late === null) return applyEvent(it, 'enough_confirmed');
   if (late.rate === null) return false;
   const { currency, usdMinor } = it.transaction;
   const part = { minor: late.total, rate: late.rate };
   if (isWorth([part], currency, { usdMinor }, toleranceUsd(it.transaction))) return applyEvent(it, 'enough_confirmed');
   // valued at the rate of that date: rule 11 must not accept them at the price of their arrival
-  for (const payment of deep.payments) payment.valueRate = late.rate;
+  for (const payment of late.payments) payment.valueRate = late.rate;
   return review(it, 'confirmed_too_late', 'late');
 };
 

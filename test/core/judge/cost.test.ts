@@ -5,7 +5,7 @@ import type { Case, CaseTransaction, Payment } from '../../../src/core/judge/cas
 import { judge, judgeInTurns } from '../../../src/core/judge/judge.ts';
 import { accept } from '../../../src/core/judge/resolve.ts';
 import { workedMs } from '../../support/longest-turn.ts';
-import { newCase, newPayment, replacedCase, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
+import { newCase, newPayment, PRICE, replacedCase, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
 import { slowness } from '../../support/slowness.ts';
 
 const GOAL_MS = 300;
@@ -109,6 +109,22 @@ test(`no turn of a verdict over a price that is paid in 20,000 outputs takes ${T
     newCase(
       Array.from({ length: MANY }, (_, n) => newPayment(n, { ...mined(n), ...seen })),
       { transaction: { status: 'pending', amountDue: 1_000n * BigInt(MANY) } },
+    );
+  expect(longestTurnMs(make)).toBeLessThan(TURN_MS * slowness());
+  const it = make();
+  judge(it);
+  expect([it.transaction.status, it.payments.every((payment) => payment.inAvailable === 1_000n)]).toEqual(['settled', true]);
+});
+
+test(`no turn of a verdict over a price that 20,000 late payments in 800 blocks pay takes ${TURN_MS} ms`, {
+  timeout: 60_000,
+}, () => {
+  const seen = { classified: true, present: true, valueRate: PRICE };
+  const minedAt = (height: number) => ({ ...mined(0), height, blockHash: `block${height}`, lastHeight: height });
+  const make = () =>
+    newCase(
+      Array.from({ length: MANY }, (_, n) => newPayment(n, { ...minedAt(TIP - 900 + Math.floor(n / 25)), ...late, ...seen })),
+      { transaction: { status: 'pending', amountDue: 1_000n * BigInt(MANY), usdMinor: 100n * BigInt(MANY) } },
     );
   expect(longestTurnMs(make)).toBeLessThan(TURN_MS * slowness());
   const it = make();

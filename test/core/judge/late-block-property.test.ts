@@ -1,0 +1,67 @@
+// Rule 24 asks by the block that completed the price: whoever reads many blocks at once, after an outage of ours, must come to what reading each
+// as it came would have said. Random payments, on time and late, prices and blocks; a seed that fails is kept in the list.
+import { expect, test } from 'vitest';
+import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../../support/judged-transaction.ts';
+import { randomBelow } from '../../support/random.ts';
+
+const COUNT = 600;
+/** Seeds that fail with a fault that once was there, kept for ever. */
+const ONCE_FAILED: readonly [seed: number, what: string][] = [
+  [839, 'what has a lock completed the price with a block before its own'],
+];
+const PRICES_USD = [45_00n, 99_00n, 150_00n, 999_00n, 2_500_00n] as const;
+const RATES = [40_000n, 60_000n, 98_000n, 100_000n, 104_000n, 200_000n, 1_000_000n] as const;
+
+/** What was decided: the rules, at which rates what came too late is valued, and whether the payments are the merchant's. */
+function decided(seed: number, how: 'as it comes' | 'after an outage') {
+  const below = randomBelow(seed);
+  const oneOf = <T>(from: readonly T[]): T => from[below(from.length)] as T;
+  const usd = oneOf(PRICES_USD);
+  const locks = below(4) === 0;
+  const judged: JudgedTransaction = judgedTransaction({ usd, latePolicy: 'review', currency: locks ? 'DASH' : 'BTC' });
+  const part = (): bigint => (judged.amountDue * BigInt(oneOf([1, 2, 10, 30, 50, 70, 99, 100, 120]))) / 100n;
+  const pay = () => judged.pay({ amount: part(), lock: locks && below(2) === 0 ? 'instantsend' : null });
+  const payments = Array.from({ length: 1 + below(2) }, pay);
+  judged.afterGrace();
+  for (let n = below(5); n > 0; n--) {
+    judged.rate(oneOf(RATES));
+    payments.push(pay());
+  }
+  judged.until(W + DAY - below(4) * HOUR);
+  if (how === 'after an outage') judged.node('down');
+  const waiting = [...payments];
+  for (let n = 2 + below(6); n > 0; n--) {
+    judged.wait(MINUTE);
+    if (below(2) === 0) judged.rate(oneOf(RATES));
+    judged.wait((1 + below(180)) * MINUTE);
+    judged.mineOnly(...waiting.splice(0, below(3)));
+  }
+  for (let n = below(8); n > 0; n--) {
+    judged.wait(10 * MINUTE);
+    judged.mineEmpty();
+  }
+  judged.wait(MINUTE);
+  judged.node('up');
+  judged.wait(MINUTE);
+  judged.mineEmpty(20);
+  // what comes after the price was complete is extra, or credited with it where both are read at once: what is credited may differ
+  const rules = judged.rules();
+  const rates = rules.includes(24) ? judged.payments.map(({ valueRate }) => valueRate) : [];
+  return { rules, rates, isTheMerchants: judged.available() > 0n };
+}
+
+const ENDS = [4, 6, 24] as const;
+
+test.each(ONCE_FAILED)('seed %i: %s', (seed) => {
+  expect(decided(seed, 'after an outage')).toEqual(decided(seed, 'as it comes'));
+});
+
+test(`${COUNT} transactions read after an outage end as those read as the blocks came`, { timeout: 60_000 }, () => {
+  const ends = new Map<number, number>(ENDS.map((rule) => [rule, 0]));
+  for (let seed = 10_001; seed <= 10_000 + COUNT; seed++) {
+    const { rules, ...rest } = decided(seed, 'as it comes');
+    expect(decided(seed, 'after an outage'), `seed ${seed}`).toEqual({ rules, ...rest });
+    for (const rule of ENDS.filter((one) => rules.includes(one))) ends.set(rule, (ends.get(rule) ?? 0) + 1);
+  }
+  for (const rule of ENDS) expect(ends.get(rule), `how often rule ${rule} was reached`).toBeGreaterThan(COUNT / 20);
+});
