@@ -99,6 +99,8 @@ const files = readdirSync(join(copy, 'src'), { recursive: true, encoding: 'utf8'
   .sort((a, b) => (a.path < b.path ? -1 : 1));
 if (files.length === 0) throw new Error(`no tests are named in bin/mutation/areas.mjs for ${wanted.join(', ')}`);
 for (const file of files) {
+  // an interrupted run is being ended
+  if (isStopped) break;
   console.log(`${file.path}, tested by ${file.area.tests.join(', ')}`);
   open = await openTests(root, copy);
   try {
@@ -106,8 +108,9 @@ for (const file of files) {
   } catch (error) {
     if (!(error instanceof UnchangedFails)) throw error;
     console.log(`NOTHING COUNTS: ${error.message}`);
+    await open.close();
     end(2);
   }
   await open.close();
 }
-end(found.survivors.length === 0 ? 0 : 1);
+if (!isStopped) end(found.survivors.length === 0 ? 0 : 1);

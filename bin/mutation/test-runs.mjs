@@ -13,9 +13,10 @@ const LONGEST_MESSAGE = 300;
 function endWorkers() {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
-      const [, , , parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
-        .replace(/\(.*\)/, '')
-        .split(/\s+/);
+      // proc(5): pid, (name), state, parent; a name may hold spaces
+      const [, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        .replace(/^.*\) /s, '')
+        .split(' ');
       if (Number(parent) === process.pid && readlinkSync(`/proc/${pid}/exe`) === process.execPath)
         process.kill(Number(pid), 'SIGKILL');
     } catch {
