@@ -174,7 +174,9 @@ function undecided(order: Order, view: View): undefined {
   const here = own.filter((one) => ownDeep(order, view, one));
   const worth = total(here, (one) => one.amount * one.arrivedPrice);
   if (worth < terms.cents * unitOf(terms.currency) - toleranceScaled(terms)) return undefined;
-  if (!deepTogether(order, view, here)) return undefined;
+  // what came in another currency is credited too
+  const others = order.arrived.filter((one) => one.currency !== terms.currency && (one.booked?.suspense ?? 0n) > 0n);
+  if (!deepTogether(order, view, [...here, ...others])) return undefined;
   if (own.some((one) => (one.booked?.suspense ?? 0n) > 0n && !here.includes(one))) return undefined;
   acceptAll(order, view);
 }

@@ -1,12 +1,13 @@
 // Reimbursements of a transaction (rule 13, behaviour §3): what one takes and from where, when its payments are deep enough, what becomes of it
 // when they are lost, and what its end changes. A reimbursement is paid by the machine of payouts; here it is a fact with a state.
 import type { PaymentMethod } from '../currency.ts';
-import { atLeastZero, formatAmount, least, minus, negated, plus, sum } from '../money.ts';
+import { formatAmount, minus, negated, plus, sum } from '../money.ts';
 import { Refusal } from '../refusal.ts';
 import { BEFORE_BOOKING, transition } from '../transaction-states.ts';
 import type { Case, Payment, Refund, RefundShare } from './case.ts';
 import { inQuotedCurrency, isBooked, isLive, isOfBlock, isOverdue, isUnconfirmed } from './payments.ts';
-import { creditRepayingReceivable, postRefund, refundAccounts } from './postings.ts';
+import { postRefund, refundAccounts } from './postings.ts';
+import { giveBack, sharesIn, unitsOf } from './refund-return.ts';
 import { isFinal, undisputed } from './required-depth.ts';
 import { applyEvent } from './steps.ts';
 
@@ -219,17 +220,6 @@ function finish(it: Case, refund: Refund, change: 'lost' | 'noted'): true {
   return true;
 }
 
-function unitsOf(share: RefundShare | undefined): bigint {
-  return share === undefined ? 0n : plus(share.available, share.suspense);
-}
-
-function sharesIn(it: Case, refund: Refund): (readonly [Payment, RefundShare])[] {
-  return it.payments.flatMap((payment) => {
-    const share = refund.shares.get(payment.id);
-    return share === undefined ? [] : [[payment, share] as const];
-  });
-}
-
 /**
  * Rule 13: the transaction's own payments have gone back, or payments of another currency where there are none of its own. One of its own that
  * is not booked yet, or left only a moment ago, is there.
@@ -241,48 +231,4 @@ function isWhole(it: Case, { part, currency }: Refund): boolean {
   return own.every((payment) =>
     isBooked(payment) ? plus(payment.inAvailable, payment.inSuspense) === 0n : !payment.present && !isLive(payment),
   );
-}
-
-/**
- * What lies in `refund_payable` of a payment and belongs to no other reimbursement: an earlier one that was displaced may end while another is
- * open, and its own units are those that were sent back.
- */
-function unclaimed(it: Case, refund: Refund, payment: Payment): bigint {
-  const others = it.refunds.filter((other) => other !== refund && other.isHeld && other.state !== 'failed');
-  const claimed = sum(others.map((other) => unitsOf(other.shares.get(payment.id))));
-  return atLeastZero(minus(payment.inRefund, claimed));
-}
-
-/**
- * Takes units of a reimbursement that did not arrive out of `refund_payable`. They go back to where they came from; of a payment whose loss
- * the merchant has paid meanwhile, to the merchant; and where the transaction was reimbursed already, to suspense.
- */
-function giveBack(it: Case, refund: Refund, takenOf: (payment: Payment, share: RefundShare) => bigint): void {
-  const isReimbursed = it.transaction.status === 'reimbursed';
-  let merchants = 0n;
-  let suspended = 0n;
-  for (const [payment, share] of sharesIn(it, refund)) {
-    const units = takenOf(payment, share);
-    const waiting = least(unclaimed(it, refund, payment), units);
-    payment.inRefund = minus(payment.inRefund, waiting);
-    payment.sentBack = minus(payment.sentBack, minus(units, waiting));
-    if (!isBooked(payment)) {
-      merchants = plus(merchants, units);
-      payment.owed = atLeastZero(minus(payment.owed, units));
-      continue;
-    }
-    const credited = isReimbursed ? 0n : least(share.available, units);
-    merchants = plus(merchants, credited);
-    suspended = plus(suspended, minus(units, credited));
-    payment.inAvailable = plus(payment.inAvailable, credited);
-    payment.inSuspense = plus(payment.inSuspense, minus(units, credited));
-  }
-  const total = plus(merchants, suspended);
-  if (total === 0n) return;
-  const account = refundAccounts(it, refund.currency);
-  postRefund(it, { id: refund.id, kind: 'reimbursement_released' }, [
-    { account: account.refundPayable, amount: total },
-    ...creditRepayingReceivable(it, refund.currency, merchants),
-    { account: account.suspense, amount: negated(suspended) },
-  ]);
 }
