@@ -1067,6 +1067,17 @@ create table public.transactions (
   constraint transactions_usd_minor_check CHECK ((usd_minor > 0))
 );
 
+create table public.unconfirmed_blocks (
+  currency text not null,
+  height integer not null,
+  hash text not null,
+  denied boolean not null,
+  reason text not null,
+  scripts bytea[] not null,
+  since timestamp with time zone not null,
+  constraint unconfirmed_blocks_pkey PRIMARY KEY (currency, height, denied)
+);
+
 create table public.unknown_movements (
   id bigint generated always as identity not null,
   currency text not null,
@@ -1905,6 +1916,8 @@ grant delete, insert, select, update on public.signing_keys to bursar_app;
 grant delete, insert, select, update on public.skipped_addresses to bursar_app;
 
 grant delete, insert, select, update on public.transactions to bursar_app;
+
+grant delete, insert, select, update on public.unconfirmed_blocks to bursar_app;
 
 grant delete, insert, select, update on public.unknown_movements to bursar_app;
 

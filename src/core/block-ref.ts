@@ -1,2 +1,14 @@
 /** A block by height and hash (hex). */
 export type BlockRef = { readonly height: number; readonly hash: string };
+
+/**
+ * Why only one node's word stands for what a block pays. `denied`: another one does not show a part of it, which is left out of `touched`;
+ * `silent`: no other could say.
+ */
+export type Unconfirmed = {
+  readonly state: 'denied' | 'silent';
+  /** Names the nodes, and what it is about. */
+  readonly reason: string;
+  /** Hex: the scripts that it is about. */
+  readonly scripts: readonly string[];
+};

@@ -1,6 +1,6 @@
 // Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
 // them; flow and worker reach them through Context.ports.
-import type { BlockRef } from './block-ref.ts';
+import type { BlockRef, Unconfirmed } from './block-ref.ts';
 import type { CurrencyCode, UtxoCode } from './currency.ts';
 import type { EvmOutcome, TokenPayees } from './evm/outcome.ts';
 import type { LightningPort } from './lightning/port.ts';
@@ -68,7 +68,6 @@ export type NodeAgreement =
     };
 
 export type Outpoint = { readonly txid: string; readonly vout: number };
-
 /** An output to a watched script that carries a CashToken (BCH). Neither the token nor its BCH is a payment to us: it is only reported. */
 export type TokenOutput = {
   readonly vout: number;
@@ -120,7 +119,6 @@ export type TransactionFacts = {
 
 /** A transaction of the mempool that cannot be read, and why. */
 export type UnreadTransaction = { readonly txid: string; readonly reason: string };
-
 export type BlockFacts = {
   readonly hash: string;
   readonly previousHash: string;
@@ -131,6 +129,8 @@ export type BlockFacts = {
   readonly touched: readonly TransactionFacts[];
   /** Where not all calls of a block are shown (Ethereum): ether that contracts sent was looked for by what addresses hold, or could not be. */
   readonly inner?: 'by_balance' | 'unseen';
+  /** Where several nodes are configured (Ethereum), and not two of them show what the block pays to watched scripts. */
+  readonly unconfirmed?: Unconfirmed;
 };
 
 /** What the scanner asks for each output and input of a block; must answer in well under a microsecond and without allocating. */

@@ -238,6 +238,7 @@ export function createEvmNode({ currency, source, network, clock, contract, head
       return previousHash;
     },
     targetAt: async () => null,
+    forget: (hash) => source.forget(hash),
     ...createEvmSending(source, contract),
     close: () => source.close(),
   };

@@ -166,6 +166,11 @@ export async function deleteBlocksAbove(sql: Sql, currency: CurrencyCode, height
     values: [currency, height],
   });
   await sql.query({
+    name: 'delete_unconfirmed_blocks_above',
+    text: 'delete from unconfirmed_blocks where currency = $1 and height > $2',
+    values: [currency, height],
+  });
+  await sql.query({
     name: 'deep_height_back',
     text: 'update chain_cursors set deep_height = $2 where currency = $1 and deep_height > $2',
     values: [currency, height],

@@ -5,6 +5,7 @@ import type { CurrencyCode } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
 import { beginCursor, type ChainCursor, insertBlock, moveCursor, readCursor } from '../../store/chain/blocks.ts';
 import { recordSightings, wakeJudge } from '../../store/chain/sightings.ts';
+import { insertUnconfirmed } from '../../store/chain/unconfirmed-blocks.ts';
 import { transactionByIndex } from '../../store/postgres/connect.ts';
 import type { ChainContext } from './context.ts';
 import { factBytes, heights, readAhead } from './read-ahead.ts';
@@ -82,6 +83,7 @@ async function connectBlock(
   await transactionByIndex(ctx.db, async (sql) => {
     await moveCursor(sql, currency, cursor, row, atMs);
     await insertBlock(sql, currency, row);
+    if (block.unconfirmed !== undefined) await insertUnconfirmed(sql, currency, row, block.unconfirmed);
     await recordSightings(
       sql,
       currency,

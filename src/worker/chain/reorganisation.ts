@@ -17,6 +17,7 @@ import {
   takeBackAbove,
   wakeJudge,
 } from '../../store/chain/sightings.ts';
+import { insertUnconfirmed } from '../../store/chain/unconfirmed-blocks.ts';
 import { readUnmined } from '../../store/chain/unmined.ts';
 import type { ChainContext } from './context.ts';
 import type { ChainWatchList } from './watch-list.ts';
@@ -102,7 +103,8 @@ async function findFork(ctx: ChainContext, port: ChainPort, ourHeight: number, t
   return hash === null ? null : { height, hash };
 }
 
-async function takeBranch(
+/** Takes back the blocks above `fork`, and records those that the node's best chain has there now. */
+export async function takeBranch(
   ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
@@ -129,6 +131,7 @@ async function takeBranch(
     await takeBackAbove(sql, port.currency, { height: fork.height, oldTip: cursor.height, newTip: end.height, atMs });
     for (const block of branch) {
       await insertBlock(sql, port.currency, block);
+      if (block.facts.unconfirmed !== undefined) await insertUnconfirmed(sql, port.currency, block, block.facts.unconfirmed);
       const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs, seenOrder: options.firstSeen(facts.txid) }));
       await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
     }

@@ -1,12 +1,11 @@
-// Watches one UTXO chain through our own node: reads each block from the cursor to the tip, handles reorganisations, then the mempool, and
-// records facts; it decides nothing. Any number of workers may run one: a session lock elects which one works, the cursor's epoch protects
-// the data.
+// Watches one chain through our own node: reads each block from the cursor to the tip, handles reorganisations, then the mempool, and records facts;
+// it decides nothing. Any number of workers may run one: a session lock elects which one works, the cursor's epoch protects the data.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { NodeCondition } from '../../core/ports.ts';
 import { type ChainCursor, CursorMoved, claimCursor, readCursor } from '../../store/chain/blocks.ts';
 import { FAR_BEHIND } from '../../store/chain/node-conditions.ts';
 import { DatabaseReplaced } from '../../store/postgres/database-identity.ts';
-import { beginChain, followBlocks } from './block-follower.ts';
+import { beginChain } from './block-follower.ts';
 import { type ChainContext, portOf } from './context.ts';
 import { createProofLook, lookAtLocks } from './lock-watcher.ts';
 import type { MempoolReading } from './mempool-reader.ts';
@@ -16,7 +15,8 @@ import { createNodeQueryRotation } from './node-query-rotation.ts';
 import { createOwnClock } from './own-clock.ts';
 import { alarmsOf, behindReason, isContested, type PassResult, passResult, STANDBY, troubleOf } from './pass-result.ts';
 import { createChainRecord } from './record.ts';
-import { type Followed, followFork } from './reorganisation.ts';
+import type { Followed } from './reorganisation.ts';
+import { createUnconfirmedBlocks } from './unconfirmed-blocks.ts';
 import { createUnreadableBlocks } from './unreadable-blocks.ts';
 import { createWatchList, type WatchedScripts } from './watch-list.ts';
 
@@ -73,6 +73,7 @@ export function createChainWatcher(ctx: ChainContext, currency: CurrencyCode, se
   const lock = ctx.db.sessionLock(`chain-watcher ${currency}`);
   const ownClock = createOwnClock(ctx, currency, beginAnew);
   const watch = createWatchList(ctx, currency, settings.scripts);
+  const unconfirmed = createUnconfirmedBlocks(ctx, port, watch);
   /** The cursor as the last pass left it, and up to when it has read; null = another watcher may have changed it since. */
   let held: ChainCursor | null = null;
   /** There are payments for which the node must be asked for more than their place (locks, double-spend proofs). */
@@ -113,7 +114,7 @@ export function createChainWatcher(ctx: ChainContext, currency: CurrencyCode, se
       isSure: pass.isSure,
       firstSeen: mempool.firstSeen,
     };
-    const followed = (await followFork(ctx, port, watch, options)) ?? (await followBlocks(ctx, port, watch, options));
+    const followed = await unconfirmed.follow(options);
     const { cursor } = followed;
     const moved = cursor.hash !== before.hash;
     if (moved) mempool.lookAtAll();
@@ -134,7 +135,7 @@ export function createChainWatcher(ctx: ChainContext, currency: CurrencyCode, se
         more: followed.more || looked.state === 'more',
         behind,
         alarms: [
-          ...alarmsOf(condition),
+          ...alarmsOf(unconfirmed.told(condition)),
           ...(behind ? [behindReason(condition, cursor)] : []),
           ...proofs,
           ...mempool.alarms(),
@@ -249,7 +250,7 @@ export function createChainWatcher(ctx: ChainContext, currency: CurrencyCode, se
       if (generation !== ctx.db.identity.generation) return { ...done.result, more: true };
       const { behind, height } = done.result;
       const looked = {
-        condition: done.condition,
+        condition: unconfirmed.told(done.condition),
         atMs,
         behind: behind ? behindReason(done.condition, { height }) : null,
         quiet: quiet && !done.changed,

@@ -154,14 +154,12 @@ async function recordMissing(
   const txids = new Set(missing.map((one) => one.txid));
   const lost = new Set(missing.filter((one) => one.entry !== null).map((one) => `${one.txid}:${one.vout}`));
   // also what spends the outputs of a payment: a lost double-spend may have gone unnoticed
-  await recordAgain(
-    ctx,
-    port,
-    block,
-    touched
+  await recordAgain(ctx, port, block, {
+    ...read,
+    touched: touched
       .filter((facts) => txids.has(facts.txid) || facts.spends.length > 0 || facts.unprotectedOutputs !== undefined)
       .map((facts) => ({ ...facts, outputs: facts.outputs.filter(({ vout }) => !lost.has(`${facts.txid}:${vout}`)) })),
-  );
+  });
   // an output that was there before its transaction was created is no payment that was missed
   const noted = await earlyAmong(ctx.db, port.currency, missing);
   const payments = missing.filter(({ txid, vout }) => !noted.has(`${txid}:${vout}`));

@@ -16,6 +16,7 @@ import {
 import type { Sighting } from '../../store/chain/payment-facts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
 import { recordSightings, wakeJudge } from '../../store/chain/sightings.ts';
+import { insertUnconfirmed } from '../../store/chain/unconfirmed-blocks.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
@@ -79,7 +80,7 @@ export async function lookUpAgain(
     if (condition.state !== 'ready' || condition.height < cursor.height) return false;
     const places = bestChain(ctx, port, { from: options.fromHeight, to: cursor.height });
     for await (const [{ height, hash }, facts] of readAhead(places, lookAt, { currency, heldBytes: factBytes })) {
-      if (facts !== null) await recordAgain(ctx, port, { ...facts, height, hash }, facts.touched);
+      if (facts !== null) await recordAgain(ctx, port, { ...facts, height, hash }, facts);
     }
     return lookAtMempool(ctx, port, watch, options.firstSeen ?? (() => null));
   });
@@ -147,7 +148,7 @@ async function recordKnown(ctx: ChainContext, port: ChainPort, blocks: readonly 
   const known = await knownScripts(ctx.db, allScripts(blocks));
   const mayPay = printsOf(known);
   for (const { row, prints } of blocks) {
-    if (mayPay(prints)) await recordAgain(ctx, port, row, (await port.readBlock(row.hash, watchOnly(known))).touched);
+    if (mayPay(prints)) await recordAgain(ctx, port, row, await port.readBlock(row.hash, watchOnly(known)));
   }
   const isOurs = await ctx.db.transaction(async (sql) => {
     for (const { row } of blocks) if (!(await setDeepHeight(sql, port.currency, row))) return false;
@@ -179,7 +180,7 @@ export async function recordAgain(
   ctx: ChainContext,
   port: ChainPort,
   block: BlockRow,
-  touched: readonly TransactionFacts[],
+  { touched, unconfirmed }: Pick<BlockFacts, 'touched' | 'unconfirmed'>,
 ): Promise<void> {
   if (touched.length === 0) return;
   const seenAtMs = ctx.ports.clock.now();
@@ -192,6 +193,7 @@ export async function recordAgain(
       const isOurs =
         block.height <= cursor.height && (ours === undefined || ours.height !== block.height || ours.hash === block.hash);
       if (!isOurs) throw new CursorMoved(`block ${block.hash} is no longer in the best chain`);
+      if (unconfirmed !== undefined) await insertUnconfirmed(sql, port.currency, block, unconfirmed);
       return block;
     },
   );

@@ -2,6 +2,7 @@
 // while it is ready, so a node that comes back changes nothing.
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
+import { withSecondWord } from '../../evm/second-word.ts';
 import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
 import { succeededAnywhere } from './paid-by-word.ts';
@@ -41,6 +42,14 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
   return {
     ...node,
     currency: (nodes[0] as EvmPort).currency,
+    async readBlock(hash, watch) {
+      const read = async (one: ReadingNode) => ({ facts: await one.readBlock(hash, watch), saidBy: one });
+      const { facts, saidBy } = await use(read);
+      // a list that cannot name what it watches credits nobody
+      if (watch.scripts === undefined) return facts;
+      const others = members().flatMap((member) => (member.node === saidBy ? [] : [member.node]));
+      return others.length === 0 ? facts : withSecondWord(facts, { saidBy, others, patienceMs: waiting.patienceMs });
+    },
     finalized: () => use((one) => one.finalized()),
     send: (raw) => sendToAll(members(), raw, waiting),
     gasFees: () => use((one) => one.gasFees()),

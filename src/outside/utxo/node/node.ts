@@ -53,6 +53,8 @@ export type ReadingNode = ChainNode & {
   proveBlock(hash: string, easiest: bigint | null): Promise<string>;
   /** The target of a block, and the block before it; null on networks whose blocks prove nothing. */
   targetAt(hash: string): Promise<{ readonly target: bigint; readonly previousHash: string } | null>;
+  /** What it said of a block is read anew when it is asked again; absent where nothing of it is kept. */
+  forget?(hash: string): void;
 };
 export type SingleNode = UtxoNode & ReadingNode;
 

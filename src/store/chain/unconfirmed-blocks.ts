@@ -1,0 +1,76 @@
+// Blocks that pay to us by one node's word only, where several are configured (Ethereum): from the lowest of them on nothing is agreed
+// (node-conditions.ts). What another node denies of a block is not recorded at all, until both say the same.
+import type { Unconfirmed } from '../../core/block-ref.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+import type { BlockRow } from './blocks.ts';
+
+export type UnconfirmedBlock = BlockRow & {
+  readonly isDenied: boolean;
+  readonly reason: string;
+  readonly scripts: readonly Uint8Array[];
+};
+
+/** Records that only one node says what a block pays; about more of it, where that was recorded before. */
+export async function insertUnconfirmed(
+  sql: Sql,
+  currency: CurrencyCode,
+  { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
+  { state, reason, scripts }: Unconfirmed,
+): Promise<void> {
+  await sql.query({
+    name: 'insert_unconfirmed_block',
+    text: `insert into unconfirmed_blocks as u (currency, height, hash, denied, reason, scripts, since) values ($1, $2, $3, $4, $5, $6, clock_timestamp())
+             on conflict (currency, height, denied) do update set hash = excluded.hash, reason = excluded.reason,
+               scripts = case when u.hash = excluded.hash then array(select distinct unnest(u.scripts || excluded.scripts) order by 1) else excluded.scripts end`,
+    values: [currency, height, hash, state === 'denied', reason, scripts.map((script) => Buffer.from(script, 'hex'))],
+  });
+}
+
+/** The lowest first, at most so many. */
+export async function readUnconfirmed(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly UnconfirmedBlock[]> {
+  const { rows } = await sql.query<{
+    height: number;
+    hash: string;
+    previous: string;
+    time: Date;
+    denied: boolean;
+    reason: string;
+    scripts: Buffer[];
+  }>({
+    name: 'read_unconfirmed_blocks',
+    text: `select u.height, u.hash, b.previous, b.time, u.denied, u.reason, u.scripts
+             from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
+            where u.currency = $1 order by u.height limit $2`,
+    values: [currency, limit],
+  });
+  return rows.map(({ height, hash, previous, time, denied, reason, scripts }) => ({
+    height,
+    hash,
+    previousHash: previous,
+    timeMs: time.getTime(),
+    isDenied: denied,
+    reason,
+    scripts,
+  }));
+}
+
+/** How far below a block a payment may wait for it to be agreed: its depth is counted up to what is. */
+const WAITS_BELOW = 200;
+
+/** Nothing contradicts any more what is recorded of this block: what waited for that is due again. */
+export async function confirmBlock(sql: Sql, currency: CurrencyCode, block: UnconfirmedBlock): Promise<void> {
+  await sql.query({
+    name: 'confirm_block',
+    text: `
+      with gone as (delete from unconfirmed_blocks where currency = $1 and height = $2 and hash = $3 and denied = $4 returning height),
+      waiting as (
+        select p.transaction_id from payments p join gone g on p.height > g.height - ${WAITS_BELOW}
+          where p.currency = $1 and ((p.part_key is null and p.state = 'mined') or p.in_suspense > 0)
+        union
+        select p.reimburses from payouts p where p.currency = $1 and p.step = 'held' and p.reimburses is not null and exists (select from gone)),
+      woken as (insert into due_marks (transaction_id) select transaction_id from waiting returning 1)
+      select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
+    values: [currency, block.height, block.hash, block.isDenied],
+  });
+}

@@ -1,0 +1,92 @@
+// Blocks that pay to us by one node's word (Ethereum, outside/evm/second-word): the others are asked again, and what they say is recorded.
+import { isUtxo } from '../../core/currency.ts';
+import type { ChainPort, NodeCondition } from '../../core/ports.ts';
+import { confirmBlock, readUnconfirmed, type UnconfirmedBlock } from '../../store/chain/unconfirmed-blocks.ts';
+import { recordAgain } from '../rescan/rescan.ts';
+import { followBlocks } from './block-follower.ts';
+import type { ChainContext } from './context.ts';
+import { reachable } from './pass-result.ts';
+import { type Followed, type FollowOptions, followFork, takeBranch } from './reorganisation.ts';
+import { type ChainWatchList, watchOnly } from './watch-list.ts';
+
+export type UnconfirmedBlocks = {
+  /** Advances along the chain, unless something of what was recorded must be taken back first. */
+  follow(options: FollowOptions): Promise<Followed>;
+  /** A condition as it is recorded: with what is unconfirmed. */
+  told(condition: NodeCondition): NodeCondition;
+};
+
+const SOON_MS = 1_000;
+/** While no other node can say; a node that is asked reads the whole block. */
+const SILENT_MS = 15_000;
+const DENIED_MS = 60_000;
+const AT_ONCE = 20;
+
+/** @param watch what the chain is searched for */
+export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watch: ChainWatchList): UnconfirmedBlocks {
+  const { clock } = ctx.ports;
+  const steadyMs = (): number => clock.steady?.() ?? performance.now();
+  let known: readonly UnconfirmedBlock[] = [];
+  let nextMs = 0;
+  const noticing: ChainPort = {
+    ...port,
+    async readBlock(hash, watched) {
+      const facts = await port.readBlock(hash, watched);
+      if (facts.unconfirmed !== undefined) nextMs = Math.min(nextMs, steadyMs() + SOON_MS);
+      return facts;
+    },
+  };
+
+  /** What is said of a block now: whether it stays as it is, or what was recorded of it must go. */
+  async function askAbout(block: UnconfirmedBlock): Promise<'denied' | 'same' | 'over'> {
+    const facts = await reachable(() => port.readBlock(block.hash, watchOnly(block.scripts)));
+    // without calls and balances nobody can say any more what contracts sent
+    if (facts === null || facts.inner === 'unseen') return 'same';
+    if (facts.unconfirmed?.state === 'silent') return 'same';
+    if (facts.unconfirmed !== undefined) return block.isDenied ? 'same' : 'denied';
+    if (block.isDenied) await recordAgain(ctx, port, block, facts);
+    await confirmBlock(ctx.db, port.currency, block);
+    return 'over';
+  }
+
+  /**
+   * Asks again about some of them.
+   * @returns null, or how far the pass advanced: what another node denies of a block that was recorded is taken back, with what is above it
+   */
+  async function look(options: FollowOptions): Promise<Followed | null> {
+    if (isUtxo(port.currency) || steadyMs() < nextMs) return null;
+    known = await readUnconfirmed(ctx.db, port.currency, AT_ONCE);
+    nextMs = steadyMs() + (known.some((block) => !block.isDenied) ? SILENT_MS : DENIED_MS);
+    const open: UnconfirmedBlock[] = [];
+    let isSilent = false;
+    for (const block of known) {
+      // whoever could not say it of the lowest block is not asked about all of them
+      const said: Awaited<ReturnType<typeof askAbout>> = isSilent && !block.isDenied ? 'same' : await askAbout(block);
+      if (said === 'denied') {
+        nextMs = 0;
+        return takeBranch(ctx, port, watch, { ...options, fork: { height: block.height - 1, hash: block.previousHash } });
+      }
+      if (said === 'same') open.push(block);
+      isSilent ||= said === 'same' && !block.isDenied;
+    }
+    known = open;
+    return null;
+  }
+
+  return {
+    follow: async (options) =>
+      (await followFork(ctx, noticing, watch, options)) ??
+      (await look(options)) ??
+      (await followBlocks(ctx, noticing, watch, options)),
+    told(condition) {
+      if (condition.state !== 'ready' || known.length === 0) return condition;
+      return { ...condition, others: [...(condition.others ?? []), ...known.map(alarmOf)] };
+    },
+  };
+}
+
+function alarmOf({ height, isDenied, reason }: UnconfirmedBlock): string {
+  return isDenied
+    ? `contradiction: ${reason}: nothing of that is recorded; take the node that is wrong out of the configuration`
+    : `unconfirmed: what block ${height} pays is one node's word, and nothing large is booked from it on: ${reason}`;
+}
