@@ -1,7 +1,7 @@
 // Rule 24 asks by the block that completed the price: whoever reads many blocks at once, after an outage of ours, must come to what reading each
 // as it came would have said. Random payments, on time and late, prices and blocks; a seed that fails is kept in the list.
 import { expect, test } from 'vitest';
-import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, W } from '../../support/judged-transaction.ts';
+import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from '../../support/judged-transaction.ts';
 import { randomBelow } from '../../support/random.ts';
 
 const COUNT = 600;
@@ -11,6 +11,8 @@ const ONCE_FAILED: readonly [seed: number, what: string][] = [
 ];
 const PRICES_USD = [45_00n, 99_00n, 150_00n, 999_00n, 2_500_00n] as const;
 const RATES = [40_000n, 60_000n, 98_000n, 100_000n, 104_000n, 200_000n, 1_000_000n] as const;
+
+const WAYS = [['as it comes'], ['after an outage']] as const;
 
 /** What was decided: the rules, at which rates what came too late is valued, and whether the payments are the merchant's. */
 function decided(seed: number, how: 'as it comes' | 'after an outage') {
@@ -64,4 +66,62 @@ test(`${COUNT} transactions read after an outage end as those read as the blocks
     for (const rule of ENDS.filter((one) => rules.includes(one))) ends.set(rule, (ends.get(rule) ?? 0) + 1);
   }
   for (const rule of ENDS) expect(ends.get(rule), `how often rule ${rule} was reached`).toBeGreaterThan(COUNT / 20);
+});
+
+test.each(WAYS)('what a lock has made deep before counts with the block that completes the price: read %s', (how) => {
+  const judged = judgedTransaction({ currency: 'DASH' });
+  judged.pay({ amount: 25_000n, lock: 'instantsend' });
+  const rest = judged.pay({ amount: 25_000n });
+  judged.until(W + DAY + SECOND);
+  judged.rate(60_000n);
+  if (how === 'after an outage') judged.node('down');
+  judged.mineOnly(rest);
+  judged.wait(HOUR);
+  judged.mineEmpty();
+  judged.wait(SECOND);
+  judged.rate(100_000n);
+  judged.wait(HOUR);
+  judged.mineEmpty();
+  judged.node('up');
+  expect(judged.rules()).toEqual([2, 24]);
+});
+
+test('a lock alone that comes a day too late is asked about with the tip of then', () => {
+  const judged = judgedTransaction({ currency: 'DASH' });
+  const tx = judged.pay();
+  judged.until(W + DAY + SECOND);
+  judged.rate(60_000n);
+  judged.mineEmpty();
+  judged.lock(tx, 'instantsend');
+  expect(judged.rules()).toEqual([2, 24]);
+});
+
+test('a late payment that the price does not need waits for the depth of its own value', () => {
+  const judged = judgedTransaction();
+  const onTime = judged.pay();
+  judged.afterGrace();
+  const late = judged.pay({ amount: 2_000_000n });
+  judged.mineOnly(onTime, late);
+  expect([judged.status, judged.suspense()]).toEqual(['succeeded', 0n]);
+  judged.mineEmpty(2);
+  expect([judged.available(), judged.suspense()]).toEqual([50_000n, 2_000_000n]);
+});
+
+test.each(WAYS)('late ones complete the price with the block that brings the depth of their value: read %s', (how) => {
+  const judged = judgedTransaction();
+  const onTime = judged.pay({ amount: 5_000n });
+  judged.afterGrace();
+  judged.rate(5_000_000n);
+  const late = judged.pay({ amount: 45_000n });
+  judged.until(W + DAY + SECOND);
+  judged.rate(60_000n);
+  if (how === 'after an outage') judged.node('down');
+  judged.mineOnly(onTime, late);
+  judged.mineEmpty(2);
+  judged.wait(SECOND);
+  judged.rate(100_000n);
+  judged.wait(HOUR);
+  judged.mineEmpty();
+  judged.node('up');
+  expect(judged.rules()).toEqual([2, 24]);
 });
