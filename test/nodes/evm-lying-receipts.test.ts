@@ -35,6 +35,9 @@ const UNUSED: Alteration = {
   instead: ({ method }) =>
     method.endsWith('Receipt') ? { result: null } : method === 'eth_getTransactionCount' ? { result: '0x0' } : null,
 };
+const WITHOUT_RECEIPTS: Alteration = {
+  instead: ({ method }) => (method.endsWith('Receipt') ? { result: null } : null),
+};
 const BEHIND: Alteration = {
   instead: ({ method }) =>
     method === 'eth_blockNumber' || method.endsWith('Receipt') ? { result: method.endsWith('t') ? null : '0x1' } : null,
@@ -166,6 +169,7 @@ test('a node that says nothing holds back for an hour what has failed, and is to
   for (const [alteration, why] of [
     [REFUSING, /limit exceeded/],
     [BEHIND, /has read 1 blocks/],
+    [WITHOUT_RECEIPTS, /it has no receipt of what has used nonce \d+/],
     [SILENT, /within an hour/],
   ] as const) {
     honest.alter(alteration);

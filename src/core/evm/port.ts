@@ -12,7 +12,7 @@ export type MinedTransaction = {
 export type Nonce = { readonly address: string; readonly nonce: number };
 /**
  * What nodes say of transactions of ours that share a nonce: one that has succeeded, or null; whether one says that nothing has used the nonce,
- * so that they can be mined yet; and why some of them say nothing, one sentence each.
+ * so that they can be mined yet; and why some of them say nothing, or cannot know, one sentence each.
  */
 export type PaidByWord = {
   readonly paid: (MinedTransaction & { readonly txid: string }) | null;
@@ -48,8 +48,12 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
    * Whether any of these transactions is in a block and succeeded in it, by the word of any node.
    * @param of.height a node that has not read so far says nothing
    * @param of.sender whose nonce they all have
+   * @param of.wasMined a block held one of them: a node without a receipt does not know how it ended
    */
-  succeeded(txids: readonly string[], of: { readonly height: number; readonly sender: Nonce }): Promise<PaidByWord>;
+  succeeded(
+    txids: readonly string[],
+    of: { readonly height: number; readonly sender: Nonce; readonly wasMined: boolean },
+  ): Promise<PaidByWord>;
   /** Null when no block of the node's best chain holds it. */
   mined(txid: string): Promise<MinedTransaction | null>;
 };

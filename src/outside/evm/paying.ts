@@ -126,13 +126,14 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const problem = questions.find((_, at) => (said[at] ?? 0n) !== 0n);
       return problem === undefined ? null : { what: problem.what, isPayee: problem.isPayee };
     },
-    async succeeded(txids, { height, sender }) {
+    async succeeded(txids, { height, sender, wasMined }) {
       const calls = txids.map((txid) => ({ method: 'eth_getTransactionReceipt', params: [txid] }));
       const used = { method: 'eth_getTransactionCount', params: [sender.address, 'latest'] };
       const said = await orRefusal(rpc.batch([{ method: 'eth_blockNumber' }, used, ...calls]));
       if (said instanceof RpcRefusal) throw busy(rpc, said);
       const [tip, count, ...receipts] = said as readonly unknown[];
       const refused: RpcRefusal[] = [];
+      let hasFailed = false;
       for (const [at, answer] of receipts.entries()) {
         if (answer instanceof RpcRefusal) refused.push(answer);
         else if (answer !== null) {
@@ -142,6 +143,7 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
             return { txid, isPaid, ...minedOf(answer, txid) };
           });
           if (paid.isPaid) return { paid: { txid, height: paid.height, blockHash: paid.blockHash }, isUnused: false, silent: [] };
+          hasFailed = true;
         }
       }
       // one receipt is enough to have paid, and it takes all of them not to have
@@ -150,7 +152,11 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const read = readAs(rpc, 'eth_blockNumber', () => asNumber(tip, 'eth_blockNumber'));
       if (read < height) throw new NodeTrouble('syncing', `${rpc.name}: has read ${read} blocks, and ${height} are asked about`);
       const sent = readAs(rpc, 'eth_getTransactionCount', () => asNumber(count, 'eth_getTransactionCount'));
-      return { paid: null, isUnused: sent <= sender.nonce, silent: [] };
+      const isUnused = sent <= sender.nonce;
+      // a node that has thrown old receipts away, or has not fetched them yet, does not know how it ended
+      const silent =
+        isUnused || hasFailed || !wasMined ? [] : [`${rpc.name}: it has no receipt of what has used nonce ${sender.nonce}`];
+      return { paid: null, isUnused, silent };
     },
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));

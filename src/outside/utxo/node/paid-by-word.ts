@@ -17,6 +17,6 @@ export async function succeededAnywhere(
   return {
     paid: said.find(({ paid }) => paid !== null)?.paid ?? null,
     isUnused: said.some(({ isUnused }) => isUnused),
-    silent: troubles.map(({ message }) => message),
+    silent: [...troubles.map(({ message }) => message), ...said.flatMap(({ silent }) => silent)],
   };
 }

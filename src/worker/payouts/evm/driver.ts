@@ -91,7 +91,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (purpose !== 'payout') return sweepProgress(ctx, id, finalized);
     const how = await evmProgress(ctx, id, finalized, false);
     if (how !== 'to_fail') {
-      unheardSince.delete(id);
+      // a node that does not say what is final has changed nothing
+      if (finalized > 0) unheardSince.delete(id);
       return how;
     }
     // what is stored is the word of the node that was read then, and the one that is read now may know better
@@ -107,7 +108,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (input === undefined) throw new Error(`batch ${id} has no nonce`);
     const sender = { address: evmAddressOf(input.script.toString('hex')), nonce: input.vout };
     const txids = attempts.map(({ txid }) => txid);
-    const said = await reachable(() => port.succeeded(txids, { height: finalized, sender }));
+    const wasMined = attempts.some((attempt) => attempt.height !== null);
+    const said = await reachable(() => port.succeeded(txids, { height: finalized, sender, wasMined }));
     if (said === null) return waits(batch, 'no node says whether it has paid');
     const { paid, isUnused, silent } = said;
     if (paid !== null || isUnused) {
