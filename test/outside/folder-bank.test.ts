@@ -154,14 +154,21 @@ test('a link in incoming is not followed, and told: nobody knows what it would h
 });
 
 test('a folder that was put back, or is not mounted, has forgotten what was handed over, until somebody says that it is lost', async () => {
-  expect(await bank.forgets([])).toEqual([]);
+  const made = Date.parse('2026-11-23T00:59:00Z');
+  const lost = new Date('2026-11-23T01:00:00Z');
+  const before = { name: file.name, atMs: made };
+  const later = { name: '2026-11-23-B', atMs: lost.getTime() + 60_000 };
+  const now = lost.getTime() + 3_600_000;
+  expect(await bank.forgets([], now)).toEqual([]);
   await bank.handOver(file);
-  expect(await bank.forgets([file.name, '2026-11-20-A'])).toEqual(['2026-11-20-A']);
+  expect(await bank.forgets([before, later], now)).toEqual([later.name]);
   rmSync(folder, { recursive: true });
-  expect(await bank.forgets([file.name])).toEqual([file.name]);
+  expect(await bank.forgets([before], now)).toEqual([file.name]);
   writeFileSync(join(folder, 'handed', '.known-loss'), '');
-  utimesSync(join(folder, 'handed', '.known-loss'), new Date('2026-11-23T01:00:00Z'), new Date('2026-11-23T01:00:00Z'));
-  expect(await bank.forgets([file.name, '2026-11-24-A'])).toEqual(['2026-11-24-A']);
+  utimesSync(join(folder, 'handed', '.known-loss'), lost, lost);
+  // of the same day, but made after the loss
+  expect(await bank.forgets([before, later], now)).toEqual([later.name]);
+  expect(await bank.forgets([before], lost.getTime() - 1)).toEqual([file.name]);
 });
 
 const FILES = 150;

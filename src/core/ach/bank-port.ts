@@ -33,6 +33,9 @@ export type BankNews = {
 /** One after the other: they may be large, and many. */
 export type BankReports = Iterable<BankReport> | AsyncIterable<BankReport>;
 
+/** A file of ours by its name; `atMs`: when it was handed over, or made where nobody knows whether it was. */
+export type DatedFile = { readonly name: string; readonly atMs: number };
+
 /** Every call may throw BankTrouble: then it is unknown what happened. None inside a database transaction. */
 export type BankPort = {
   /** Gives a file to the bank. `duplicate`: it has had it before. */
@@ -45,8 +48,9 @@ export type BankPort = {
   /**
    * Those of these files, which were handed over, of which the bank knows nothing: what it says about others counts for nothing then, because
    * it is not the one that was asked before. A bank that is a witness forgets none.
+   * @param files with the moment from which the bank may have had each
    */
-  forgets(names: readonly string[]): Promise<readonly string[]>;
+  forgets(files: readonly DatedFile[], nowMs: number): Promise<readonly string[]>;
   /** The bytes of one of them. */
   contentOf(file: { readonly name: string; readonly sha256: Uint8Array }): Promise<Uint8Array>;
   /** Whether `had` is the bank's own word: a list on our own disks may have been put back together with our database. */

@@ -5,7 +5,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type BankFile, type BankPort, type BankReport, BankTrouble, type BankWaiting } from '../../core/ach/bank-port.ts';
+import {
+  type BankFile,
+  type BankPort,
+  type BankReport,
+  BankTrouble,
+  type BankWaiting,
+  type DatedFile,
+} from '../../core/ach/bank-port.ts';
 import { NACHA_BEGINS } from '../../core/ach/nacha-reader.ts';
 
 const PART = '.part';
@@ -62,12 +69,13 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
         const names = (await readdir(handed)).filter((name) => NAME.test(name)).sort();
         return Promise.all(names.map(async (name) => ({ name, sha256: sha256(await readFile(join(handed, name))) })));
       }),
-    forgets: (names) =>
+    forgets: (files, nowMs) =>
       onDisk(async () => {
         const known = new Set(await readdir(handed));
-        const loss = await stat(join(handed, KNOWN_LOSS)).catch(nothing);
-        const until = loss === undefined ? '' : loss.mtime.toISOString().slice(0, 10);
-        return names.filter((name) => !known.has(name) && name.slice(0, 10) > until);
+        const lostMs = (await stat(join(handed, KNOWN_LOSS)).catch(nothing))?.mtimeMs ?? Number.NEGATIVE_INFINITY;
+        // a loss that is still to come excuses nothing
+        const isLost = ({ atMs }: DatedFile): boolean => lostMs <= nowMs && atMs <= lostMs;
+        return files.filter((file) => !known.has(file.name) && !isLost(file)).map(({ name }) => name);
       }),
     contentOf: ({ name }) => onDisk(() => readFile(join(handed, name))),
     handOver: (file) =>

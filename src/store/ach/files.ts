@@ -232,14 +232,14 @@ export async function setAchOver(sql: Sql, name: string): Promise<void> {
 export async function readAchState(
   sql: Sql,
   name: string,
-): Promise<{ readonly state: AchFileState; readonly isHandedOver: boolean } | null> {
-  const { rows } = await sql.query<{ state: AchFileState; handed: boolean }>({
+): Promise<{ readonly state: AchFileState; readonly isHandedOver: boolean; readonly createdAtMs: number } | null> {
+  const { rows } = await sql.query<{ state: AchFileState; handed: boolean; created_at: Date }>({
     name: 'read_ach_state',
-    text: 'select state, handed_at is not null as handed from ach_files where name = $1',
+    text: 'select state, handed_at is not null as handed, created_at from ach_files where name = $1',
     values: [name],
   });
   const [row] = rows;
-  return row === undefined ? null : { state: row.state, isHandedOver: row.handed };
+  return row === undefined ? null : { state: row.state, isHandedOver: row.handed, createdAtMs: row.created_at.getTime() };
 }
 
 /** Locks a file; its state, null when there is none of this name. */

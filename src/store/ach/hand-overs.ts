@@ -1,4 +1,5 @@
 // Which bank files certainly lay where the bank takes them from: a folder that does not know one of them any more is not the one that it was.
+import type { DatedFile } from '../../core/ach/bank-port.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** Notes that a file lies where the bank takes it from; the first time counts. */
@@ -10,14 +11,14 @@ export async function noteHandedOver(sql: Sql, name: string, atMs: number): Prom
   });
 }
 
-/** The names of the files that were handed over last, whatever became of them, newest first. */
-export async function lastHandedOver(sql: Sql, limit: number): Promise<readonly string[]> {
-  const { rows } = await sql.query<{ name: string }>({
+/** The files that were handed over last, whatever became of them, newest first. */
+export async function lastHandedOver(sql: Sql, limit: number): Promise<readonly DatedFile[]> {
+  const { rows } = await sql.query<{ name: string; handed_at: Date }>({
     name: 'last_ach_handed_over',
-    text: 'select name from ach_files where handed_at is not null order by handed_at desc, name desc limit $1',
+    text: 'select name, handed_at from ach_files where handed_at is not null order by handed_at desc, name desc limit $1',
     values: [limit],
   });
-  return rows.map(({ name }) => name);
+  return rows.map(({ name, handed_at }) => ({ name, atMs: handed_at.getTime() }));
 }
 
 /** What is in the way of files that the bank does not certainly have, one sentence each, oldest first. */

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, utimes
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { returnAddenda, writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
 import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
@@ -172,4 +173,69 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     expect(outgoing()).toEqual([]);
     expect(await ledgerFindings()).toEqual([]);
   });
+
+  test.each([
+    ['alone', false],
+    ['beside one that nobody can read', true],
+  ] as const)('gets nothing again while a report of the file waits to be booked, %s', async (_how, isOtherUnreadable) => {
+    await requested();
+    take();
+    await look();
+    const { name } = await lost();
+    const { rows } = await world.admin.query('select trace, payout_id from ach_entries where file = $1', [name]);
+    writeFileSync(join(bank, 'incoming', 'returns.ach'), returnOf(rows[0].trace, rows[0].payout_id));
+    if (isOtherUnreadable) writeFileSync(join(bank, 'incoming', 'unreadable.ach'), '101 garbage');
+    // the return waits for a rate
+    const moveRates = (by: string) => world.admin.query(`update rates set at = at + interval '${by}'`);
+    await moveRates('-1 hour');
+    try {
+      accept();
+      await look();
+      expect(outgoing()).toEqual([]);
+      expect(troubles.join()).toContain(`bank file ${name}: what the bank has reported`);
+    } finally {
+      await moveRates('1 hour');
+    }
+  });
+
+  test('is whole again for what is made later: a forged report of a file that never left completes nothing', async () => {
+    await requested();
+    take();
+    await look();
+    accept();
+    await world.wait(600_000);
+    const id = await requested('ach-made');
+    const { rows } = await world.admin.query('select file from ach_entries where payout_id = $1', [id]);
+    const at = Number(
+      (await world.admin.query('select extract(epoch from created_at) as at from ach_files where name = $1', [rows[0].file]))
+        .rows[0].at,
+    );
+    utimesSync(join(bank, 'handed', '.known-loss'), at - 600, at - 600);
+    says(rows[0].file, 'duplicate: we have it');
+    await look();
+    expect(await stateOf(id)).not.toBe('acked');
+    expect((await openBreakers(ctx.db)).map(({ trippedBy }) => trippedBy)).toEqual([['INV-20']]);
+  });
 });
+
+/** A return of the bank, NACHA. */
+function returnOf(trace: string, id: string): string {
+  const returned = { trace, routing: '021000021' };
+  const entry = {
+    transactionCode: 21,
+    routing: SANDBOX_BANK.bankRouting,
+    account: '123456789',
+    cents: 99_00n,
+    name: 'SHOP',
+  } as const;
+  return writeNachaFile({
+    origin: { ...SANDBOX_BANK, bankRouting: returned.routing },
+    date: '2026-06-02',
+    time: '0900',
+    modifier: 'A',
+    entryClass: 'CCD',
+    description: 'PAYOUT',
+    effective: '2026-06-02',
+    entries: [{ ...entry, id, trace: '021000020000001', addenda: returnAddenda('R03', returned) }],
+  });
+}

@@ -31,6 +31,8 @@ export type ReadReports = {
   readonly cutOffMs: number | null;
   /** Files that may have returns which are not booked: they are not completed. `all` = no one can say which. */
   readonly held: ReadonlySet<string> | 'all';
+  /** Files that a report which is not booked names: the bank may have them. */
+  readonly reported: ReadonlySet<string>;
   /** What keeps a report from being booked, one sentence each. */
   readonly setAside: readonly string[];
 };
@@ -59,8 +61,9 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
       await bank.acknowledge(report.id);
     }
     const concerned = waiting.map(({ of }) => of);
-    const held = concerned.includes('all') ? 'all' : new Set(concerned.flat());
-    return { cutOffMs, held, setAside: waiting.map(({ why }) => why) };
+    const reported = new Set(concerned.flatMap((of) => (of === 'all' ? [] : of)));
+    const held = concerned.includes('all') ? 'all' : reported;
+    return { cutOffMs, held, reported, setAside: waiting.map(({ why }) => why) };
   } catch (error) {
     if (!(error instanceof BankTrouble)) throw error;
     onTrouble(`the bank cannot be asked: ${error.message}`);
@@ -123,7 +126,7 @@ async function beforeItLeft(ctx: Context, id: string, about: readonly string[], 
   const [early] = [...places].find(([, at]) => at === 'here') ?? [];
   const [waiting] = [...places].find(([, at]) => at === 'outgoing') ?? [];
   if (early !== undefined) {
-    const why = `${id} of the bank is about file ${early}, which was never handed over as far as the bank's list shows: ask the bank, and take the report away (where the bank has the file all the same, the list was lost: make an empty handed/.known-loss)`;
+    const why = `${id} of the bank is about file ${early}, which was never handed over as far as the bank's list shows: ask the bank, and take the report away (where the bank has the file all the same, its list was lost: docs/custody.md says what to do then, in this order)`;
     await stopByInv20(ctx, ctx.db, [why]);
     return { how: 'waits', of: about, why };
   }

@@ -94,9 +94,9 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
     const cutOffMs = Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs));
     await tried(options, 'making bank files', () => makeFiles(ctx, options, cutOffMs), undefined);
   }
-  const held = read?.held ?? 'all';
-  const handled = await handOver(ctx, { ...options, isReported: (name) => held !== 'all' && held.has(name) });
+  const handled = await handOver(ctx, { ...options, mayBeReported: (name) => read === null || read.reported.has(name) });
   if (read === null) return { setAside: null, handled };
+  const { held } = read;
   // only when every return that the bank had reported by then is booked
   if (held !== 'all')
     for (const name of await endedAchFiles(ctx.db, nowMs))
@@ -139,8 +139,8 @@ async function filesByReference(files: KeptFiles): Promise<ReadonlyMap<string, r
   return found;
 }
 
-/** With whether the bank has reported something of a file that waits to be booked: it may say that the bank has it. */
-type HandOver = AchOptions & { readonly isReported: (name: string) => boolean };
+/** With whether the bank may have reported something of a file that is not booked: it may say that the bank has it. */
+type HandOver = AchOptions & { readonly mayBeReported: (name: string) => boolean };
 
 /** @returns how many files it has worked on */
 async function handOver(ctx: Context, options: HandOver): Promise<number> {
@@ -181,7 +181,8 @@ async function drive(ctx: Context, options: HandOver, file: AchFile): Promise<st
       state = 'built';
     }
     if (state !== 'built' || (await openBreakers(ctx.db)).length > 0) return null;
-    if (options.isReported(file.name)) return 'what the bank has reported of it waits to be booked';
+    if (options.mayBeReported(file.name))
+      return 'what the bank has reported, and may say that it has the file, waits to be booked';
     const checks = await checksOf(options);
     if (checks === null) return UNTOLD;
     const against = await whyNotHandedOver(ctx, checks, file);
