@@ -28,6 +28,10 @@ export const AREAS = [
     code: /^src\/outside\/evm\/(by-balance|balances)\.ts$/,
     tests: ['test/nodes/evm-unexplained', 'test/nodes/evm-balances', 'test/nodes/evm-by-balance'],
   },
+  {
+    code: /^src\/(outside\/evm\/second-word|worker\/chain\/unconfirmed-blocks|store\/chain\/unconfirmed-blocks)\.ts$/,
+    tests: ['test/nodes/evm-second-word'],
+  },
   { code: /^src\/outside\/evm\/waiting-calls\.ts$/, tests: ['test/nodes/evm-waiting-calls'] },
   {
     code: /^src\/outside\/evm\/(payments|answers|traces|paying)\.ts$/,

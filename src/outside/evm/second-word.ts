@@ -7,7 +7,8 @@ import type { ReadingNode } from '../utxo/node/node.ts';
 import { within } from '../utxo/node/patience.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 
-type Asked = Pick<ReadingNode, 'name' | 'readBlock' | 'forget'>;
+type Node = Pick<ReadingNode, 'name' | 'readBlock' | 'forget'>;
+type Asked = { readonly node: Node; readonly patienceMs: number };
 /** An output to one of our addresses, and the transaction, or the block itself, that has it. */
 type Paid = { readonly transaction: TransactionFacts; readonly output: OutputFacts };
 
@@ -17,17 +18,17 @@ const MOST_NAMED = 3;
 /**
  * The facts of a block without what another node denies.
  * @param facts as `saidBy` has read it
- * @param others nodes that are asked besides it; each has `patienceMs` to answer
+ * @param others nodes that are asked besides it, each with how long it has to answer
  */
 export async function withSecondWord(
   facts: BlockFacts,
-  { saidBy, others, patienceMs }: { readonly saidBy: Asked; readonly others: readonly Asked[]; readonly patienceMs: number },
+  { saidBy, others }: { readonly saidBy: Node; readonly others: readonly Asked[] },
 ): Promise<BlockFacts> {
   const paid = paidIn(facts);
   if (paid.length === 0) return facts;
   const scripts = [...new Set(paid.map(({ output }) => output.script))];
   const watch = listOf(scripts);
-  const answers = await Promise.all(others.map((other) => answerOf(facts, paid, other, { watch, patienceMs })));
+  const answers = await Promise.all(others.map((other) => answerOf(facts, paid, other, watch)));
   if (answers.some((answer) => answer.state === 'confirmed')) return facts;
   const denial = answers.find((answer) => answer.state === 'denied');
   if (denial === undefined) {
@@ -35,7 +36,7 @@ export async function withSecondWord(
     return { ...facts, unconfirmed: { state: 'silent', reason: reasons.join('; '), scripts } };
   }
   // one of them may have been wrong for a moment: when they are asked again, they read the block again
-  for (const node of [saidBy, ...others]) node.forget?.(facts.hash);
+  for (const node of [saidBy, ...others.map((other) => other.node)]) node.forget?.(facts.hash);
   return { ...facts, touched: without(facts.touched, denial.denied), unconfirmed: denialOf(facts, denial, saidBy.name) };
 }
 
@@ -47,21 +48,21 @@ type Answer =
 async function answerOf(
   facts: BlockFacts,
   paid: readonly Paid[],
-  other: Asked,
-  { watch, patienceMs }: { readonly watch: WatchList; readonly patienceMs: number },
+  { node, patienceMs }: Asked,
+  watch: WatchList,
 ): Promise<Answer> {
   let theirs: BlockFacts | null;
   try {
-    theirs = await within(other.readBlock(facts.hash, watch), patienceMs);
+    theirs = await within(node.readBlock(facts.hash, watch), patienceMs);
   } catch (error) {
     if (!(error instanceof NodeTrouble)) throw error;
     return { state: 'silent', reason: error.message };
   }
-  if (theirs === null) return { state: 'silent', reason: `${other.name}: no answer within ${patienceMs / 1000} s` };
+  if (theirs === null) return { state: 'silent', reason: `${node.name}: no answer within ${patienceMs / 1000} s` };
   const { denied, unseen } = compared(facts, paid, theirs);
-  if (denied.length > 0) return { state: 'denied', by: other.name, denied };
+  if (denied.length > 0) return { state: 'denied', by: node.name, denied };
   if (unseen)
-    return { state: 'silent', reason: `${other.name}: it shows neither the calls of the block nor the balances after it` };
+    return { state: 'silent', reason: `${node.name}: it shows neither the calls of the block nor the balances after it` };
   return { state: 'confirmed' };
 }
 

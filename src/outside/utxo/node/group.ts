@@ -3,7 +3,7 @@
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
 import { withSecondWord } from '../../evm/second-word.ts';
-import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
+import { askInTime, briefly, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
 import { succeededAnywhere } from './paid-by-word.ts';
 import { NodeTrouble, plainText } from './trouble.ts';
@@ -47,8 +47,10 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
       const { facts, saidBy } = await use(read);
       // a list that cannot name what it watches credits nobody
       if (watch.scripts === undefined) return facts;
-      const others = members().flatMap((member) => (member.node === saidBy ? [] : [member.node]));
-      return others.length === 0 ? facts : withSecondWord(facts, { saidBy, others, patienceMs: waiting.patienceMs });
+      const others = members().filter((member) => member.node !== saidBy);
+      if (others.length === 0) return facts;
+      const asked = others.map((member) => ({ node: member.node, patienceMs: briefly(member, waiting) }));
+      return withSecondWord(facts, { saidBy, others: asked });
     },
     finalized: () => use((one) => one.finalized()),
     send: (raw) => sendToAll(members(), raw, waiting),
