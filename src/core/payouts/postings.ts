@@ -179,6 +179,48 @@ export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount:
   };
 }
 
+/**
+ * One that had failed and was given back is paid after all: what it has cost is taken from its merchant again. What he has spent since he owes.
+ * @param there what is available
+ * @param wasFinal it had been completed once: its first completion was undone by a return
+ */
+export function paidAfterAllEntries(payout: PostedPayout, fee: bigint, there: bigint, wasFinal: boolean): readonly Entry[] {
+  const whole = plus(payout.amount, fee);
+  const taken = least(there, whole);
+  return [
+    entry(payout, 'paid:hold_again', 'payout_hold', [
+      { account: available(payout), amount: taken },
+      { account: receivable(payout), amount: minus(whole, taken) },
+      { account: held(payout), amount: negated(whole) },
+    ]),
+    entry(payout, wasFinal ? 'paid_again' : 'final', 'payout_paid', [
+      { account: held(payout), amount: whole },
+      { account: assets(payout), amount: negated(whole) },
+    ]),
+  ];
+}
+
+/** A reimbursement that had failed is paid after all: the judge has given its payments to somebody else since, so the service bears it. */
+export function borneEntry(payout: PostedPayout): Entry {
+  return entry(payout, 'borne', 'payout_borne', [
+    { account: `expense:reorg_loss:${payout.currency}`, amount: payout.amount },
+    { account: assets(payout), amount: negated(payout.amount) },
+  ]);
+}
+
+/** What was booked as lost was not: a transaction of ours has spent it, which is in the chain after all. */
+export function foundInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint): Entry {
+  return {
+    key: `batch:${batchId}:lost_undone`,
+    kind: 'inputs_found',
+    postings: [
+      { account: `asset:chain:${currency}`, amount },
+      { account: `expense:reorg_loss:${currency}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+
 /** What a transaction took from our outputs that nobody here has signed, and that pays no payout of this database. */
 export function unknownOutflowEntry(txid: string, currency: CurrencyCode, amount: bigint): Entry {
   return {

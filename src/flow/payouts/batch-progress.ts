@@ -61,16 +61,26 @@ export function comparing<Code extends CurrencyCode>(
   follow: (sql: Sql, compared: Compared<Code>) => Promise<Progress>,
 ): Promise<Progress> {
   return ctx.db.transaction(async (sql) => {
-    const read = await readBatch<Code>(sql, batchId, { lock: true });
-    const tip = read === null ? null : await readCursor(sql, read.currency);
-    if (read === null || tip === null || read.attempts.length === 0) return 'waiting';
-    const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
-    const byTwo = await readAgreedHeight(sql, batch.currency);
-    const agreed = Math.min(tip.height, byTwo ?? tip.height);
-    const decided = isWorthMuch(ctx, batch) ? agreed : tip.height;
-    const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
-    return follow(sql, { batch, decided, agreed, areSeveral: byTwo !== null, mined });
+    const compared = await compare<Code>(ctx, sql, batchId);
+    return compared === null ? 'waiting' : follow(sql, compared);
   });
+}
+
+/** The batch, locked, beside its chain; null without an attempt, or on a chain that was never read. */
+export async function compare<Code extends CurrencyCode>(
+  ctx: Context,
+  sql: Sql,
+  batchId: string,
+): Promise<Compared<Code> | null> {
+  const read = await readBatch<Code>(sql, batchId, { lock: true });
+  const tip = read === null ? null : await readCursor(sql, read.currency);
+  if (read === null || tip === null || read.attempts.length === 0) return null;
+  const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
+  const byTwo = await readAgreedHeight(sql, batch.currency);
+  const agreed = Math.min(tip.height, byTwo ?? tip.height);
+  const decided = isWorthMuch(ctx, batch) ? agreed : tip.height;
+  const mined = batch.attempts.find((attempt) => attempt.height !== null) ?? null;
+  return { batch, decided, agreed, areSeveral: byTwo !== null, mined };
 }
 
 /**

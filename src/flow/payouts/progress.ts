@@ -160,10 +160,12 @@ async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap
   await writePayoutChanges(sql, others, ctx.ports.clock.now());
 }
 
-/** What had been spent for good was not: the payouts that failed were given back, and are paid. The audit names them until that is mended. */
+/** What had been spent for good was not: the payouts that failed were given back, and are paid. The audit names them until an operator has it booked (after-restore/recover-failed). */
 async function stopOnPaidAfterAll(ctx: Context, sql: Sql, batch: Batch, { txid }: Attempt): Promise<'waiting'> {
   const paid = batch.payouts.filter(({ status }) => status === 'failed').map(({ id }) => id);
-  const findings = [`${paid.join(', ')} had failed and was given back, and is paid by ${txid}`];
+  const findings = [
+    `${paid.join(', ')} had failed and was given back, and is paid by ${txid} (bursar payout recover ${txid}, once it is final)`,
+  ];
   await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
   return 'waiting';
 }

@@ -16,6 +16,7 @@ import {
   claimUnderWay,
 } from '../../flow/lightning/unasked-payments.ts';
 import type { Recovered } from '../../flow/payouts/after-restore/recover.ts';
+import { recoverFailed } from '../../flow/payouts/after-restore/recover-failed.ts';
 import { recoverTransaction } from '../../flow/payouts/after-restore/recover-utxo.ts';
 import { readAchBytes } from '../../store/ach/entries.ts';
 import { heightOf } from '../../store/chain/blocks.ts';
@@ -38,7 +39,7 @@ export function addRecover(payout: Command): void {
   leaf(
     payout,
     'recover <id>',
-    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know, or what a Lightning node (its key) has less than the books (bursar audit, OUT-3, LN-2, LN-5, LN-7, LN-9).',
+    'Books a transaction (its txid), a bank file (its name) or a Lightning payment (its hash) that the database does not know, a transaction whose payouts had failed and that is mined after all, or what a Lightning node (its key) has less than the books (bursar audit, INV-10, OUT-3, LN-2, LN-5, LN-7, LN-9).',
   )
     .option('--block <hash>', 'the block that has the transaction, where no look has found it')
     .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
@@ -61,7 +62,7 @@ async function recover(id: string, { json, acceptLoss = false, own = false, bloc
     : ((await recoveredOverLightning(id, acceptLoss)) ??
       (EVM_HASH.test(id)
         ? await withNodes((ctx) => recoverSent(ctx, id.toLowerCase(), { by: by(), acceptsLoss: acceptLoss }))
-        : null) ??
+        : await withBooks((ctx) => recoverFailed(ctx, { txid: id, by: by(), acceptsLoss: acceptLoss }))) ??
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
   const whose = payoutIds.join(', ') || transactionId || 'no payout';

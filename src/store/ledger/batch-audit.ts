@@ -9,6 +9,10 @@ const EVM = CURRENCY_CODES.filter((code) => !isUtxo(code))
 /** SQL: the chain has shown something of a batch that the driver has not booked yet. */
 const UNSETTLED = `b.due_at is not distinct from '-infinity'`;
 
+/** SQL: the reimbursement failed, its transaction is in the chain after all, and the service bears it. */
+export const isBorne = (payout: string): string =>
+  `exists (select from ledger.entry e where e.key = 'po:' || ${payout}.id || ':borne')`;
+
 export const OF_BATCHES: readonly Question[] = [
   {
     id: 'OUT-4',
@@ -21,7 +25,7 @@ export const OF_BATCHES: readonly Question[] = [
                        when p.step in ('held', 'queued') then b.state <> 'dead' or exists (select 1 from outgoing_attempts a where a.batch_id = b.id)
                        when b.state = 'reserved' then p.step <> 'batched'
                        when b.state = 'signed' then p.status not in ('processing', 'completed')
-                       when b.state in ('mined', 'final') then p.status <> 'completed' and not ${UNSETTLED}
+                       when b.state in ('mined', 'final') then p.status <> 'completed' and not ${UNSETTLED} and not ${isBorne('p')}
                        else p.status <> 'failed' and not ${UNSETTLED} end
               -- a person has found it paid; what says so in the history is older, and reimbursements have none
               and not p.resolved and not exists (select 1 from events e where e.object_id = p.id and e.reason like 'an operator found it paid%')

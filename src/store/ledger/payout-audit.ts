@@ -5,6 +5,7 @@ import { PAYOUT_TRANSITIONS } from '../../core/payouts/states.ts';
 import { OPERATORS_BALANCE } from '../lightning/operators-part.ts';
 import { OVER_LIGHTNING } from '../lightning/outgoing.ts';
 import type { Question } from './audit.ts';
+import { isBorne } from './batch-audit.ts';
 
 /**
  * Batches of which the chain has shown something that the driver has not booked yet, whether or not a worker has just leased them: their outputs
@@ -150,10 +151,11 @@ export const OF_PAYOUTS: readonly Question[] = [
     text: `select s.payout_id || ' is paid by ' || count(*) || ' transactions in blocks' as what
              from outgoing_shares s join outgoing_attempts a on a.id = s.attempt_id where a.height is not null group by s.payout_id having count(*) > 1
            union all
-           select p.id || ' has failed and is paid by ' || a.txid from payouts p join outgoing_shares s on s.payout_id = p.id
+           select p.id || ' has failed and is paid by ' || a.txid || ' (bursar payout recover)' from payouts p join outgoing_shares s on s.payout_id = p.id
              join outgoing_attempts a on a.id = s.attempt_id
             -- one that failed in its block has paid nobody
-            where p.status = 'failed' and a.height is not null and a.result is distinct from 'failed' and a.currency not in (${UNSETTLED})`,
+            where p.status = 'failed' and a.height is not null and a.result is distinct from 'failed'
+              and not ${isBorne('p')} and a.currency not in (${UNSETTLED})`,
   },
   {
     id: 'INV-11',

@@ -84,7 +84,7 @@ test.each([
     await mined(batch, transaction);
     await twoNodesHold(below);
     await progress({ ...ctx, contestedLimitMinor: 0n }, batch.id);
-    const finding = `${id} had failed and was given back, and is paid by ${transaction.txid}`;
+    const finding = `${id} had failed and was given back, and is paid by ${transaction.txid} (bursar payout recover ${transaction.txid}, once it is final)`;
     expect(await openBreakers(ctx.db)).toMatchObject([{ trippedBy: ['INV-10'], findings: [finding] }]);
     expect((await row(id)).status).toBe('failed');
     await service.admin.query('update outgoing_batches set due_at = null');

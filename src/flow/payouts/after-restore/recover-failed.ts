@@ -1,0 +1,128 @@
+// An operator has a transaction booked that was signed here, whose payouts had failed and were given back, and that is in the chain after all: a
+// reorganisation below the final depth, or a node that lied. Its payouts are completed, and what was given back is taken again.
+import { finalDepth } from '../../../core/confirmations.ts';
+import { isUtxo, type UtxoCode } from '../../../core/currency.ts';
+import { formatAmount, minus, plus, sum } from '../../../core/money.ts';
+import { borneEntry, foundInputsEntry, paidAfterAllEntries, trueUpEntry } from '../../../core/payouts/postings.ts';
+import { Refusal } from '../../../core/refusal.ts';
+import { lockBalances, postEntries } from '../../../store/ledger/ledger.ts';
+import { readShares } from '../../../store/payouts/attempts.ts';
+import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../../store/payouts/batch-rows.ts';
+import { giveUpBatch, lockOutputs } from '../../../store/payouts/batches.ts';
+import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
+import { batchOfTransaction, bookedLoss, onceCompleted, rivalsOf, takeInputsBack } from '../../../store/payouts/taken-back.ts';
+import type { Sql } from '../../../store/postgres/connect.ts';
+import type { Context } from '../../context.ts';
+import { compare, post } from '../batch-progress.ts';
+import type { Recovered, Refused } from './recover.ts';
+
+type FailedRecovery = {
+  readonly txid: string;
+  readonly by: string;
+  /** Whether what a reimbursement has paid may be booked as the service's loss: its payments are somebody else's by now. */
+  readonly acceptsLoss: boolean;
+};
+export type RecoveredFailed = Recovered & { readonly currency: UtxoCode };
+
+/**
+ * Books a transaction of a failed batch that is in the chain after all, in one database transaction; null when none such was signed here.
+ * @throws Refusal not_resolvable, with what is missing
+ */
+export async function recoverFailed(ctx: Context, recovery: FailedRecovery): Promise<RecoveredFailed | null> {
+  const refused: Refused = (what) => new Refusal('not_resolvable', { message: `Transaction ${recovery.txid} ${what}.` });
+  return ctx.db.transaction(async (sql) => {
+    const known = await batchOfTransaction(sql, recovery.txid);
+    if (known === null || !isUtxo(known.currency)) return null;
+    const { currency, batchId } = known;
+    await lockOutputs(sql, currency);
+    const compared = await compare<UtxoCode>(ctx, sql, batchId);
+    if (compared === null) throw refused(`is in no block: its chain was not read`);
+    const { batch, mined, agreed } = compared;
+    if (batch.state !== 'dead') throw refused(`was signed here, and is booked as batch ${batchId}, which is ${batch.state}`);
+    if (mined === null || mined.height === null || mined.txid !== recovery.txid)
+      throw refused(`is in no block that was read: nothing of batch ${batchId} is to be booked`);
+    const last = mined.height + finalDepth(currency).depth - 1;
+    if (last > agreed) throw refused(notFinal(currency, last, compared.areSeveral));
+    const lost = await bookedAsLost(sql, batch, refused);
+    await takeInputsBack(sql, { batchId, currency, txid: mined.txid, height: mined.height });
+    if (lost > 0n)
+      await postEntries(sql, [
+        { entry: foundInputsEntry(batchId, currency, lost), transactionId: null, atMs: ctx.ports.clock.now() },
+      ]);
+    const booked = await complete(ctx, sql, { batch, mined, recovery, refused });
+    await setBatchState(sql, batchId, { state: 'final', minedAttempt: mined.id });
+    return { ...booked, currency };
+  });
+}
+
+function notFinal(currency: UtxoCode, last: number, areSeveral: boolean): string {
+  if (!areSeveral) return `is not final: wait for block ${last}`;
+  return `is not final: wait until two of our nodes hold block ${last} (one that is away for good: take it out of BURSAR_${currency}_RPC_URL)`;
+}
+
+/** What was booked as lost of its outputs, by itself and by batches that were given them in between. These have failed first; a reservation is given up. */
+async function bookedAsLost(sql: Sql, batch: Batch, refused: Refused): Promise<bigint> {
+  const rivals = await rivalsOf(sql, batch.id);
+  for (const { batchId, state, leaseEpoch } of rivals) {
+    if (state === 'dead') continue;
+    if (state !== 'reserved' || !(await giveUpBatch(sql, batchId, leaseEpoch)))
+      throw refused(`spends outputs that batch ${batchId} was given since, which is ${state}: again once that has failed`);
+  }
+  return plus(await bookedLoss(sql, batch.id), sum(rivals.map(({ lost }) => lost)));
+}
+
+type Completing = {
+  readonly batch: Batch;
+  readonly mined: Attempt;
+  readonly recovery: FailedRecovery;
+  readonly refused: Refused;
+};
+
+async function complete(ctx: Context, sql: Sql, { batch, mined, recovery, refused }: Completing): Promise<Recovered> {
+  const parts = (await readShares(sql, batch.id)).get(mined.id) ?? new Map<string, bigint>();
+  const failed = batch.payouts.filter(({ status }) => status === 'failed');
+  const before = await onceCompleted(
+    sql,
+    failed.map(({ id }) => id),
+  );
+  const borne = sum(failed.flatMap(({ reimburses, amount }) => (reimburses === null ? [] : [amount])));
+  if (borne > 0n && !recovery.acceptsLoss)
+    throw refused(
+      `has paid reimbursements of ${formatAmount(borne, batch.currency)} ${batch.currency} that had failed, and whose payments are not the customers' any more: --accept-loss books that as the service's loss`,
+    );
+  for (const payout of failed) {
+    const fee = parts.get(payout.id) ?? 0n;
+    if (payout.reimburses !== null) await post(ctx, sql, [{ payout, entry: borneEntry(payout) }]);
+    else await completeOne(ctx, sql, { payout, fee, wasFinal: before.has(payout.id), recovery });
+  }
+  return { payoutIds: failed.map(({ id }) => id), lost: borne, fee: mined.fee };
+}
+
+type CompletingOne = {
+  readonly payout: BatchPayout;
+  readonly fee: bigint;
+  readonly wasFinal: boolean;
+  readonly recovery: FailedRecovery;
+};
+
+/** What was given back of it is taken again. One that had been completed costs its merchant what it had cost then. */
+async function completeOne(ctx: Context, sql: Sql, { payout, fee, wasFinal, recovery }: CompletingOne): Promise<void> {
+  const { currency, merchantId } = payout;
+  const atMs = ctx.ports.clock.now();
+  const charged = wasFinal ? (payout.fee ?? fee) : fee;
+  const there = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
+  const trueUp = trueUpEntry(payout, fee, charged);
+  const entries = [...paidAfterAllEntries(payout, charged, there, wasFinal), ...(trueUp === null ? [] : [trueUp])];
+  await post(
+    ctx,
+    sql,
+    entries.map((entry) => ({ payout, entry })),
+  );
+  const owes = minus(plus(payout.amount, charged), there);
+  const short = owes > 0n ? `; its merchant owes ${formatAmount(owes, currency)} ${currency}` : '';
+  const reason = `it was found paid after all by ${recovery.txid} (${recovery.by})${short}`;
+  await writePayoutChanges(sql, [{ payout, from: ['failed', 'ended'], event: 'found_paid', reason }], atMs);
+  const reopened = { ...payout, sequence: payout.sequence + 1 };
+  const completed = { fee: charged, completedAtMs: atMs } as const;
+  await writePayoutChanges(sql, [{ payout: reopened, from: ['processing', 'batched'], event: 'confirmed', ...completed }], atMs);
+}
