@@ -178,4 +178,18 @@ test('a node that says nothing holds back for an hour what has failed, and is to
   }
   await service.work(HOUR);
   expect(await shown(id)).toMatchObject({ status: 'failed', error: 'reverted' });
+  // all were wrong: a rescan with a node that is right finds that it has paid
+  await isHonestAgain();
+  honest.alter({});
+  await service.db.query({
+    text: `with read as (update outgoing_attempts a set result = 'paid' from payouts p where p.id = $1 and a.batch_id = p.batch_id returning a.batch_id)
+           update outgoing_batches set due_at = '-infinity' where id in (select batch_id from read)`,
+    values: [id],
+  });
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'failed', error: 'reverted' });
+  const [stop] = await openBreakers(service.db);
+  expect(stop?.findings.join()).toContain(`${id} had failed and was given back, and is paid by 0x`);
+  // nothing was booked for it a second time
+  expect((await service.findings()).map((finding) => finding.split(':')[0])).toEqual(['INV-10']);
 });

@@ -21,7 +21,16 @@ import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { comparing, lockOwed, type Progress, post, reimbursedBy, storing, unmined } from '../payouts/batch-progress.ts';
+import {
+  comparing,
+  lockOwed,
+  type Progress,
+  post,
+  reimbursedBy,
+  stopOnPaidAfterAll,
+  storing,
+  unmined,
+} from '../payouts/batch-progress.ts';
 
 /** As storeSigned. */
 export function storeEvmSigned(ctx: Context, signed: SignedTransaction, epoch: bigint): Promise<boolean> {
@@ -73,6 +82,15 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, ma
         isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
         fail: async () => orLater(() => fail(ctx, sql, batch, null)),
       });
+    // a node has lied when it was given back
+    if (batch.state === 'dead' && mined.outcome?.result === 'paid')
+      return stopOnPaidAfterAll(
+        ctx,
+        sql,
+        batch,
+        mined,
+        'no command books this one: take back from its merchant what he was paid',
+      );
     if ((mined.height as number) > decided) return 'unagreed';
     if (mined.outcome?.result === 'paid') {
       const confirmations = decided - (mined.height as number) + 1;

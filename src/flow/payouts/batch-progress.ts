@@ -158,6 +158,23 @@ async function stopOnForeignSpend<Code extends CurrencyCode>(
   });
 }
 
+/**
+ * What had failed for good had not: payouts that were given back are paid. The audit names them until that is mended.
+ * @param how what an operator does
+ */
+export async function stopOnPaidAfterAll<Code extends CurrencyCode>(
+  ctx: Context,
+  sql: Sql,
+  batch: Batch<Code>,
+  { txid }: Attempt,
+  how: string,
+): Promise<'waiting'> {
+  const paid = batch.payouts.filter(({ status }) => status === 'failed').map(({ id }) => id);
+  const findings = [`${paid.join(', ')} had failed and was given back, and is paid by ${txid} (${how})`];
+  await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
+  return 'waiting';
+}
+
 export type Posted = { readonly payout: BatchPayout; readonly entry: Entry };
 
 /** Books entries of payouts at the clock's time, each to its own payout; an entry whose key is booked already changes nothing. */

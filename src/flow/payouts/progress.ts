@@ -14,7 +14,6 @@ import {
   trueUpEntry,
 } from '../../core/payouts/postings.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { heldAgain, insertAttempt, readShares } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, setBatchState } from '../../store/payouts/batch-rows.ts';
@@ -23,7 +22,17 @@ import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { type PayoutChange, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { comparing, lockOwed, type Posted, type Progress, post, reimbursedBy, storing, unmined } from './batch-progress.ts';
+import {
+  comparing,
+  lockOwed,
+  type Posted,
+  type Progress,
+  post,
+  reimbursedBy,
+  stopOnPaidAfterAll,
+  storing,
+  unmined,
+} from './batch-progress.ts';
 
 /**
  * Stores a signed transaction, and books what it takes from our outputs, before it is sent. Refused (false) when another worker has leased
@@ -92,7 +101,8 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
     const { depth } = finalDepth(batch.currency);
     const deep = (height: number | null, upTo: number): boolean => height !== null && upTo - height + 1 >= depth;
     // it stays dead whatever becomes of that block: what was given back must not be sent again
-    if (mined !== null && batch.state === 'dead') return stopOnPaidAfterAll(ctx, sql, batch, mined);
+    if (mined !== null && batch.state === 'dead')
+      return stopOnPaidAfterAll(ctx, sql, batch, mined, `bursar payout recover ${mined.txid}, once it is final`);
     if (mined?.height != null && mined.height > decided) return 'unagreed';
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height, decided) });
     const isTaken = (input: Batch['inputs'][number]): boolean => input.spentBy !== null && deep(input.spentHeight, agreed);
@@ -158,16 +168,6 @@ async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap
     return isOther ? [{ payout, from: ['completed', 'ended'], event: 'final', fee }] : [];
   });
   await writePayoutChanges(sql, others, ctx.ports.clock.now());
-}
-
-/** What had been spent for good was not: the payouts that failed were given back, and are paid. The audit names them until an operator has it booked (after-restore/recover-failed). */
-async function stopOnPaidAfterAll(ctx: Context, sql: Sql, batch: Batch, { txid }: Attempt): Promise<'waiting'> {
-  const paid = batch.payouts.filter(({ status }) => status === 'failed').map(({ id }) => id);
-  const findings = [
-    `${paid.join(', ')} had failed and was given back, and is paid by ${txid} (bursar payout recover ${txid}, once it is final)`,
-  ];
-  await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
-  return 'waiting';
 }
 
 /** Another transaction has spent an input for good: none of ours can be mined any more. */
