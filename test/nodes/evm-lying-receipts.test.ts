@@ -1,5 +1,6 @@
 // The node that is read lies about our own transactions under block hashes that every node has: what would give money back is asked of all of them.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
@@ -9,6 +10,7 @@ const TIMEOUT = 300_000;
 const PAYEE = `0x${'a9'.repeat(20)}`;
 const FINAL = 70;
 const LATER_MS = 61_000;
+const FIFTY = 50_000_000n;
 const HOUR = 3_600_000;
 type Receipt = { readonly transactionHash: string; readonly status: string; readonly logs: readonly unknown[] };
 type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
@@ -192,4 +194,18 @@ test('a node that says nothing holds back for an hour what has failed, and is to
   expect(stop?.findings.join()).toContain(`${id} had failed and was given back, and is paid by 0x`);
   // nothing was booked for it a second time
   expect((await service.findings()).map((finding) => finding.split(':')[0])).toEqual(['INV-10']);
+  const { rows } = await service.db.query<{ txid: string }>({
+    text: 'select a.txid from outgoing_attempts a join payouts p on p.batch_id = a.batch_id where p.id = $1',
+    values: [id],
+  });
+  const txid = rows[0]?.txid as string;
+  const available = () => service.balance(`merchant:${service.merchantId}:available:USDT`);
+  const before = await available();
+  const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test' })) ?? {};
+  expect(fee).toBeGreaterThan(0n);
+  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
+  expect(before - (await available())).toBe(FIFTY + (fee as bigint));
+  await expect(recoverFailedOnEvm(service.ctx, { txid, by: 'operator test' })).rejects.toThrow('which is final');
+  expect(await recoverFailedOnEvm(service.ctx, { txid: `0x${'ee'.repeat(32)}`, by: 'operator test' })).toBeNull();
+  expect(await service.findings()).toEqual([]);
 });

@@ -4,7 +4,7 @@
 import { type CurrencyCode, ETHER } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
 import { minus, negated, plus } from '../money.ts';
-import { creditRepayingReceivable, entry, held, type PostedPayout, releaseEntry } from './postings.ts';
+import { creditRepayingReceivable, entry, held, type PostedPayout, paidAfterAllEntries, releaseEntry } from './postings.ts';
 
 const chain = (currency: CurrencyCode): string => `asset:chain:${currency}`;
 const outbound = (currency: CurrencyCode): string => `asset:chain:${currency}:outbound`;
@@ -105,6 +105,23 @@ export function evmReturnEntries(
     entry(payout, 'return', 'payout_returned', [{ account: chain(payout.currency), amount: out }, ...gas, ...back]),
     ...lostGas(payout, gasPaid),
   ];
+}
+
+/**
+ * One that had failed and was given back is paid after all, as on other chains (paidAfterAllEntries). Its gas may be booked already, as a loss: then
+ * what it is charged makes that up as income.
+ */
+export function evmPaidAfterAllEntries(
+  payout: PostedPayout,
+  of: { readonly fee: bigint; readonly gasPaid: bigint; readonly there: bigint; readonly wasFinal: boolean },
+): readonly Entry[] {
+  const [hold] = paidAfterAllEntries(payout, of.fee, of.there, of.wasFinal);
+  const paid = entry(payout, of.wasFinal ? 'paid_again' : 'final', 'payout_paid', [
+    { account: held(payout), amount: plus(payout.amount, of.fee) },
+    { account: chain(payout.currency), amount: negated(payout.amount) },
+    { account: `income:gas:${payout.currency}`, amount: negated(of.fee) },
+  ]);
+  return [hold, paid, paidGas(payout, of.gasPaid)];
 }
 
 function lostGas(payout: PostedPayout, gasPaid: bigint | null): readonly Entry[] {

@@ -184,7 +184,12 @@ export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount:
  * @param there what is available
  * @param wasFinal it had been completed once: its first completion was undone by a return
  */
-export function paidAfterAllEntries(payout: PostedPayout, fee: bigint, there: bigint, wasFinal: boolean): readonly Entry[] {
+export function paidAfterAllEntries(
+  payout: PostedPayout,
+  fee: bigint,
+  there: bigint,
+  wasFinal: boolean,
+): readonly [Entry, Entry] {
   const whole = plus(payout.amount, fee);
   const taken = least(there, whole);
   return [

@@ -84,13 +84,7 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, ma
       });
     // a node has lied when it was given back
     if (batch.state === 'dead' && mined.outcome?.result === 'paid')
-      return stopOnPaidAfterAll(
-        ctx,
-        sql,
-        batch,
-        mined,
-        'no command books this one: take back from its merchant what he was paid',
-      );
+      return stopOnPaidAfterAll(ctx, sql, batch, mined, `bursar payout recover ${mined.txid}, once it is final`);
     if ((mined.height as number) > decided) return 'unagreed';
     if (mined.outcome?.result === 'paid') {
       const confirmations = decided - (mined.height as number) + 1;
@@ -127,7 +121,7 @@ type Mined = {
 };
 
 /** What the payout of a batch is charged, as the block says that holds it. */
-function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Attempt): bigint {
+export function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Attempt): bigint {
   const first = attempts[0] as Attempt;
   // a reimbursement's fee was taken from what the customer gets
   if (payouts[0]?.reimburses !== null) return first.fee;

@@ -6,6 +6,7 @@ import { isUtxo, type LedgerCurrency, type UtxoCode } from '../../core/currency.
 import { formatAmount } from '../../core/money.ts';
 import { recoverAchFile } from '../../flow/ach/restored-files.ts';
 import type { Context } from '../../flow/context.ts';
+import { recoverFailedOnEvm } from '../../flow/evm/recover-failed.ts';
 import {
   acceptForgotten,
   acceptForgottenReceipt,
@@ -61,7 +62,8 @@ async function recover(id: string, { json, acceptLoss = false, own = false, bloc
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
       (EVM_HASH.test(id)
-        ? await withNodes((ctx) => recoverSent(ctx, id.toLowerCase(), { by: by(), acceptsLoss: acceptLoss }))
+        ? ((await withBooks((ctx) => recoverFailedOnEvm(ctx, { txid: id.toLowerCase(), by: by() }))) ??
+          (await withNodes((ctx) => recoverSent(ctx, id.toLowerCase(), { by: by(), acceptsLoss: acceptLoss }))))
         : await withBooks((ctx) => recoverFailed(ctx, { txid: id, by: by(), acceptsLoss: acceptLoss }))) ??
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };

@@ -1,7 +1,8 @@
 // An operator has a transaction booked that was signed here, whose payouts had failed and were given back, and that is in the chain after all: a
 // reorganisation below the final depth, or a node that lied. Its payouts are completed, and what was given back is taken again.
 import { finalDepth } from '../../../core/confirmations.ts';
-import { isUtxo, type UtxoCode } from '../../../core/currency.ts';
+import { type CurrencyCode, isUtxo, type UtxoCode } from '../../../core/currency.ts';
+import type { Entry } from '../../../core/judge/case.ts';
 import { formatAmount, minus, plus, sum } from '../../../core/money.ts';
 import { borneEntry, foundInputsEntry, paidAfterAllEntries, trueUpEntry } from '../../../core/payouts/postings.ts';
 import { Refusal } from '../../../core/refusal.ts';
@@ -55,9 +56,14 @@ export async function recoverFailed(ctx: Context, recovery: FailedRecovery): Pro
   });
 }
 
-function notFinal(currency: UtxoCode, last: number, areSeveral: boolean): string {
+/**
+ * Why a transaction cannot be booked yet, and how that ends where a node is away.
+ * @param chain names the setting of its nodes
+ * @param last the block that makes it final
+ */
+export function notFinal(chain: CurrencyCode, last: number, areSeveral: boolean): string {
   if (!areSeveral) return `is not final: wait for block ${last}`;
-  return `is not final: wait until two of our nodes hold block ${last} (one that is away for good: take it out of BURSAR_${currency}_RPC_URL)`;
+  return `is not final: wait until two of our nodes hold block ${last} (one that is away for good: take it out of BURSAR_${chain}_RPC_URL)`;
 }
 
 /** What was booked as lost of its outputs, by itself and by batches that were given them in between. These have failed first; a reservation is given up. */
@@ -107,22 +113,41 @@ type CompletingOne = {
 
 /** What was given back of it is taken again. One that had been completed costs its merchant what it had cost then. */
 async function completeOne(ctx: Context, sql: Sql, { payout, fee, wasFinal, recovery }: CompletingOne): Promise<void> {
-  const { currency, merchantId } = payout;
-  const atMs = ctx.ports.clock.now();
   const charged = wasFinal ? (payout.fee ?? fee) : fee;
-  const there = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
   const trueUp = trueUpEntry(payout, fee, charged);
-  const entries = [...paidAfterAllEntries(payout, charged, there, wasFinal), ...(trueUp === null ? [] : [trueUp])];
+  await completeFound(ctx, sql, payout, {
+    ...recovery,
+    fee: charged,
+    entriesOf: (there) => [...paidAfterAllEntries(payout, charged, there, wasFinal), ...(trueUp === null ? [] : [trueUp])],
+  });
+}
+
+type Found = {
+  readonly txid: string;
+  readonly by: string;
+  /** What its merchant is charged. */
+  readonly fee: bigint;
+  /** @param there what its merchant has available */
+  readonly entriesOf: (there: bigint) => readonly Entry[];
+};
+
+/** Completes a failed payout whose transaction was found in the chain after all; the history says who has found it, and what its merchant owes. */
+export async function completeFound(ctx: Context, sql: Sql, payout: BatchPayout, found: Found): Promise<void> {
+  const { currency, merchantId } = payout;
+  const { fee, txid, by } = found;
+  const atMs = ctx.ports.clock.now();
+  const there = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
+  const entries = found.entriesOf(there).filter(({ postings }) => postings.length > 0);
   await post(
     ctx,
     sql,
     entries.map((entry) => ({ payout, entry })),
   );
-  const owes = minus(plus(payout.amount, charged), there);
+  const owes = minus(plus(payout.amount, fee), there);
   const short = owes > 0n ? `; its merchant owes ${formatAmount(owes, currency)} ${currency}` : '';
-  const reason = `it was found paid after all by ${recovery.txid} (${recovery.by})${short}`;
+  const reason = `it was found paid after all by ${txid} (${by})${short}`;
   await writePayoutChanges(sql, [{ payout, from: ['failed', 'ended'], event: 'found_paid', reason }], atMs);
   const reopened = { ...payout, sequence: payout.sequence + 1 };
-  const completed = { fee: charged, completedAtMs: atMs } as const;
+  const completed = { fee, completedAtMs: atMs } as const;
   await writePayoutChanges(sql, [{ payout: reopened, from: ['processing', 'batched'], event: 'confirmed', ...completed }], atMs);
 }
