@@ -76,7 +76,9 @@ export function workerJobs(
     ),
     ...(lightning === null
       ? []
-      : lightningJobs(ctx, lightning, report, (name, work) => scheduled(ctx, name, 60 * SECOND_MS, { urgent: true, work }))),
+      : lightningJobs(ctx, { ...lightning, sent: payouts?.overLightning ?? null }, report, (name, work) =>
+          scheduled(ctx, name, 60 * SECOND_MS, { urgent: true, work }),
+        )),
     { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
     createDueJob(ctx, lightning === null ? watchers : new Map([...watchers, [LIGHTNING.code, lightning.watcher] as const])),
     judging(ctx, report),

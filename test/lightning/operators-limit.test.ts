@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bookOwnPayment } from '../../src/flow/lightning/unasked-payments.ts';
 import { eventually } from '../support/service.ts';
-import { at, close, code, engine, invoice, open, outgoing, toldAfterAMinute as told } from './funded-payouts.ts';
+import { at, close, code, engine, invoice, MINUTE, open, outgoing, pass, toldAfterAMinute as told } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -32,6 +32,23 @@ test('what nobody has booked is not taken for what closing a channel has cost, a
   // but for the two satoshis that its two channels were shown too high
   expect(before - (await operators())).toBe(100_101n + 251n);
   expect(await costs()).toBe(101n + 251n);
+});
+
+test('what he has paid is no closing cost either where the node was looked at before its payments were', async () => {
+  own().move(2_000_000);
+  const channel = own().open(1_500_000);
+  expect(await told()).toEqual([]);
+  const before = await operators();
+  const hash = paid(100_000n);
+  own().close(channel, 252);
+  pass(MINUTE);
+  await at.rate('100000.00');
+  await at.work();
+  expect((await at.comparedHoldings()).map((one) => one.slice(0, 4))).toEqual(['LN-5']);
+  expect(await costs()).toBe(0n);
+  await bookOwnPayment(at.ctx, hash);
+  expect(await told()).toEqual([]);
+  expect(before - (await operators())).toBe(100_101n + 251n);
 });
 
 test('of two payments that are booked as his at the same moment, and are more than is his together, one is', async () => {

@@ -17,6 +17,7 @@ import { openPaymentJournal, type PaymentJournal } from '../../src/signer/lightn
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { createTurns } from '../../src/signer/turns.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
+import { createInvoiceComparison } from '../../src/worker/lightning/jobs.ts';
 import { createPaymentComparison } from '../../src/worker/lightning/sent-comparison.ts';
 import { lightningPayoutJob } from '../../src/worker/payouts/lightning/driver.ts';
 import type { LightningPaying, LightningStep } from '../../src/worker/payouts/lightning/steps.ts';
@@ -98,6 +99,10 @@ export async function openLightningPayouts(
       },
     });
 
+  const sent = {
+    node: () => saying(signer.node()),
+    payments: async (after: bigint) => (await signer.payments(after.toString())).payments,
+  };
   return {
     ...service,
     troubles,
@@ -126,12 +131,14 @@ export async function openLightningPayouts(
     refund: (transactionId: string) => readRefund(ctx, transactionId),
     /** The node's list of payments is compared. */
     async comparedPayments(): Promise<void> {
-      const sent = {
-        node: () => saying(signer.node()),
-        payments: async (after: bigint) => (await signer.payments(after.toString())).payments,
-      };
       const compare = createPaymentComparison(ctx, sent);
       while (await compare());
+    },
+    /** What the node has is compared before the job about its payments has run. */
+    async comparedHoldings(): Promise<string[]> {
+      const compare = createInvoiceComparison(ctx, { port, watcher: null as never, sent }, () => undefined);
+      while (await compare());
+      return service.findings();
     },
     /** What is booked, and what the node lists, is compared; everything that the audit finds wrong. */
     async compared(): Promise<string[]> {

@@ -20,6 +20,7 @@ import {
 import { isUndecided } from '../../store/lightning/sent-payments.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { withoutOpen } from './open-invoices.ts';
+import { readSent, type SentPayments } from './sent-comparison.ts';
 import { lookAtUnknown } from './unknown-invoices.ts';
 
 type Node = { readonly identity: string; readonly height: number };
@@ -35,7 +36,11 @@ const EARLIEST_NS = 1_000_000_000n;
 const ALL_OPEN = 1_000_000;
 
 /** Books what has happened at the node, and keeps what it has and what the books have there, unless something is under way in either. */
-export async function compareHoldings(ctx: Context, port: LightningPort, node: Node): Promise<void> {
+export async function compareHoldings(
+  ctx: Context,
+  { port, sent }: { readonly port: LightningPort; readonly sent: SentPayments | null },
+  node: Node,
+): Promise<void> {
   const part = await readOperatorsPart(ctx.db, node.identity);
   // in the sandbox what is in its channels is booked as capital when it is made
   if (part === null || (ctx.network === 'sandbox' && !part.hasCapital)) return;
@@ -52,12 +57,12 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
   if (!part.isOpen) {
     // what the node has paid, or was paid, and an operator has yet to book would be in the opening too
     await lookAtUnknown(ctx, port, node.identity);
-    if (await isUndecided(ctx.db, node.identity)) return;
+    if (!(await isDecided(ctx, sent, node))) return;
     if (await isSame()) booked = await openPart(ctx, node, minus(held.atLeast, before.whole));
   }
   if (events.length > 0) {
     // what was paid, and nobody has booked, would be taken for what closing has cost, and be booked once more later
-    if (await isUndecided(ctx.db, node.identity)) return;
+    if (!(await isDecided(ctx, sent, node))) return;
     const cost = await bookClosing(ctx, { node, part, closed: events, held, booked: before.whole, isSame });
     // what closing has cost would be taken for what was missing before
     if (cost === null) return;
@@ -74,6 +79,21 @@ export async function compareHoldings(ctx: Context, port: LightningPort, node: N
     if ((await readBookedThere(sql)).whole !== after.whole) return;
     await setHoldings(sql, node.identity, { atNode: atMost, bookedThere, atMs: ctx.ports.clock.now() });
   });
+}
+
+/**
+ * Whether nobody has to say whose something is that the node has paid or was paid. Its payments are listed by another job, so those until now are
+ * read first: what the node has was read before.
+ */
+async function isDecided(ctx: Context, sent: SentPayments | null, { identity }: Node): Promise<boolean> {
+  try {
+    if (sent !== null && (await sent.node()).identity === identity) await readSent(ctx, sent, identity);
+  } catch (error) {
+    // the job that pays says what is wrong
+    if ((error as { fault?: string }).fault === undefined) throw error;
+    return false;
+  }
+  return !(await isUndecided(ctx.db, identity));
 }
 
 /** Whether no block has come since, and it is the same node. */

@@ -18,10 +18,16 @@ import { Alarm, createAlarm, type Report } from '../alarm.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
 import { compareHoldings } from './holdings.ts';
+import type { SentPayments } from './sent-comparison.ts';
 import { type Gap, gapSince, keepUnknown, lookAtUnknown } from './unknown-invoices.ts';
 import type { LightningWatcher } from './watcher.ts';
 
-export type Lightning = { readonly port: LightningPort; readonly watcher: LightningWatcher };
+export type Lightning = {
+  readonly port: LightningPort;
+  readonly watcher: LightningWatcher;
+  /** The node's own list of payments; absent where nothing is paid from it. */
+  readonly sent?: SentPayments | null;
+};
 
 const RECONCILE = `reconcile ${LIGHTNING.code}`;
 const LOOKED_UP_AT_ONCE = 100;
@@ -96,7 +102,7 @@ export function lookUpJob(ctx: Context, { port }: Lightning, report: Report): Jo
  * us of is recorded now, and what the node lists as settled is kept for the audit. Books the fractions of satoshis that payers gave too much.
  * @returns what reads on where it ended, some pages at a time, and says whether there is more to read at once
  */
-export function createInvoiceComparison(ctx: Context, { port }: Lightning, report: Report): () => Promise<boolean> {
+export function createInvoiceComparison(ctx: Context, { port, sent = null }: Lightning, report: Report): () => Promise<boolean> {
   let reading: {
     readonly identity: string;
     readonly beganMs: number;
@@ -113,7 +119,7 @@ export function createInvoiceComparison(ctx: Context, { port }: Lightning, repor
   /** What the macaroon does not permit to read is told; invoices are compared without it. */
   async function holdings(node: Parameters<typeof compareHoldings>[2]): Promise<void> {
     try {
-      await compareHoldings(ctx, port, node);
+      await compareHoldings(ctx, { port, sent }, node);
       alarm('');
     } catch (error) {
       const trouble = troubleOf(error);
