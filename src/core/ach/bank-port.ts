@@ -18,6 +18,8 @@ export type BankReport =
    * and it may tell of any return.
    */
   | { readonly id: string; readonly kind: 'unreadable'; readonly reason: string; readonly mayReturn?: true }
+  /** Something is being written about a file: nobody can say what yet. */
+  | { readonly id: string; readonly kind: 'begun'; readonly file: string }
   /** A whole file has reached the bank before: it has, and executes, the first. */
   | { readonly id: string; readonly kind: 'had'; readonly file: string }
   /** A whole file is refused, later than its answer. */

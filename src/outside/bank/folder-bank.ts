@@ -140,7 +140,7 @@ const linkOf = (name: Buffer): BankReport => ({
   mayReturn: true,
 });
 
-/** One file that cannot be read says nothing of the others; null for one that is gone, or is still being written. */
+/** One file that cannot be read says nothing of the others; null for one that is gone. */
 async function readable(incoming: string, name: Buffer, atRestMs: number): Promise<BankReport | null> {
   const id = name.toString();
   if (!Buffer.from(id).equals(name))
@@ -158,19 +158,19 @@ async function readable(incoming: string, name: Buffer, atRestMs: number): Promi
  * `<file>.refused` or `<file>.ach.refused` says, in words, that the bank executes nothing of a file, or that it is a duplicate; everything
  * else is a NACHA file of the bank.
  */
-async function reportOf(incoming: string, name: string, atRestMs: number): Promise<BankReport | null> {
+async function reportOf(incoming: string, name: string, atRestMs: number): Promise<BankReport> {
   const path = join(incoming, name);
   const { size, ctimeMs } = await stat(path);
   const restsForMs = Date.now() - ctimeMs;
   // one from the future was written by a clock that was fast
-  if (name.endsWith(REFUSED) && Math.abs(restsForMs) < atRestMs) return null;
+  if (name.endsWith(REFUSED) && Math.abs(restsForMs) < atRestMs) return { id: name, kind: 'begun', file: fileIn(name) };
   if (size > MOST_BYTES) {
     const reason = `it is larger than ${MOST_BYTES} bytes`;
     return { id: name, kind: 'unreadable', reason, ...((await isNacha(path)) ? { mayReturn: true } : {}) };
   }
   const content = await readFile(path, 'latin1');
   if (!name.endsWith(REFUSED)) return { id: name, kind: 'nacha', content };
-  const file = name.slice(0, -REFUSED.length).replace(/\.ach$/, '');
+  const file = fileIn(name);
   const reason = content
     .trim()
     .replace(/[^\x20-\x7e]+/g, ' ')
@@ -181,6 +181,8 @@ async function reportOf(incoming: string, name: string, atRestMs: number): Promi
     return { id: name, kind: 'unreadable', reason: 'it has no words: nobody can say whether the file is a duplicate' };
   return { id: name, kind: 'refused', file, reason };
 }
+
+const fileIn = (name: string): string => name.slice(0, -REFUSED.length).replace(/\.ach$/, '');
 
 /** Whether a file that is not read begins as one that may tell of returns. */
 async function isNacha(path: string): Promise<boolean> {

@@ -29,9 +29,9 @@ beforeEach(async () => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** @param diesAfter where its worker dies */
-async function look(diesAfter: AchStep | null = null): Promise<void> {
+async function look(diesAfter: AchStep | null = null, atRestMs = 0): Promise<void> {
   const job = achJob(ctx, {
-    bank: folderBank(bank, { atRestMs: 0 }),
+    bank: folderBank(bank, { atRestMs }),
     files: keptFiles(join(root, 'kept'), unsealed),
     origin: SANDBOX_BANK,
     intents: async () => () => true,
@@ -196,6 +196,25 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     } finally {
       await moveRates('1 hour');
     }
+  });
+
+  test.each([
+    ['a report that nobody can read lies there', 'unreadable.ach', '101 garbage', 0],
+    ['what the bank says of it is being written', null, 'duplicate: we have it', 60_000],
+  ] as const)('gets nothing again while %s', async (_what, report, words, atRestMs) => {
+    await requested();
+    take();
+    await look();
+    const { id, name } = await lost();
+    writeFileSync(join(bank, 'incoming', report ?? `${name}.refused`), words);
+    accept();
+    await look(null, atRestMs);
+    expect([outgoing(), await stateOf(id)]).toEqual([[], 'built']);
+    for (const one of readdirSync(join(bank, 'incoming')).filter((found) => found !== 'done'))
+      rmSync(join(bank, 'incoming', one));
+    says(name, 'duplicate: we have it');
+    await look();
+    await isPaidOnce(id);
   });
 
   test('is whole again for what is made later: a forged report of a file that never left completes nothing', async () => {

@@ -31,7 +31,7 @@ export type ReadReports = {
   readonly cutOffMs: number | null;
   /** Files that may have returns which are not booked: they are not completed. `all` = no one can say which. */
   readonly held: ReadonlySet<string> | 'all';
-  /** Files that a report which is not booked names: the bank may have them. */
+  /** Files that a report which is not booked, or is being written, names: the bank may have them. */
   readonly reported: ReadonlySet<string>;
   /** What keeps a report from being booked, one sentence each. */
   readonly setAside: readonly string[];
@@ -49,7 +49,13 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
     const { cutOffMs, reports } = await bank.news();
     const waiting: Extract<Booked, { readonly how: 'waits' }>[] = [];
     const place = (file: string): Promise<Placed> => whereFileIs(ctx, bank, file);
+    const begun: string[] = [];
     for await (const report of reports) {
+      if (report.kind === 'begun') {
+        // it comes to rest within a minute: that is nothing to tell
+        begun.push(report.file);
+        continue;
+      }
       const booked = await bookReport(ctx, report, { onTrouble, place });
       if (booked.how === 'waits') {
         onTrouble(booked.why);
@@ -61,7 +67,7 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
       await bank.acknowledge(report.id);
     }
     const concerned = waiting.map(({ of }) => of);
-    const reported = new Set(concerned.flatMap((of) => (of === 'all' ? [] : of)));
+    const reported = new Set([...begun, ...concerned.flatMap((of) => (of === 'all' ? [] : of))]);
     const held = concerned.includes('all') ? 'all' : reported;
     return { cutOffMs, held, reported, setAside: waiting.map(({ why }) => why) };
   } catch (error) {
@@ -85,6 +91,7 @@ type Booking = {
 };
 
 async function bookReport(ctx: Context, report: BankReport, booking: Booking): Promise<Booked> {
+  if (report.kind === 'begun') return { how: 'waits', of: [report.file], why: `${report.id} of the bank is being written` };
   if (report.kind === 'over') {
     await setAchOver(ctx.db, report.file);
     return BOOKED;

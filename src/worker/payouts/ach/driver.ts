@@ -94,7 +94,10 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
     const cutOffMs = Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs));
     await tried(options, 'making bank files', () => makeFiles(ctx, options, cutOffMs), undefined);
   }
-  const handled = await handOver(ctx, { ...options, mayBeReported: (name) => read === null || read.reported.has(name) });
+  // what nobody can read may be all that says that the bank has a file, where our list has forgotten it
+  const mayBeReported = (name: string, wasAsked: boolean): boolean =>
+    read === null || read.reported.has(name) || (wasAsked && read.held === 'all');
+  const handled = await handOver(ctx, { ...options, mayBeReported });
   if (read === null) return { setAside: null, handled };
   const { held } = read;
   // only when every return that the bank had reported by then is booked
@@ -140,7 +143,7 @@ async function filesByReference(files: KeptFiles): Promise<ReadonlyMap<string, r
 }
 
 /** With whether the bank may have reported something of a file that is not booked: it may say that the bank has it. */
-type HandOver = AchOptions & { readonly mayBeReported: (name: string) => boolean };
+type HandOver = AchOptions & { readonly mayBeReported: (name: string, wasAsked: boolean) => boolean };
 
 /** @returns how many files it has worked on */
 async function handOver(ctx: Context, options: HandOver): Promise<number> {
@@ -172,7 +175,8 @@ async function drive(ctx: Context, options: HandOver, file: AchFile): Promise<st
       if (!(await moveAchFile(ctx.db, file, 'built', 'unknown'))) return null;
       state = 'unknown';
     }
-    if (state === 'unknown') {
+    const wasAsked = state === 'unknown';
+    if (wasAsked) {
       const said = await options.bank.ask(file);
       if (said.state !== 'never') return settled(ctx, file, said);
       const forgotten = await whyForgotten(ctx, options);
@@ -181,7 +185,7 @@ async function drive(ctx: Context, options: HandOver, file: AchFile): Promise<st
       state = 'built';
     }
     if (state !== 'built' || (await openBreakers(ctx.db)).length > 0) return null;
-    if (options.mayBeReported(file.name))
+    if (options.mayBeReported(file.name, wasAsked))
       return 'what the bank has reported, and may say that it has the file, waits to be booked';
     const checks = await checksOf(options);
     if (checks === null) return UNTOLD;
@@ -208,7 +212,7 @@ async function drive(ctx: Context, options: HandOver, file: AchFile): Promise<st
 async function whyForgotten(ctx: Context, { bank }: AchOptions): Promise<string | null> {
   const [name] = await forgottenFiles(ctx, bank);
   if (name === undefined) return null;
-  return `the bank's folder does not know ${name}, which was handed over (handed/): is it mounted, was it put back? (an empty handed/.known-loss: it was lost, and the bank was asked)`;
+  return `the bank's folder does not know ${name}, which was handed over (handed/): is it mounted, was it put back? (where it was lost: docs/custody.md says what to do, in this order)`;
 }
 
 type Said = Awaited<ReturnType<BankPort['handOver']>> | Awaited<ReturnType<BankPort['ask']>>;
