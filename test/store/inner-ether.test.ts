@@ -7,6 +7,7 @@ import { sortableId } from '../../src/core/ids.ts';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import { asRecorded, paidInside } from '../../src/store/chain/inner-ether.ts';
 import { recordSightings, takeBackAbove } from '../../src/store/chain/sightings.ts';
+import { postEntries } from '../../src/store/ledger/ledger.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -142,6 +143,33 @@ describe('two addresses whose places are the same', () => {
     await record(byBalance(5n));
     expect(await atBoth()).toEqual([[5n], [6n]]);
     await record(both());
+    expect(await atBoth()).toEqual([[5n], [6n]]);
+  });
+
+  test('are both paid though the books have one at the place of the other, from a branch that comes back', async () => {
+    const { block: first } = { block };
+    await record(byBalance(5n));
+    const { rows } = await db.query<{ id: string }>({
+      text: 'select id from transactions where script = $1',
+      values: [Buffer.from(script, 'hex')],
+    });
+    const key = `dep:eth:${block.hash}:${AT}`;
+    const postings = [
+      { account: 'asset:chain:ETH', amount: 5n },
+      { account: `merchant:${merchant}:available:ETH`, amount: -5n },
+    ];
+    const entry = { key, kind: 'deposit', postings, parts: [{ key, amount: 5n, reversesKey: null }] };
+    await postEntries(db, [{ entry, transactionId: rows[0]?.id ?? null, atMs: T0 }]);
+    const replaced = () =>
+      db.transaction((sql) =>
+        takeBackAbove(sql, 'ETH', { height: block.height - 1, oldTip: block.height, newTip: block.height, atMs: T0 }),
+      );
+    await replaced();
+    block = { ...block, hash: hash(`other ${height}`) };
+    await record(byBalance(5n));
+    await replaced();
+    block = first;
+    await record({ ...both(), outputs: both().outputs.toReversed() });
     expect(await atBoth()).toEqual([[5n], [6n]]);
   });
 

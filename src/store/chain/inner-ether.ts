@@ -76,8 +76,9 @@ async function atFreePlaces(
 ): Promise<readonly TransactionFacts[]> {
   const all = facts.flatMap(({ outputs }) => outputs.filter(({ byBalance }) => byBalance === true));
   if (all.length === 0) return facts;
-  const given = await placesIn(sql, blockHash);
-  const taken = new Set(given.values());
+  const known = await placesIn(sql, blockHash);
+  const given = new Map(known.map(({ script, vout }) => [script, vout]));
+  const taken = new Set(known.map(({ vout }) => vout));
   const places = new Map<string, number>();
   for (const { script, vout } of all) {
     const before = given.get(script);
@@ -94,20 +95,32 @@ async function atFreePlaces(
   }));
 }
 
-/** By script the places that are given in the name of a block, whatever became of what was there. */
-async function placesIn(sql: Sql, blockHash: string): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await sql.query<{ script: string; vout: number }>({
+/**
+ * The places that are given in the name of a block, whatever became of what was there: what the books have under a name stays there, though
+ * its payment has moved to another block since.
+ */
+async function placesIn(sql: Sql, blockHash: string): Promise<readonly { readonly script: string; readonly vout: number }[]> {
+  const booked = `dep:${ETHER.toLowerCase()}:${blockHash}:`;
+  const { rows } = await sql.query<{ script: string; place: string }>({
     name: 'places_by_balance',
-    text: `select encode(t.script, 'hex') as script, p.vout from payments p join transactions t on t.id = p.transaction_id
+    text: `select script, place from (
+           select 0 as nth, encode(t.script, 'hex') as script, substr(d.key, length($4) + 1) as place
+             from ledger.part d join ledger.entry e on e.id = d.entry_id join transactions t on t.id = e.transaction_id
+            where d.key >= $4 and d.key < $5
+           union all
+           select 1, encode(t.script, 'hex'), p.vout::text from payments p join transactions t on t.id = p.transaction_id
             where p.currency = $1 and p.txid = $2 and p.vout >= $3
            union all
-           select encode(t.script, 'hex'), e.vout from early_payments e join transactions t on t.id = e.transaction_id
+           select 1, encode(t.script, 'hex'), e.vout::text from early_payments e join transactions t on t.id = e.transaction_id
             where e.currency = $1 and e.txid = $2 and e.vout >= $3
            union all
-           select encode(script, 'hex'), vout from own_outputs where currency = $1 and txid = $2 and vout >= $3`,
-    values: [ETHER, blockHash, BALANCE_PLACE],
+           select 1, encode(script, 'hex'), vout::text from own_outputs where currency = $1 and txid = $2 and vout >= $3) s order by nth`,
+    values: [ETHER, blockHash, BALANCE_PLACE, booked, `${booked.slice(0, -1)};`],
   });
-  return new Map(rows.map(({ script, vout }) => [script, vout]));
+  // a payment that was lost and is back is booked as `<place>#2`
+  return rows
+    .map(({ script, place }) => ({ script, vout: Number.parseInt(place, 10) }))
+    .filter(({ vout }) => vout >= BALANCE_PLACE);
 }
 
 /** What becomes of what was seen at one address; null = it is recorded as it was seen. */

@@ -30,6 +30,7 @@ export type PaymentFacts = {
   readonly transactionId: string;
   readonly txid: string;
   readonly vout: number;
+  readonly amount: bigint;
   readonly malleationKey: string;
   readonly state: 'mempool' | 'mined' | 'gone' | 'conflicted';
   readonly block: PlaceOfBlock | null;
@@ -40,7 +41,6 @@ export type PaymentFacts = {
   readonly conflictMined: boolean;
 };
 export type NewPayment = Omit<PaymentFacts, 'id' | 'goneSinceMs' | 'conflictTxid' | 'conflictMined'> & {
-  readonly amount: bigint;
   readonly coinbase: boolean;
   readonly seenAtMs: number;
   readonly caughtUpAtMs: number;
@@ -60,6 +60,7 @@ export type RawFacts = {
   transaction_id: string;
   txid: string;
   vout: number;
+  amount: string;
   twin_key: string;
   state: PaymentFacts['state'];
   height: number | null;
@@ -70,7 +71,7 @@ export type RawFacts = {
   conflict_txid: string | null;
   conflict_mined: boolean;
 };
-export const FACT_COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
+export const FACT_COLUMNS = `p.id, p.transaction_id, p.txid, p.vout, p.amount, encode(p.twin_key, 'hex') as twin_key, p.state, p.height, p.block_hash, p.block_time,
   p.gone_since, p.last_height, p.conflict_txid,
   exists (select 1 from conflicting_transactions v where v.currency = p.currency and v.txid = p.conflict_txid and v.height is not null) as conflict_mined`;
 
@@ -82,6 +83,7 @@ export function paymentFacts(row: RawFacts): PaymentFacts {
     transactionId: row.transaction_id,
     txid: row.txid,
     vout: row.vout,
+    amount: BigInt(row.amount),
     malleationKey: row.twin_key,
     state: row.state,
     block: mined

@@ -2,6 +2,7 @@
 // its malleated twin, or loses against a conflicting transaction. No SQL here.
 import { createHash } from 'node:crypto';
 import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
+import { sum } from '../../core/money.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import type { KnownFacts, NewPayment, PaymentFacts, PlaceOfBlock, Sighting, SightingsContext } from './payment-facts.ts';
 import type { NewSpend } from './payment-writes.ts';
@@ -59,6 +60,7 @@ const DISPROVED_PLACE = 2_000_000;
 export function applySighting(plan: Plan, sighting: Sighting): void {
   const { facts } = sighting;
   const { block } = plan.context;
+  const promised = facts.outputs.some(({ byBalance }) => byBalance === true) ? disprovedNow(plan) : null;
   for (const { output, transactionId, malleationKey } of ours(plan.owners, facts)) {
     const outpoint = outpointKey({ txid: facts.txid, vout: output.vout });
     const key = malleationKeyWithin(malleationKey, transactionId);
@@ -70,6 +72,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
       // a look at the mempool does not undo what the best chain has decided: that list may be older
       if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.conflictMined))) continue;
       if (isAsKnown(twin, facts.txid, block)) continue;
+      replacePromised(plan, promised?.get(transactionId), output, facts);
       replace(plan, twin, {
         ...twin,
         txid: facts.txid,
@@ -85,6 +88,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
       continue;
     }
     if (plan.made.has(outpoint)) continue;
+    replacePromised(plan, promised?.get(transactionId), output, facts);
     add(plan.madeByTxid, facts.txid, outpoint);
     plan.made.set(outpoint, {
       transactionId,
@@ -137,6 +141,28 @@ function markDisproved(plan: Plan, facts: TransactionFacts): void {
     const row = plan.rows.get(id) as PaymentFacts;
     if (row.state !== 'mined' || row.block?.hash !== plan.context.block?.hash) markOneConflicted(plan, row, facts);
   }
+}
+
+/**
+ * What balances show has the block's name, and replaces what waiting calls in that block had promised to the same address, one of them or all
+ * together, where the sums agree: so it is as much on time as they were. The block has disproved them just now, as it shows no calls.
+ */
+function replacePromised(
+  plan: Plan,
+  promised: readonly PaymentFacts[] | undefined,
+  output: OutputFacts,
+  facts: TransactionFacts,
+): void {
+  if (promised === undefined) return;
+  const all = [...Map.groupBy(promised, ({ txid }) => txid).values(), promised];
+  const kept = all.find((rows) => sum(rows.map(({ amount }) => amount)) === output.amountMinor) ?? [];
+  for (const row of kept) markOneConflicted(plan, row, facts);
+}
+/** What the block has disproved, by transaction of ours. */
+function disprovedNow(plan: Plan): ReadonlyMap<string, readonly PaymentFacts[]> {
+  const changed = [...plan.changed].map((id) => plan.rows.get(id) as PaymentFacts);
+  const disproved = changed.filter(({ state, conflictTxid, txid }) => state === 'conflicted' && conflictTxid === txid);
+  return Map.groupBy(disproved, ({ transactionId }) => transactionId);
 }
 
 /**
