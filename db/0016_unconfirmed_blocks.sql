@@ -1,5 +1,5 @@
--- Blocks of Ethereum's chain that pay to us by one node's word where several are configured. Nothing large is booked from them upwards; of what
--- another node denies nothing is recorded.
+-- Blocks of Ethereum's chain that pay to us by one node's word where several are configured. Nothing large is booked of them; of what another
+-- node denies nothing is recorded.
 create table unconfirmed_blocks (
   currency text not null,
   height   integer not null,

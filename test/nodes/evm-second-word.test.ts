@@ -51,7 +51,6 @@ afterEach(async () => {
 }, TIMEOUT);
 
 const word = (address: string): string => `0x${address.slice(2).padStart(64, '0')}`;
-const units = (amount: bigint): string => `0x${amount.toString(16).padStart(64, '0')}`;
 const hex = (amount: bigint): string => `0x${amount.toString(16)}`;
 /** Of every receipt that a node gives. */
 const receipts = (change: (receipt: Receipt) => Json): Alteration => ({
@@ -64,13 +63,12 @@ const receipts = (change: (receipt: Receipt) => Json): Alteration => ({
 const transferLog = (to: string, amount: bigint, { blockHash }: Receipt): Json => ({
   address: service.anvil.token,
   topics: [TRANSFER, word(STRANGER), word(to)],
-  data: units(amount),
+  data: word(hex(amount)),
   blockHash,
   removed: false,
 });
 /** A stranger's transaction, which a node may say anything about. */
 const strangers = async (): Promise<string> => (await service.anvil.send({ to: STRANGER, value: 1n })).hash;
-
 async function unconfirmed(): Promise<readonly { readonly currency: string; readonly denied: boolean }[]> {
   const { rows } = await service.db.query<{ currency: string; denied: boolean }>({
     text: 'select currency, denied from unconfirmed_blocks order by currency, height, denied',
@@ -242,13 +240,34 @@ test('while the other node cannot say, small payments are credited and large one
   await service.mine(2);
   expect([await service.status(small.id), await service.status(large.id)]).toEqual(['succeeded', 'pending']);
   expect(await told('USDT')).toMatch(
-    /unconfirmed: what block \d+ pays is one node's word, and nothing large is booked .*limit exceeded/,
+    /unconfirmed: what block \d+ pays is one node's word, and nothing large of it is booked: .*limit exceeded/,
   );
   honest.alter({});
   await service.work(LATER_MS);
   await service.settle();
   await service.settle();
   expect([await service.status(large.id), await unconfirmed(), await told('USDT')]).toEqual(['succeeded', [], '']);
+});
+
+test('a block of which the other node can never say what it pays holds up nothing in other blocks', {
+  timeout: TIMEOUT,
+}, async () => {
+  const [held, free] = [await service.owe('USDT', 5_000_00n), await service.owe('USDT', 5_000_00n)];
+  await service.pay('USDT', held.address, 5_000_000_000n);
+  honest.alter(SAYS_NOTHING);
+  await service.mine();
+  const { hash } = await service.anvil.rpc<{ hash: string }>('eth_getBlockByNumber', 'latest', false);
+  honest.alter({
+    instead: ({ params }) => (params[0] === hash ? { error: { code: -32005, message: 'limit exceeded' } } : null),
+  });
+  for (let n = 0; n < 6; n++) {
+    await service.work(LATER_MS);
+    await service.mine();
+  }
+  await service.pay('USDT', free.address, 5_000_000_000n);
+  await service.mine(FINAL);
+  expect([await service.status(held.id), await service.status(free.id)]).toEqual(['pending', 'succeeded']);
+  expect(await service.findings()).toEqual([]);
 });
 
 test('what the other node denies later is taken back', { timeout: TIMEOUT }, async () => {

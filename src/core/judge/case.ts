@@ -92,7 +92,12 @@ export type ChainView = {
    * Where several nodes are configured: what is worth more than `limitMinor` (cents) is booked only at its required depth at or below
    * `height`, the highest block of what we read that two of them hold; −1 while they contradict each other, or when there is none.
    */
-  readonly agreed?: { readonly height: number; readonly limitMinor: bigint };
+  readonly agreed?: {
+    readonly height: number;
+    readonly limitMinor: bigint;
+    /** Heights of blocks of which no second node could say what they pay: what they hold is not agreed (Ethereum). */
+    readonly unconfirmed?: ReadonlySet<number>;
+  };
 };
 
 /** + debit, − credit. */

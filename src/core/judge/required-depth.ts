@@ -117,7 +117,8 @@ export function isDisputed(it: Case): boolean {
 /** Only our own node reports a lock, so two nodes must hold the payment's block itself. */
 function isAgreed(it: Case, { currency, height }: Payment): boolean {
   const agreed = it.chains.get(currency)?.agreed;
-  return agreed === undefined || (height !== null && height <= agreed.height);
+  if (agreed === undefined) return true;
+  return height !== null && height <= agreed.height && agreed.unconfirmed?.has(height) !== true;
 }
 /** The case with each chain cut off at the highest block that two of our nodes hold. */
 const upToAgreed = (it: Case): Case => cutOff(it, ({ agreed }) => agreed?.height);

@@ -15,17 +15,13 @@ export const IS_LOOKED_AT = (row: string): string =>
   `${row}.looked_at >= clock_timestamp() - interval '${LOOKED_RECENTLY_MS} milliseconds'`;
 
 /**
- * SQL: the height up to which two nodes hold what we read, and show what it pays to us; −1 while they contradict each other, or when another
- * branch was read since; null where only one is configured.
+ * SQL: the height up to which two nodes hold what we read; −1 while they contradict each other, or when another branch was read since; null
+ * where only one is configured.
  * @param row a row of node_conditions
  */
 export function agreedHeight(row: string): string {
-  return `case when ${row}.contested is not null then -1 when ${IS_READ(row)} then ${CONFIRMED(row)} when ${row}.agreed_height is not null then -1 end`;
+  return `case when ${row}.contested is not null then -1 when ${IS_READ(row)} then ${row}.agreed_height when ${row}.agreed_height is not null then -1 end`;
 }
-/** SQL: the highest agreed block, or the one below the first of which no second node could say what it pays (Ethereum). */
-const CONFIRMED = (row: string): string =>
-  `least(${row}.agreed_height, (select min(u.height) - 1 from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
-     where u.currency = ${row}.currency and not u.denied))`;
 /** SQL: the highest agreed block is the one that we read at its height. */
 const IS_READ = (row: string): string =>
   `exists (select 1 from blocks b where b.currency = ${row}.currency and b.height = ${row}.agreed_height and b.hash = ${row}.agreed_hash)`;

@@ -1,5 +1,5 @@
-// Blocks that pay to us by one node's word only, where several are configured (Ethereum): from the lowest of them on nothing is agreed
-// (node-conditions.ts). What another node denies of a block is not recorded at all, until both say the same.
+// Blocks that pay to us by one node's word only, where several are configured (Ethereum): nothing large is booked of what they hold. What another
+// node denies of a block is not recorded at all, until both say the same.
 import type { Unconfirmed } from '../../core/block-ref.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -27,8 +27,17 @@ export async function insertUnconfirmed(
   });
 }
 
-/** The lowest first, at most so many. */
-export async function readUnconfirmed(sql: Sql, currency: CurrencyCode, limit: number): Promise<readonly UnconfirmedBlock[]> {
+/** SQL: the heights of blocks of a chain of which no second node could say what they pay. */
+export const unconfirmedHeights = (currency: string): string =>
+  `(select u.height from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
+     where u.currency = ${currency} and not u.denied)`;
+
+/** Those above a height, the lowest first, at most so many. */
+export async function readUnconfirmed(
+  sql: Sql,
+  currency: CurrencyCode,
+  { above, limit }: { readonly above: number; readonly limit: number },
+): Promise<readonly UnconfirmedBlock[]> {
   const { rows } = await sql.query<{
     height: number;
     hash: string;
@@ -41,8 +50,8 @@ export async function readUnconfirmed(sql: Sql, currency: CurrencyCode, limit: n
     name: 'read_unconfirmed_blocks',
     text: `select u.height, u.hash, b.previous, b.time, u.denied, u.reason, u.scripts
              from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
-            where u.currency = $1 order by u.height limit $2`,
-    values: [currency, limit],
+            where u.currency = $1 and u.height > $2 order by u.height, u.denied limit $3`,
+    values: [currency, above, limit],
   });
   return rows.map(({ height, hash, previous, time, denied, reason, scripts }) => ({
     height,
@@ -55,9 +64,6 @@ export async function readUnconfirmed(sql: Sql, currency: CurrencyCode, limit: n
   }));
 }
 
-/** How far below a block a payment may wait for it to be agreed: its depth is counted up to what is. */
-const WAITS_BELOW = 200;
-
 /** Nothing contradicts any more what is recorded of this block: what waited for that is due again. */
 export async function confirmBlock(sql: Sql, currency: CurrencyCode, block: UnconfirmedBlock): Promise<void> {
   await sql.query({
@@ -65,7 +71,7 @@ export async function confirmBlock(sql: Sql, currency: CurrencyCode, block: Unco
     text: `
       with gone as (delete from unconfirmed_blocks where currency = $1 and height = $2 and hash = $3 and denied = $4 returning height),
       waiting as (
-        select p.transaction_id from payments p join gone g on p.height > g.height - ${WAITS_BELOW}
+        select p.transaction_id from payments p join gone g on p.height = g.height
           where p.currency = $1 and ((p.part_key is null and p.state = 'mined') or p.in_suspense > 0)
         union
         select p.reimburses from payouts p where p.currency = $1 and p.step = 'held' and p.reimburses is not null and exists (select from gone)),

@@ -6,6 +6,7 @@ import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { EVM_CODES, UTXO_CODES, utxoRow } from '../../core/currency.ts';
 import { agreedHeight } from '../chain/node-conditions.ts';
+import { unconfirmedHeights } from '../chain/unconfirmed-blocks.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inQuotedCurrency } from '../transactions/case-facts.ts';
 import type { Question } from './audit.ts';
@@ -93,7 +94,7 @@ export const RECONCILIATION: readonly Question[] = [
                     (t.status in ('started', 'pending', 'confirmed') and ${inQuotedCurrency('p', 't')})
                     or coalesce(t.due_at <= kt.caught_up_at, false) or exists (select 1 from due_marks m where m.transaction_id = t.id) or coalesce(p.due_height <= k.height, false)
                     -- two nodes do not hold it as deep as this yet
-                    or coalesce(${agreedHeight('n')} < r.height + (k.height - c.height), false)
+                    or coalesce(${agreedHeight('n')} < r.height + (k.height - c.height), false) or r.height in ${unconfirmedHeights('r.currency')}
                     or (r.coinbase and k.height - r.height < 240)))`,
   },
   {

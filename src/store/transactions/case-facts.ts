@@ -5,6 +5,7 @@ import { EVM_CODES, type PaymentMethod } from '../../core/currency.ts';
 import type { ChainView, DatedBlock, Payment, PaymentState } from '../../core/judge/case.ts';
 import { parseRate, type Rate } from '../../core/rate.ts';
 import { agreedHeight } from '../chain/node-conditions.ts';
+import { unconfirmedHeights } from '../chain/unconfirmed-blocks.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { JUDGED_COLUMNS, type JudgedRow, judgedFields } from './judged-columns.ts';
 import { IS_UNWRITTEN } from './payment-decisions.ts';
@@ -68,10 +69,11 @@ export const ARRIVED_AT = 'case when p.found_mined then least(p.seen_at, p.block
 
 /**
  * How far each chain was read, as the database answers it: currency, height, milliseconds, the hash of the last block, and the height up to
- * which two nodes agree (null: only one is configured).
+ * which two nodes agree (null: only one is configured), and those of blocks of which no second one could say what they pay.
  */
-export type ChainViewRow = readonly [PaymentMethod, number, number, string, number | null];
-export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, ${agreedHeight('n')}))
+export type ChainViewRow = readonly [PaymentMethod, number, number, string, number | null, readonly number[] | null];
+export const VIEWS = `select jsonb_agg(jsonb_build_array(c.currency, c.height, (extract(epoch from c.caught_up_at) * 1000)::bigint, c.hash, ${agreedHeight('n')},
+                   (select jsonb_agg(distinct h.height) from ${unconfirmedHeights('c.currency')} h)))
                  from chain_cursors c left join node_conditions n using (currency)`;
 
 export type ChainFacts = {
@@ -134,10 +136,11 @@ export async function readChainFacts(
 export function chainFactsOf(views: readonly ChainViewRow[], contestedLimitMinor: bigint): Pick<ChainFacts, 'chains' | 'tips'> {
   return {
     chains: new Map(
-      views.map(([currency, tipHeight, timeMs, , height]) => [
-        currency,
-        height === null ? { tipHeight, timeMs } : { tipHeight, timeMs, agreed: { height, limitMinor: contestedLimitMinor } },
-      ]),
+      views.map(([currency, tipHeight, timeMs, , height, heights]) => {
+        if (height === null) return [currency, { tipHeight, timeMs }];
+        const unconfirmed = heights === null ? {} : { unconfirmed: new Set(heights) };
+        return [currency, { tipHeight, timeMs, agreed: { height, limitMinor: contestedLimitMinor, ...unconfirmed } }];
+      }),
     ),
     tips: new Map(views.map(([currency, height, , hash]) => [currency, { height, hash }])),
   };

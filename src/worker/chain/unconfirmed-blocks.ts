@@ -20,13 +20,17 @@ const SOON_MS = 1_000;
 /** While no other node can say; a node that is asked reads the whole block. */
 const SILENT_MS = 15_000;
 const DENIED_MS = 60_000;
-const AT_ONCE = 20;
+const TOLD = 20;
+/** Each is read anew at two nodes. */
+const ASKED_AT_ONCE = 5;
 
 /** @param watch what the chain is searched for */
 export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watch: ChainWatchList): UnconfirmedBlocks {
   const { clock } = ctx.ports;
   const steadyMs = (): number => clock.steady?.() ?? performance.now();
   let known: readonly UnconfirmedBlock[] = [];
+  /** Those up to this height were asked about: some may never be confirmed, and must not hide the others. */
+  let askedTo = -1;
   let nextMs = 0;
   const noticing: ChainPort = {
     ...port,
@@ -55,21 +59,15 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
    */
   async function look(options: FollowOptions): Promise<Followed | null> {
     if (isUtxo(port.currency) || steadyMs() < nextMs) return null;
-    known = await readUnconfirmed(ctx.db, port.currency, AT_ONCE);
-    nextMs = steadyMs() + (known.some((block) => !block.isDenied) ? SILENT_MS : DENIED_MS);
-    const open: UnconfirmedBlock[] = [];
-    let isSilent = false;
-    for (const block of known) {
-      // whoever could not say it of the lowest block is not asked about all of them
-      const said: Awaited<ReturnType<typeof askAbout>> = isSilent && !block.isDenied ? 'same' : await askAbout(block);
-      if (said === 'denied') {
-        nextMs = 0;
-        return takeBranch(ctx, port, watch, { ...options, fork: { height: block.height - 1, hash: block.previousHash } });
-      }
-      if (said === 'same') open.push(block);
-      isSilent ||= said === 'same' && !block.isDenied;
+    const asked = await readUnconfirmed(ctx.db, port.currency, { above: askedTo, limit: ASKED_AT_ONCE });
+    askedTo = asked.length < ASKED_AT_ONCE ? -1 : (asked.at(-1) as UnconfirmedBlock).height;
+    for (const block of asked) {
+      if ((await askAbout(block)) !== 'denied') continue;
+      nextMs = 0;
+      return takeBranch(ctx, port, watch, { ...options, fork: { height: block.height - 1, hash: block.previousHash } });
     }
-    known = open;
+    known = await readUnconfirmed(ctx.db, port.currency, { above: -1, limit: TOLD });
+    nextMs = steadyMs() + (known.some((block) => !block.isDenied) ? SILENT_MS : DENIED_MS);
     return null;
   }
 
@@ -88,5 +86,5 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
 function alarmOf({ height, isDenied, reason }: UnconfirmedBlock): string {
   return isDenied
     ? `contradiction: ${reason}: nothing of that is recorded; take the node that is wrong out of the configuration`
-    : `unconfirmed: what block ${height} pays is one node's word, and nothing large is booked from it on: ${reason}`;
+    : `unconfirmed: what block ${height} pays is one node's word, and nothing large of it is booked: ${reason}`;
 }
