@@ -32,11 +32,14 @@ export const unconfirmedHeights = (currency: string): string =>
   `(select u.height from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
      where u.currency = ${currency} and not u.denied)`;
 
-/** Those above a height, the lowest first, at most so many. */
+/** Their order: by height, and of one block what is denied last. */
+export const orderOf = ({ height, isDenied }: UnconfirmedBlock): number => 2 * height + (isDenied ? 1 : 0);
+
+/** Those behind one of them ({@link orderOf}), at most so many. */
 export async function readUnconfirmed(
   sql: Sql,
   currency: CurrencyCode,
-  { above, limit }: { readonly above: number; readonly limit: number },
+  { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<readonly UnconfirmedBlock[]> {
   const { rows } = await sql.query<{
     height: number;
@@ -50,8 +53,8 @@ export async function readUnconfirmed(
     name: 'read_unconfirmed_blocks',
     text: `select u.height, u.hash, b.previous, b.time, u.denied, u.reason, u.scripts
              from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
-            where u.currency = $1 and u.height > $2 order by u.height, u.denied limit $3`,
-    values: [currency, above, limit],
+            where u.currency = $1 and 2 * u.height::bigint + u.denied::int > $2 order by u.height, u.denied limit $3`,
+    values: [currency, after, limit],
   });
   return rows.map(({ height, hash, previous, time, denied, reason, scripts }) => ({
     height,
@@ -62,6 +65,21 @@ export async function readUnconfirmed(
     reason,
     scripts,
   }));
+}
+
+/** What is recorded of a block at the scripts that its record is about, in minor units by script (hex). */
+export async function recordedAt(
+  sql: Sql,
+  currency: CurrencyCode,
+  { hash, height, scripts }: UnconfirmedBlock,
+): Promise<ReadonlyMap<string, bigint>> {
+  const { rows } = await sql.query<{ script: string; amount: string }>({
+    name: 'recorded_at_unconfirmed',
+    text: `select encode(t.script, 'hex') as script, sum(p.amount) as amount from payments p join transactions t on t.id = p.transaction_id
+            where p.currency = $1 and p.height = $2 and p.block_hash = $3 and p.state = 'mined' and t.script = any ($4) group by t.script`,
+    values: [currency, height, hash, scripts],
+  });
+  return new Map(rows.map(({ script, amount }) => [script, BigInt(amount)]));
 }
 
 /** Nothing contradicts any more what is recorded of this block: what waited for that is due again. */

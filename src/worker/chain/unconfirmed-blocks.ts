@@ -1,7 +1,14 @@
 // Blocks that pay to us by one node's word (Ethereum, outside/evm/second-word): the others are asked again, and what they say is recorded.
 import { isUtxo } from '../../core/currency.ts';
-import type { ChainPort, NodeCondition } from '../../core/ports.ts';
-import { confirmBlock, readUnconfirmed, type UnconfirmedBlock } from '../../store/chain/unconfirmed-blocks.ts';
+import { sum } from '../../core/money.ts';
+import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
+import {
+  confirmBlock,
+  orderOf,
+  readUnconfirmed,
+  recordedAt,
+  type UnconfirmedBlock,
+} from '../../store/chain/unconfirmed-blocks.ts';
 import { recordAgain } from '../rescan/rescan.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './context.ts';
@@ -29,7 +36,7 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
   const { clock } = ctx.ports;
   const steadyMs = (): number => clock.steady?.() ?? performance.now();
   let known: readonly UnconfirmedBlock[] = [];
-  /** Those up to this height were asked about: some may never be confirmed, and must not hide the others. */
+  /** Those up to this one were asked about: some may never be confirmed, and must not hide the others. */
   let askedTo = -1;
   let nextMs = 0;
   const noticing: ChainPort = {
@@ -49,6 +56,8 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
     if (facts.unconfirmed?.state === 'silent') return 'same';
     if (facts.unconfirmed !== undefined) return block.isDenied ? 'same' : 'denied';
     if (block.isDenied) await recordAgain(ctx, port, block, facts);
+    // whoever said it then may say nothing of it now, or another node is read
+    else if (!isShown(await recordedAt(ctx.db, port.currency, block), facts)) return 'denied';
     await confirmBlock(ctx.db, port.currency, block);
     return 'over';
   }
@@ -59,14 +68,14 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
    */
   async function look(options: FollowOptions): Promise<Followed | null> {
     if (isUtxo(port.currency) || steadyMs() < nextMs) return null;
-    const asked = await readUnconfirmed(ctx.db, port.currency, { above: askedTo, limit: ASKED_AT_ONCE });
-    askedTo = asked.length < ASKED_AT_ONCE ? -1 : (asked.at(-1) as UnconfirmedBlock).height;
+    const asked = await readUnconfirmed(ctx.db, port.currency, { after: askedTo, limit: ASKED_AT_ONCE });
+    askedTo = asked.length < ASKED_AT_ONCE ? -1 : orderOf(asked.at(-1) as UnconfirmedBlock);
     for (const block of asked) {
       if ((await askAbout(block)) !== 'denied') continue;
       nextMs = 0;
       return takeBranch(ctx, port, watch, { ...options, fork: { height: block.height - 1, hash: block.previousHash } });
     }
-    known = await readUnconfirmed(ctx.db, port.currency, { above: -1, limit: TOLD });
+    known = await readUnconfirmed(ctx.db, port.currency, { after: -1, limit: TOLD });
     nextMs = steadyMs() + (known.some((block) => !block.isDenied) ? SILENT_MS : DENIED_MS);
     return null;
   }
@@ -81,6 +90,13 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
       return { ...condition, others: [...(condition.others ?? []), ...known.map(alarmOf)] };
     },
   };
+}
+
+/** Whether a block shows as much at each script as is recorded of it. */
+function isShown(recorded: ReadonlyMap<string, bigint>, { touched }: BlockFacts): boolean {
+  const outputs = touched.flatMap((facts) => facts.outputs);
+  const shown = (script: string): bigint => sum(outputs.filter((one) => one.script === script).map((one) => one.amountMinor));
+  return [...recorded].every(([script, amount]) => shown(script) >= amount);
 }
 
 function alarmOf({ height, isDenied, reason }: UnconfirmedBlock): string {
