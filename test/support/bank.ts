@@ -16,6 +16,28 @@ import { INTENT_KEY } from './ports.ts';
 const NOBODYS = { routing: '021000021', account: '123456789', id: '', name: 'MERCHANT' };
 const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
+/** A file of the bank that sends back an entry of 99 dollars of this trace number and name. */
+export function returnOf(trace: string, id: string): string {
+  const returned = { trace, routing: '021000021' };
+  const entry = {
+    transactionCode: 21,
+    routing: SANDBOX_BANK.bankRouting,
+    account: '123456789',
+    cents: 99_00n,
+    name: 'SHOP',
+  } as const;
+  return writeNachaFile({
+    origin: { ...SANDBOX_BANK, bankRouting: returned.routing },
+    date: '2026-06-02',
+    time: '0900',
+    modifier: 'A',
+    entryClass: 'CCD',
+    description: 'PAYOUT',
+    effective: '2026-06-02',
+    entries: [{ ...entry, id, trace: '021000020000001', addenda: returnAddenda('R03', returned) }],
+  });
+}
+
 export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean }) {
   const copies = new Map<string, Uint8Array>();
   const kept = new Map<string, BankReport>();

@@ -3,7 +3,6 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, utimes
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { returnAddenda, writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
 import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
@@ -11,6 +10,7 @@ import { unsealed } from '../../../src/outside/sealing.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { type AchStep, achJob } from '../../../src/worker/payouts/ach/driver.ts';
+import { returnOf } from '../../support/bank.ts';
 import { tellingTo } from '../../support/payout-jobs.ts';
 import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
 
@@ -236,25 +236,3 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     expect((await openBreakers(ctx.db)).map(({ trippedBy }) => trippedBy)).toEqual([['INV-20']]);
   });
 });
-
-/** A return of the bank, NACHA. */
-function returnOf(trace: string, id: string): string {
-  const returned = { trace, routing: '021000021' };
-  const entry = {
-    transactionCode: 21,
-    routing: SANDBOX_BANK.bankRouting,
-    account: '123456789',
-    cents: 99_00n,
-    name: 'SHOP',
-  } as const;
-  return writeNachaFile({
-    origin: { ...SANDBOX_BANK, bankRouting: returned.routing },
-    date: '2026-06-02',
-    time: '0900',
-    modifier: 'A',
-    entryClass: 'CCD',
-    description: 'PAYOUT',
-    effective: '2026-06-02',
-    entries: [{ ...entry, id, trace: '021000020000001', addenda: returnAddenda('R03', returned) }],
-  });
-}

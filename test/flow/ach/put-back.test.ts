@@ -1,14 +1,12 @@
 // Everything of ours put back together, the list of what the bank was given included: nobody can tell what a forgotten file has paid, so a person
 // does.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { returnAddenda, writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { achReference } from '../../../src/core/ach/own-file.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
-import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { testBank } from '../../support/bank.ts';
+import { returnOf, testBank } from '../../support/bank.ts';
 import { BTC, ctx, ledgerFindings, of, refusedWith, row, shopWith, world } from '../payouts/merchants.ts';
 
 const DAY = 86_400_000;
@@ -40,28 +38,6 @@ const fileOf = async (id: string) =>
       [id],
     )
   ).rows[0];
-
-/** A file of the bank that sends back an entry of 99 dollars of this trace number and name. */
-function returnOf(trace: string, id: string): string {
-  const returned = { trace, routing: '021000021' };
-  const entry = {
-    transactionCode: 21,
-    routing: SANDBOX_BANK.bankRouting,
-    account: '123456789',
-    cents: 99_00n,
-    name: 'SHOP',
-  } as const;
-  return writeNachaFile({
-    origin: { ...SANDBOX_BANK, bankRouting: returned.routing },
-    date: '2026-06-02',
-    time: '0900',
-    modifier: 'A',
-    entryClass: 'CCD',
-    description: 'PAYOUT',
-    effective: '2026-06-02',
-    entries: [{ ...entry, id, trace: '021000020000001', addenda: returnAddenda('R03', returned) }],
-  });
-}
 
 describe('where the list of files may have been put back too', () => {
   beforeEach(async () => {
