@@ -3,7 +3,7 @@
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
 import { withSecondWord } from '../../evm/second-word.ts';
-import { askInTime, briefly, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
+import { askInTime, createMember, type HashAt, inTime, type Member, patienceNow, rest, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
 import { succeededAnywhere } from './paid-by-word.ts';
 import { NodeTrouble, plainText } from './trouble.ts';
@@ -49,7 +49,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
       if (watch.scripts === undefined) return facts;
       const others = members().filter((member) => member.node !== saidBy);
       if (others.length === 0) return facts;
-      const asked = others.map((member) => ({ node: member.node, patienceMs: briefly(member, waiting) }));
+      const asked = others.map((member) => ({ node: member.node, patienceMs: patienceNow(member, waiting) }));
       return withSecondWord(facts, { saidBy, others: asked });
     },
     finalized: () => use((one) => one.finalized()),

@@ -74,14 +74,14 @@ export async function askInTime<T extends object>(
   waiting: Waiting,
 ): Promise<T | NodeTrouble> {
   const mostMs = patienceFor(member, waiting);
-  const answer = await orRest(member, requests.ask(call, briefly(member, waiting)), waiting);
+  const answer = await orRest(member, requests.ask(call, patienceNow(member, waiting)), waiting);
   if (answer !== null) return answer;
   if (requests.unansweredMs() >= mostMs * ALMOST) return late(member, mostMs, waiting);
   return new NodeTrouble('down', `${member.node.name}: no answer yet`);
 }
 
-/** How long a member is waited for: only briefly where it rests. */
-export function briefly(member: Member, waiting: Waiting): number {
+/** How long we wait for an answer of a member, in milliseconds: only a part of its time while it rests. */
+export function patienceNow(member: Member, waiting: Waiting): number {
   const isResting = member.restsUntilMs > waiting.clock.now() && !waiting.isInUse(member);
   return isResting ? patienceFor(member, waiting) * BRIEFLY : patienceFor(member, waiting);
 }
