@@ -17,13 +17,19 @@ function paid(sats: bigint): string {
   return hash;
 }
 
-test('what nobody has booked is not taken for what closing a channel has cost, and is booked once', async () => {
+/** He pays, and a channel closes. @returns what was his before, and the payment's hash */
+async function paidAndClosed(): Promise<{ readonly before: bigint; readonly hash: string }> {
   own().move(2_000_000);
   const channel = own().open(1_500_000);
   expect(await told()).toEqual([]);
   const before = await operators();
   const hash = paid(100_000n);
   own().close(channel, 252);
+  return { before, hash };
+}
+
+test('what nobody has booked is not taken for what closing a channel has cost, and is booked once', async () => {
+  const { before, hash } = await paidAndClosed();
   expect((await told()).map((one) => one.slice(0, 4))).toEqual(['LN-5']);
   expect(await costs()).toBe(0n);
   const gone = await bookOwnPayment(at.ctx, hash);
@@ -35,12 +41,7 @@ test('what nobody has booked is not taken for what closing a channel has cost, a
 });
 
 test('what he has paid is no closing cost either where the node was looked at before its payments were', async () => {
-  own().move(2_000_000);
-  const channel = own().open(1_500_000);
-  expect(await told()).toEqual([]);
-  const before = await operators();
-  const hash = paid(100_000n);
-  own().close(channel, 252);
+  const { before, hash } = await paidAndClosed();
   pass(MINUTE);
   await at.rate('100000.00');
   await at.work();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
-import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
+import { type Alteration, openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 
 const TIMEOUT = 300_000;
@@ -12,7 +12,6 @@ const FINAL = 70;
 const LATER_MS = 61_000;
 const FIFTY = 50_000_000n;
 const HOUR = 3_600_000;
-type Receipt = { readonly transactionHash: string; readonly status: string; readonly logs: readonly unknown[] };
 type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
 let liar: Relay;
 let honest: Relay;
@@ -20,13 +19,6 @@ let service: EvmService;
 /** The transactions that have failed, as the first node says. */
 const denied = new Set<string>();
 
-const receipts = (change: (receipt: Receipt) => Receipt): Alteration => ({
-  afterwards(_, { result, ...rest }) {
-    const of = (one: unknown): unknown =>
-      typeof one === 'object' && one !== null && 'transactionHash' in one && 'status' in one ? change(one as Receipt) : one;
-    return { ...rest, ...(result === undefined ? {} : { result: Array.isArray(result) ? result.map(of) : of(result) }) };
-  },
-});
 const LYING = receipts((one) => (denied.has(one.transactionHash) ? { ...one, status: '0x0', logs: [] } : one));
 const ON_ANOTHER_BRANCH = receipts((one) => ({ ...one, blockHash: `0x${'ab'.repeat(32)}` }));
 const REFUSING: Alteration = {

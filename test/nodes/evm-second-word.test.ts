@@ -2,7 +2,7 @@
 // is credited, everything else is, and while the other cannot say, nothing large is.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { readChainStatus } from '../../src/store/chain/node-conditions.ts';
-import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
+import { type Alteration, openAlteredNode, type Receipt, receipts } from '../support/nodes/altered-node.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 
 const TIMEOUT = 300_000;
@@ -12,8 +12,7 @@ const LATER_MS = 61_000;
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const STRANGER = `0x${'5e'.repeat(20)}`;
 type Json = Record<string, unknown>;
-type Log = { readonly address: string; readonly topics: readonly string[]; readonly data: string };
-type Receipt = Json & { readonly transactionHash: string; readonly logs: readonly Log[]; readonly blockHash: string };
+type Log = Receipt['logs'][number];
 type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
 let liar: Relay;
 let honest: Relay;
@@ -50,14 +49,6 @@ afterEach(async () => {
 
 const word = (address: string): string => `0x${address.slice(2).padStart(64, '0')}`;
 const hex = (amount: bigint): string => `0x${amount.toString(16)}`;
-/** Of every receipt that a node gives. */
-const receipts = (change: (receipt: Receipt) => Json): Alteration => ({
-  afterwards({ method }, answer) {
-    if (!/Receipts?$/.test(method)) return answer;
-    const of = (one: unknown): unknown => (typeof one === 'object' && one !== null ? change(one as Receipt) : one);
-    return { ...answer, result: Array.isArray(answer.result) ? answer.result.map(of) : of(answer.result) };
-  },
-});
 const transferLog = (to: string, amount: bigint, { blockHash }: Receipt): Json => ({
   address: service.anvil.token,
   topics: [TRANSFER, word(STRANGER), word(to)],

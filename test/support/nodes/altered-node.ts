@@ -18,6 +18,22 @@ export const WITHOUT_TRACES: Alteration = {
       : null,
 };
 
+/** A receipt as a node answers it, as far as tests change it. */
+export type Receipt = {
+  readonly transactionHash: string;
+  readonly blockHash: string;
+  readonly status: string;
+  readonly logs: readonly { readonly address: string; readonly topics: readonly string[]; readonly data: string }[];
+};
+/** Changes each receipt that a node gives, by itself or with those of its block. */
+export const receipts = (change: (receipt: Receipt) => object): Alteration => ({
+  afterwards({ method }, answer) {
+    if (!/Receipts?$/.test(method)) return answer;
+    const of = (one: unknown): unknown => (typeof one === 'object' && one !== null ? change(one as Receipt) : one);
+    return { ...answer, result: Array.isArray(answer.result) ? answer.result.map(of) : of(answer.result) };
+  },
+});
+
 /** @param url the node's, without name and password */
 export async function openAlteredNode(url: string) {
   let alteration: Alteration = {};
