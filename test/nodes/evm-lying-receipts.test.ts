@@ -193,11 +193,15 @@ test('a node that says nothing holds back for an hour what has failed, and is to
   const txid = rows[0]?.txid as string;
   const available = () => service.balance(`merchant:${service.merchantId}:available:USDT`);
   const before = await available();
-  const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test' })) ?? {};
+  const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false })) ?? {};
   expect(fee).toBeGreaterThan(0n);
   expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
   expect(before - (await available())).toBe(FIFTY + (fee as bigint));
-  await expect(recoverFailedOnEvm(service.ctx, { txid, by: 'operator test' })).rejects.toThrow('which is final');
-  expect(await recoverFailedOnEvm(service.ctx, { txid: `0x${'ee'.repeat(32)}`, by: 'operator test' })).toBeNull();
+  await expect(recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false })).rejects.toThrow(
+    'which is final',
+  );
+  expect(
+    await recoverFailedOnEvm(service.ctx, { txid: `0x${'ee'.repeat(32)}`, by: 'operator test', acceptsLoss: false }),
+  ).toBeNull();
   expect(await service.findings()).toEqual([]);
 });

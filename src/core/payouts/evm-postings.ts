@@ -4,7 +4,15 @@
 import { type CurrencyCode, ETHER } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
 import { minus, negated, plus } from '../money.ts';
-import { creditRepayingReceivable, entry, held, type PostedPayout, paidAfterAllEntries, releaseEntry } from './postings.ts';
+import {
+  borneEntry,
+  creditRepayingReceivable,
+  entry,
+  held,
+  type PostedPayout,
+  paidAfterAllEntries,
+  releaseEntry,
+} from './postings.ts';
 
 const chain = (currency: CurrencyCode): string => `asset:chain:${currency}`;
 const outbound = (currency: CurrencyCode): string => `asset:chain:${currency}:outbound`;
@@ -122,6 +130,16 @@ export function evmPaidAfterAllEntries(
     { account: `income:gas:${payout.currency}`, amount: negated(of.fee) },
   ]);
   return [hold, paid, paidGas(payout, of.gasPaid)];
+}
+
+/**
+ * A reimbursement that had failed is paid after all, as on other chains (borneEntry): the service bears what has arrived, and its gas, which may be
+ * booked already.
+ * @param signed the fee that was signed for it: what arrived is less by so much
+ */
+export function evmBorneEntries(payout: PostedPayout, signed: bigint, gasPaid: bigint): readonly Entry[] {
+  const arrived = minus(payout.amount, signed);
+  return [borneEntry({ ...payout, amount: arrived }), paidGas(payout, gasPaid)];
 }
 
 function lostGas(payout: PostedPayout, gasPaid: bigint | null): readonly Entry[] {

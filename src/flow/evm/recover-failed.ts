@@ -2,18 +2,25 @@
 // node that said that it had failed was wrong, and no other has contradicted within the hour.
 import { finalDepth } from '../../core/confirmations.ts';
 import { ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
-import { evmPaidAfterAllEntries } from '../../core/payouts/evm-postings.ts';
+import { minus } from '../../core/money.ts';
+import { evmBorneEntries, evmPaidAfterAllEntries } from '../../core/payouts/evm-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { setBatchState } from '../../store/payouts/batch-rows.ts';
+import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
 import { batchOfTransaction, onceCompleted } from '../../store/payouts/taken-back.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import type { Recovered, Refused } from '../payouts/after-restore/recover.ts';
-import { completeFound, notFinal } from '../payouts/after-restore/recover-failed.ts';
-import { compare } from '../payouts/batch-progress.ts';
+import { completeFound, needsAcceptedLoss, notFinal } from '../payouts/after-restore/recover-failed.ts';
+import { compare, post } from '../payouts/batch-progress.ts';
 import { chargeOf } from './progress.ts';
 
-type Recovery = { readonly txid: string; readonly by: string };
+type Recovery = {
+  readonly txid: string;
+  readonly by: string;
+  /** Whether what a reimbursement has paid may be booked as the service's loss: its payments are somebody else's by now. */
+  readonly acceptsLoss: boolean;
+};
 
 /**
  * Books such a transaction, in one database transaction; null when none was signed here.
@@ -21,7 +28,7 @@ type Recovery = { readonly txid: string; readonly by: string };
  */
 export async function recoverFailedOnEvm(
   ctx: Context,
-  { txid, by }: Recovery,
+  { txid, by, acceptsLoss }: Recovery,
 ): Promise<(Recovered & { readonly currency: EvmCode }) | null> {
   const refused: Refused = (what) => new Refusal('not_resolvable', { message: `Transaction ${txid} ${what}.` });
   return ctx.db.transaction(async (sql) => {
@@ -40,16 +47,42 @@ export async function recoverFailedOnEvm(
       throw refused('has paid in no block that was read');
     const last = mined.height + finalDepth(currency).depth - 1;
     if (last > agreed) throw refused(notFinal(ETHER, last, compared.areSeveral));
-    if (payout.reimburses !== null)
-      throw refused(
-        'has paid a reimbursement that had failed: its payments are somebody else’s, and this version cannot book it',
-      );
-    const wasFinal = (await onceCompleted(sql, [payout.id])).has(payout.id);
-    const fee = wasFinal ? (payout.fee ?? 0n) : chargeOf(batch, mined);
-    const { gasPaid } = mined.outcome;
-    const entriesOf = (there: bigint) => evmPaidAfterAllEntries(payout, { fee, gasPaid, there, wasFinal });
-    await completeFound(ctx, sql, payout, { txid, by, fee, entriesOf });
+    const done =
+      payout.reimburses === null
+        ? await completed(ctx, sql, { batch, payout, mined, by })
+        : await borne(ctx, sql, { batch, payout, mined, acceptsLoss, refused });
     await setBatchState(sql, batchId, { state: 'final', minedAttempt: mined.id });
-    return { payoutIds: [payout.id], lost: 0n, fee, currency };
+    return { payoutIds: [payout.id], ...done, currency };
   });
+}
+
+type Found = { readonly batch: Batch<EvmCode>; readonly payout: BatchPayout; readonly mined: Attempt };
+type Booked = { readonly lost: bigint; readonly fee: bigint };
+const gasOf = ({ outcome }: Attempt): bigint => outcome?.gasPaid ?? 0n;
+
+/** Its merchant pays it. One that had been completed costs him what it had cost then. */
+async function completed(ctx: Context, sql: Sql, { batch, payout, mined, by }: Found & { by: string }): Promise<Booked> {
+  const wasFinal = (await onceCompleted(sql, [payout.id])).has(payout.id);
+  const fee = wasFinal ? (payout.fee ?? 0n) : chargeOf(batch, mined);
+  const entriesOf = (there: bigint) => evmPaidAfterAllEntries(payout, { fee, gasPaid: gasOf(mined), there, wasFinal });
+  await completeFound(ctx, sql, payout, { txid: mined.txid, by, fee, entriesOf });
+  return { lost: 0n, fee };
+}
+
+/** The judge of its transaction has given the payments of a reimbursement to somebody else since, so the service bears it: it stays failed. */
+async function borne(
+  ctx: Context,
+  sql: Sql,
+  { batch, payout, mined, acceptsLoss, refused }: Found & { acceptsLoss: boolean; refused: Refused },
+): Promise<Booked> {
+  const fee = chargeOf(batch, mined);
+  const lost = minus(payout.amount, fee);
+  if (!acceptsLoss) throw refused(needsAcceptedLoss(lost, batch.currency));
+  const entries = evmBorneEntries(payout, fee, gasOf(mined)).filter(({ postings }) => postings.length > 0);
+  await post(
+    ctx,
+    sql,
+    entries.map((entry) => ({ payout, entry })),
+  );
+  return { lost, fee };
 }

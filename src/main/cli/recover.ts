@@ -62,7 +62,7 @@ async function recover(id: string, { json, acceptLoss = false, own = false, bloc
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
       (EVM_HASH.test(id)
-        ? ((await withBooks((ctx) => recoverFailedOnEvm(ctx, { txid: id.toLowerCase(), by: by() }))) ??
+        ? ((await withBooks((ctx) => recoverFailedOnEvm(ctx, { txid: id.toLowerCase(), by: by(), acceptsLoss: acceptLoss }))) ??
           (await withNodes((ctx) => recoverSent(ctx, id.toLowerCase(), { by: by(), acceptsLoss: acceptLoss }))))
         : await withBooks((ctx) => recoverFailed(ctx, { txid: id, by: by(), acceptsLoss: acceptLoss }))) ??
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));

@@ -66,6 +66,11 @@ export function notFinal(chain: CurrencyCode, last: number, areSeveral: boolean)
   return `is not final: wait until two of our nodes hold block ${last} (one that is away for good: take it out of BURSAR_${chain}_RPC_URL)`;
 }
 
+/** Why reimbursements are not booked without the operator's word: somebody else has their payments by now. */
+export function needsAcceptedLoss(borne: bigint, currency: CurrencyCode): string {
+  return `has paid reimbursements of ${formatAmount(borne, currency)} ${currency} that had failed, and whose payments are not the customers' any more: --accept-loss books that as the service's loss`;
+}
+
 /** What was booked as lost of its outputs, by itself and by batches that were given them in between. These have failed first; a reservation is given up. */
 async function bookedAsLost(sql: Sql, batch: Batch, refused: Refused): Promise<bigint> {
   const rivals = await rivalsOf(sql, batch.id);
@@ -92,10 +97,7 @@ async function complete(ctx: Context, sql: Sql, { batch, mined, recovery, refuse
     failed.map(({ id }) => id),
   );
   const borne = sum(failed.flatMap(({ reimburses, amount }) => (reimburses === null ? [] : [amount])));
-  if (borne > 0n && !recovery.acceptsLoss)
-    throw refused(
-      `has paid reimbursements of ${formatAmount(borne, batch.currency)} ${batch.currency} that had failed, and whose payments are not the customers' any more: --accept-loss books that as the service's loss`,
-    );
+  if (borne > 0n && !recovery.acceptsLoss) throw refused(needsAcceptedLoss(borne, batch.currency));
   for (const payout of failed) {
     const fee = parts.get(payout.id) ?? 0n;
     if (payout.reimburses !== null) await post(ctx, sql, [{ payout, entry: borneEntry(payout) }]);
