@@ -7,6 +7,11 @@ import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
 import { asking, listening, opened, serving } from './outbound-servers.ts';
 
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+const HINTS = 'HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n';
+const LIKE_ONE = `\r\n\r\n${CONTINUE}`;
+const TAKEN = `HTTP/1.1 201 Created\r\ncontent-length: ${LIKE_ONE.length}\r\n\r\n${LIKE_ONE}`;
+
 describe('an answer', () => {
   const sandbox = (): Outbound => opened(createOutbound(ANYWHERE));
 
@@ -129,6 +134,42 @@ describe('an answer', () => {
     });
   });
 
+  test('is the one after interim answers, which a server may send without being asked', async () => {
+    const url = await serving((_request, response) => {
+      response.writeContinue();
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+      response.writeProcessing();
+      response.writeContinue();
+      response.end('taken');
+    });
+    const outbound = sandbox();
+    for (let n = 0; n < 3; n++) {
+      const result = await outbound.call({ ...asking, url });
+      expect(result).toMatchObject({ kind: 'answered', status: 200, isCut: false });
+      expect(result.kind === 'answered' && Buffer.from(result.body).toString()).toBe('taken');
+    }
+  });
+
+  test.each([
+    ['all at once', [`${CONTINUE}${CONTINUE}${TAKEN}`]],
+    ['by itself', [CONTINUE, TAKEN]],
+    ['byte by byte', [...`${CONTINUE}${HINTS}${CONTINUE}${TAKEN}`]],
+    ['with headers', [`HTTP/1.1 100 Go on\r\nx: HTTP/1.1 100 \r\n\r\n`, `${HINTS}${CONTINUE}`, TAKEN]],
+    ['behind empty lines', [`\r\n${CONTINUE}\r\n\r\n${CONTINUE}`, TAKEN]],
+  ])('is the one after 100 Continue %s', async (_how, parts) => {
+    const { port } = await listening((socket) => {
+      const answer = async (): Promise<void> => {
+        for (const part of parts) await new Promise((written) => socket.write(part, () => setImmediate(written)));
+        socket.end();
+      };
+      socket.setNoDelay(true).once('data', () => void answer());
+    });
+    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/` });
+    expect(result).toMatchObject({ kind: 'answered', status: 201, isCut: false });
+    // what only looks like one is the receiver's text
+    expect(result.kind === 'answered' && Buffer.from(result.body).toString()).toBe(LIKE_ONE);
+  });
+
   test.each([
     ['one huge header', () => `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(1_000_000)}\r\n\r\n`],
     ['very many headers', () => `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(200_000)}\r\n`],
@@ -140,7 +181,8 @@ describe('an answer', () => {
   });
 
   test.each([
-    ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n'],
+    ['interim answers', '', HINTS],
+    ['100 Continue', '', CONTINUE],
     ['a reason phrase', 'HTTP/1.1 200 ', 'a'],
     ['the extension of a chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;', 'a'],
   ])('that goes on with %s without end is given up soon', async (_what, head, part) => {

@@ -4,6 +4,7 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import type { buildConnector, Dispatcher } from 'undici';
 import type { Outbound, OutboundFailure, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
+import { passingContinue } from './interim-answers.ts';
 import { type OutboundPolicy, readUrl } from './policy.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
@@ -117,11 +118,13 @@ function bounded(connect: buildConnector.connector): buildConnector.connector {
 function boundAnswers(socket: Socket): void {
   const read = socket.read.bind(socket);
   let [sent, received] = [0, 0];
+  let passContinue = passingContinue();
   socket.read = (size?: number): unknown => {
     const part = read(size) as Buffer | null;
     // what was sent since begins another answer
-    if (sent !== socket.bytesWritten) [sent, received] = [socket.bytesWritten, 0];
+    if (sent !== socket.bytesWritten) [sent, received, passContinue] = [socket.bytesWritten, 0, passingContinue()];
     received += part?.length ?? 0;
+    if (part !== null) passContinue(part);
     if (received <= MOST_ANSWER_BYTES) return part;
     socket.destroy(new AnswerTooLong(`an answer of more than ${MOST_ANSWER_BYTES} bytes`));
     return null;
