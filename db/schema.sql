@@ -467,6 +467,7 @@ create table public.lightning_nodes (
   wallet_height integer default 0 not null,
   closed_height integer default 0 not null,
   compared_in text,
+  listed_for timestamp with time zone,
   constraint lightning_nodes_pkey PRIMARY KEY (identity),
   constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
 );

@@ -142,6 +142,8 @@ export const AREAS = [
     code: /^src\/flow\/lightning\/unasked-payments\.ts$/,
     tests: [
       'test/lightning/operators-own',
+      'test/lightning/operators-under-way',
+      'test/lightning/missing-booked',
       'test/lightning/unknown-invoices',
       'test/lightning/restored-node',
       'test/lightning/unpayable',
@@ -156,11 +158,36 @@ export const AREAS = [
       'test/lightning/payout-attacks',
       'test/lightning/payout-resolved',
       'test/lightning/htlc-slots',
+      'test/lightning/missing-booked',
+      'test/lightning/operators-under-way',
     ],
   },
   {
     code: /^src\/(core\/lightning\/postings|(worker|store)\/lightning\/(holdings|operators-part|unknown-invoices)|outside\/lightning\/lnd-statement)\.ts$/,
-    tests: ['test/lightning/holdings', 'test/lightning/unknown-invoices', 'test/lightning/operators-own'],
+    tests: [
+      'test/lightning/holdings',
+      'test/lightning/unknown-invoices',
+      'test/lightning/operators-own',
+      'test/lightning/missing-booked',
+      'test/lightning/long-lists',
+    ],
+  },
+  { code: /^src\/outside\/lightning\/bolt11\.ts$/, tests: ['test/lightning/bolt11', 'test/keys/destinations'] },
+  { code: /^src\/flow\/lightning\/lnurl\.ts$/, tests: ['test/outside/outbound', 'test/lightning/unpayable'] },
+  {
+    code: /^src\/(outside\/lightning\/(permissions|macaroon-caveats)|core\/lightning\/macaroon)\.ts$/,
+    tests: ['test/lightning/permissions', 'test/cli/config-check', 'test/lightning/payout-variants'],
+  },
+  {
+    code: /^src\/(outside\/lightning\/(lnd|lnd-answers|lnd-payer|lnd-rest)|core\/lightning\/(payment-failures|payout-fees))\.ts$/,
+    tests: [
+      'test/lightning/connections',
+      'test/lightning/long-lists',
+      'test/lightning/permissions',
+      'test/lightning/payments',
+      'test/lightning/payout-variants',
+      'test/lightning/hanging',
+    ],
   },
   { code: /^src\/core\/lightning\/under-way\.ts$/, tests: ['test/lightning/htlc-slots'] },
   {
@@ -180,6 +207,7 @@ export const AREAS = [
       'test/lightning/payout-restored',
       'test/lightning/long-lists',
       'test/lightning/payout-attacks',
+      'test/lightning/missing-booked',
     ],
   },
   {

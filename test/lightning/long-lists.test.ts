@@ -1,7 +1,8 @@
 // Lists of payments that are long: each payment comes with every route that was tried for it, and one that hangs for days has many behind it.
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PaymentFacts } from '../../src/core/lightning/payer.ts';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { createPaymentComparison } from '../../src/worker/lightning/sent-comparison.ts';
@@ -66,4 +67,37 @@ describe('behind a payment that hangs', () => {
     while (await compare());
     expect(await at.findings()).toEqual([expect.stringContaining(`has paid ${hashOf(many + 1n)}`)]);
   });
+});
+
+test('what was forwarded is read some at a time, however much it was, and of a node that is new only when the last of it was', async () => {
+  const many = 4_321;
+  const atNs = (index: number): bigint => 1_700_000_000_000_000_000n + BigInt(index) * 500_000_000n;
+  let sent = 0;
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
+    const from = BigInt(body.start_time) * 1_000_000_000n;
+    const all = Array.from({ length: many }, (_, index) => atNs(index)).filter((one) => one >= from);
+    const page = all.slice(body.index_offset, body.index_offset + body.num_max_events);
+    sent += page.length;
+    const events = page.map((one) => ({ timestamp_ns: String(one), fee_msat: '1000' }));
+    response
+      .writeHead(200, { 'Content-Type': 'application/json' })
+      .end(JSON.stringify({ forwarding_events: events, last_offset_index: body.index_offset + page.length }));
+  }
+  const node = createServer((request, response) => void answer(request, response));
+  const url = `http://127.0.0.1:${await listen(node, 0)}`;
+  const port = createLnd(async () => ({ url, certificate: null, macaroon: '' }), { chain: 'regtest' });
+  let afterNs = 1_000_000_000n;
+  let read = 0;
+  for (let page = await port.forwarded(afterNs); page.length > 0; page = await port.forwarded(afterNs)) {
+    expect(page.length).toBeLessThanOrEqual(1_000);
+    read += page.length;
+    afterNs = page.at(-1)?.atNs as bigint;
+  }
+  expect([read, afterNs]).toEqual([many, atNs(many - 1)]);
+  sent = 0;
+  expect(await port.lastForwardedNs()).toBe(atNs(many - 1));
+  expect(sent).toBeLessThan(100);
+  port.close();
+  await closeServer(node);
 });

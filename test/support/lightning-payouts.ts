@@ -18,7 +18,7 @@ import type { SignerLimits } from '../../src/signer/limits.ts';
 import { createTurns } from '../../src/signer/turns.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { createInvoiceComparison } from '../../src/worker/lightning/jobs.ts';
-import { createPaymentComparison } from '../../src/worker/lightning/sent-comparison.ts';
+import { createPaymentComparison, type SentPayments } from '../../src/worker/lightning/sent-comparison.ts';
 import { lightningPayoutJob } from '../../src/worker/payouts/lightning/driver.ts';
 import type { LightningPaying, LightningStep } from '../../src/worker/payouts/lightning/steps.ts';
 import { type LightningEngine, type SimulatedEngine, simulatedEngine } from './lightning-engines.ts';
@@ -99,7 +99,7 @@ export async function openLightningPayouts(
       },
     });
 
-  const sent = {
+  const sent: SentPayments = {
     node: () => saying(signer.node()),
     payments: async (after: bigint) => (await signer.payments(after.toString())).payments,
   };
@@ -134,17 +134,18 @@ export async function openLightningPayouts(
       const compare = createPaymentComparison(ctx, sent);
       while (await compare());
     },
-    /** What the node has is compared before the job about its payments has run. */
-    async comparedHoldings(): Promise<string[]> {
-      const compare = createInvoiceComparison(ctx, { port, watcher: null as never, sent }, () => undefined);
+    /** What the node has is compared before the job about its payments has run. @param over what the signer does otherwise */
+    async comparedHoldings(over: Partial<SentPayments> = {}): Promise<string[]> {
+      const compare = createInvoiceComparison(ctx, { port, watcher: null as never, sent: { ...sent, ...over } }, (_job, error) =>
+        service.alarms.push(String(error)),
+      );
       while (await compare());
       return service.findings();
     },
     /** What is booked, and what the node lists, is compared; everything that the audit finds wrong. */
     async compared(): Promise<string[]> {
       await this.comparedPayments();
-      await service.compare();
-      return service.findings();
+      return this.comparedHoldings();
     },
     async payment(payoutId: string): Promise<Record<string, unknown>> {
       const { rows } = await admin.query('select * from lightning_payments where payout_id = $1', [payoutId]);

@@ -86,8 +86,10 @@ export type LightningPort = {
   /** What the node's usable channels can receive now, together. */
   receivableMsat(): Promise<bigint>;
   holdings(): Promise<NodeHoldings>;
-  /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first. */
+  /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first: the next of it, and none when there is no more. */
   forwarded(afterNs: bigint): Promise<readonly Forwarded[]>;
+  /** When it has forwarded something last, by its own clock; null when it never has. */
+  lastForwardedNs(): Promise<bigint | null>;
   /** What the blocks from one height to another have done to its wallet and its channels. */
   chainEvents(fromHeight: number, toHeight: number): Promise<NodeChainEvents>;
   /**

@@ -123,7 +123,8 @@ export async function bookOwnPayment(ctx: Context, paymentHash: string): Promise
  * Books what a node has less than the books (LN-7) as its operator says: he has taken it (a channel was closed to an address elsewhere, what was at
  * another node is counted twice), or it is lost.
  * @returns satoshis; null when nothing is missing there
- * @throws Refusal not_resolvable when he says neither, when it is more than is his, or while a payment (LN-5, LN-9) waits to be booked
+ * @throws Refusal not_resolvable when he says neither, when it is more than is his, while a payment (LN-5, LN-9) waits to be booked, or what the node
+ *   has paid until then is not listed
  */
 export function bookMissing(ctx: Context, identity: string, as: 'own' | 'lost' | null): Promise<bigint | null> {
   return ctx.db.transaction(async (sql) => {
@@ -131,6 +132,10 @@ export function bookMissing(ctx: Context, identity: string, as: 'own' | 'lost' |
     const missing = await lockMissing(sql, identity);
     if (missing === null) return null;
     const { amount } = missing;
+    if (!missing.isListed)
+      throw new Refusal('not_resolvable', {
+        message: `What node ${identity} has paid since is not listed yet, and may be what is missing: say it again in a minute, with the signer running and its BURSAR_LND_PAY_MACAROON set.`,
+      });
     if (await isUndecided(sql, identity))
       throw new Refusal('not_resolvable', {
         message: `Node ${identity} has paid, or was paid, what nobody has booked, and that may be what is missing: book it first (bursar audit, LN-5, LN-9).`,

@@ -1,7 +1,7 @@
 // What an LND has of its own, and what has happened to that besides invoices and payments: its channels and its wallet, what it has forwarded for
 // others, and its transactions on the chain. It is only read.
 import type { Forwarded, NodeChainEvents, NodeHoldings, WalletTransaction } from '../../core/lightning/port.ts';
-import { objects, text, whole } from './lnd-answers.ts';
+import { bad, objects, text, whole } from './lnd-answers.ts';
 import type { Answer } from './lnd-rest.ts';
 
 type Call = (verb: 'GET' | 'POST', path: string, body?: unknown) => Promise<Answer>;
@@ -47,20 +47,51 @@ export async function readHoldings(call: Call): Promise<NodeHoldings> {
   };
 }
 
-/** Those after a time, oldest first; LND writes down what it has not yet before it answers. */
+type Page = { readonly events: readonly Forwarded[]; readonly next: bigint };
+
+/** A page of what was forwarded from a second on, oldest first; LND writes down what it has not yet before it answers. */
+async function forwardsFrom(call: Call, second: bigint, { offset, most }: { offset: bigint; most: number }): Promise<Page> {
+  const asked = { start_time: String(second), index_offset: Number(offset), num_max_events: most };
+  const said = await call('POST', '/v1/switch', asked);
+  const events = objects(said, 'forwarding_events').map((event) => ({
+    atNs: whole(event, 'timestamp_ns'),
+    feeMsat: whole(event, 'fee_msat'),
+  }));
+  return { events, next: whole(said, 'last_offset_index') };
+}
+
+/** The next ones after a time, oldest first; none when there are no more. */
 export async function readForwarded(call: Call, afterNs: bigint): Promise<readonly Forwarded[]> {
-  const found: Forwarded[] = [];
   for (let offset = 0n; ; ) {
-    const asked = { start_time: String(afterNs / NS), index_offset: Number(offset), num_max_events: FORWARDS_AT_ONCE };
-    const said = await call('POST', '/v1/switch', asked);
-    const page = objects(said, 'forwarding_events');
-    for (const event of page) {
-      const atNs = whole(event, 'timestamp_ns');
-      if (atNs > afterNs) found.push({ atNs, feeMsat: whole(event, 'fee_msat') });
-    }
-    if (page.length < FORWARDS_AT_ONCE) return found;
-    offset = whole(said, 'last_offset_index');
+    const { events, next } = await forwardsFrom(call, afterNs / NS, { offset, most: FORWARDS_AT_ONCE });
+    const found = events.filter(({ atNs }) => atNs > afterNs);
+    if (found.length > 0 || events.length < FORWARDS_AT_ONCE) return found;
+    if (next <= offset) throw bad(`forwarding events after number ${offset} end at number ${next}`);
+    offset = next;
   }
+}
+
+/** Beyond every clock: the year 2242. */
+const NEVER_S = 2n ** 33n;
+
+/**
+ * When the last one was. LND lists them from the oldest only, and a node may have forwarded millions, so the second of the last one is looked for by halves.
+ */
+export async function readLastForwarded(call: Call): Promise<bigint | null> {
+  const isAnyFrom = async (second: bigint): Promise<boolean> =>
+    (await forwardsFrom(call, second, { offset: 0n, most: 1 })).events.length > 0;
+  // zero would mean a day ago
+  let [from, to] = [1n, NEVER_S];
+  if (!(await isAnyFrom(from))) return null;
+  while (to - from > 1n) {
+    const middle = (from + to) / 2n;
+    if (await isAnyFrom(middle)) from = middle;
+    else to = middle;
+  }
+  let last = from * NS - 1n;
+  for (let page = await readForwarded(call, last); page.length > 0; page = await readForwarded(call, last))
+    last = page.at(-1)?.atNs ?? last;
+  return last;
 }
 
 /** LND's labels of the transactions that it makes for channels, but those that open one. */

@@ -132,7 +132,7 @@ export const OF_PAYOUTS: readonly Question[] = [
                                        when kind = 'fx' then least(amount, 0) else -amount end) as amount
                from ledger.account_balance where kind in ('available', 'held', 'suspense', 'refund_payable', 'receivable', 'expense', 'fx') group by currency)
            select o.currency || ': owed ' || o.amount || ', here ' || coalesce(h.amount, 0) as what from owed o left join here h on h.currency = o.currency
-            where o.amount > coalesce(h.amount, 0) and o.currency in (select currency from chain_cursors) and o.currency not in (${UNSETTLED})`,
+            where o.amount > coalesce(h.amount, 0) and o.currency in (select case currency when '${LIGHTNING.code}' then '${LIGHTNING.balance}' else currency end from chain_cursors) and o.currency not in (${UNSETTLED})`,
   },
   {
     id: 'INV-7',

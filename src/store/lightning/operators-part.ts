@@ -126,19 +126,24 @@ export async function readOperatorsBalance(sql: Sql): Promise<bigint | null> {
   return row?.open === true ? BigInt(row.amount) : null;
 }
 
+export type Missing = {
+  readonly amount: bigint;
+  readonly atMs: number;
+  /** What the node had paid until then is listed; where nothing is paid by us nobody lists it. */
+  readonly isListed: boolean;
+};
+
 /** Locks the node that was compared last, when it had less than the books. Satoshis; null when it had not, or is another one. */
-export async function lockMissing(
-  sql: Sql,
-  identity: string,
-): Promise<{ readonly amount: bigint; readonly atMs: number } | null> {
-  const { rows } = await sql.query<{ amount: string; held_at: Date }>({
+export async function lockMissing(sql: Sql, identity: string): Promise<Missing | null> {
+  const { rows } = await sql.query<{ amount: string; held_at: Date; listed: boolean }>({
     name: 'lock_missing',
-    text: `select (booked_there - at_node)::text as amount, held_at from lightning_nodes
+    text: `select (booked_there - at_node)::text as amount, held_at,
+                  payments_compared is null or (listed_for is not null and listed_for = held_at) as listed from lightning_nodes
             where identity = $1 and at_node < booked_there and held_at = (select max(held_at) from lightning_nodes) for update`,
     values: [identity],
   });
   const [row] = rows;
-  return row === undefined ? null : { amount: BigInt(row.amount), atMs: row.held_at.getTime() };
+  return row === undefined ? null : { amount: BigInt(row.amount), atMs: row.held_at.getTime(), isListed: row.listed };
 }
 
 /** So much of what was missing at a node when it was compared last is not in the books any more. */

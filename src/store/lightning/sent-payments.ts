@@ -2,14 +2,29 @@
 import type { PaymentFacts } from '../../core/lightning/payer.ts';
 import type { Sql } from '../postgres/connect.ts';
 
-/** Up to which payment of a node everything has ended and was compared; null for a node that was never asked. */
-export async function readPaymentsCompared(sql: Sql, identity: string): Promise<bigint | null> {
-  const { rows } = await sql.query<{ payments_compared: bigint | null }>({
+/**
+ * `compared`: up to which payment of a node everything has ended and was compared; null for a node that was never asked. `heldAt`: when what it has was
+ * looked at last.
+ */
+export async function readPaymentsCompared(
+  sql: Sql,
+  identity: string,
+): Promise<{ readonly compared: bigint | null; readonly heldAt: Date | null }> {
+  const { rows } = await sql.query<{ payments_compared: bigint | null; held_at: Date | null }>({
     name: 'read_payments_compared',
-    text: 'select payments_compared from lightning_nodes where identity = $1',
+    text: 'select payments_compared, held_at from lightning_nodes where identity = $1',
     values: [identity],
   });
-  return rows[0]?.payments_compared ?? null;
+  return { compared: rows[0]?.payments_compared ?? null, heldAt: rows[0]?.held_at ?? null };
+}
+
+/** The payments of a node were read to their end, after what it has was looked at at that time. */
+export async function setListedFor(sql: Sql, identity: string, heldAt: Date): Promise<void> {
+  await sql.query({
+    name: 'set_payments_listed',
+    text: 'update lightning_nodes set listed_for = $2 where identity = $1 and listed_for is distinct from $2',
+    values: [identity, heldAt],
+  });
 }
 
 /** What a payment has cost, in msat, as the node lists it; null where it lists none that has succeeded. */
@@ -107,11 +122,14 @@ export async function setOperators(sql: Sql, paymentHash: string): Promise<void>
   });
 }
 
-/** Whether a node has paid, or was paid, what nobody has booked yet (LN-5, LN-9). */
+/**
+ * Whether a node has paid, or was paid, what nobody has booked yet (LN-5, LN-9). What its operator has under way may be so for good, and has taken nothing
+ * where no channel holds it; only then what the node has is looked at.
+ */
 export async function isUndecided(sql: Sql, node: string): Promise<boolean> {
   const { rows } = await sql.query<{ some: boolean }>({
     name: 'is_lightning_undecided',
-    text: `select exists (select from lightning_sent s where s.node = $1 and ${UNASKED})
+    text: `select exists (select from lightning_sent s where s.node = $1 and ${UNASKED} and not (${UNDER_WAY_OF_OPERATOR}))
                or exists (select from lightning_unknown_invoices where node = $1 and paid_msat is not null and acknowledged_at is null) as some`,
     values: [node],
   });

@@ -79,6 +79,8 @@ export async function compareHoldings(
     if ((await readBookedThere(sql)).whole !== after.whole) return;
     await setHoldings(sql, node.identity, { atNode: atMost, bookedThere, atMs: ctx.ports.clock.now() });
   });
+  // what is missing can be booked by its operator once it is known not to be a payment
+  if (atMost < bookedThere) await isDecided(ctx, sent, node);
 }
 
 /**
@@ -109,25 +111,38 @@ const forwardedFrom = (ctx: Context, { forwardedNs }: Pick<OperatorsPart, 'forwa
 const forwardedSince = (ctx: Context, port: LightningPort, part: OperatorsPart): Promise<readonly Forwarded[]> =>
   port.forwarded(forwardedFrom(ctx, part));
 
-/** Of a node that is not in the books yet it is only read how far it goes. */
-async function bookForwarded(ctx: Context, port: LightningPort, { identity }: Node, part: OperatorsPart): Promise<void> {
-  const lately = await forwardedSince(ctx, port, part);
-  // our clock may be days fast, and a day before it in the node's future: then its own times say how far it goes
-  const isAll = part.forwardedNs === null && !part.isOpen && lately.length === 0;
-  const found = isAll ? await port.forwarded(EARLIEST_NS) : lately;
+/** Reads to the end what was forwarded, some at a time. */
+async function bookForwarded(ctx: Context, port: LightningPort, node: Node, part: OperatorsPart): Promise<void> {
+  for (let from: OperatorsPart | null = part; from !== null; ) from = await bookNextForwarded(ctx, port, node, from);
+}
+
+/**
+ * Of a node that is not in the books yet it is only read how far it goes.
+ * @returns how far it is read; null when that is the end, or another worker reads it
+ */
+async function bookNextForwarded(
+  ctx: Context,
+  port: LightningPort,
+  { identity }: Node,
+  part: OperatorsPart,
+): Promise<OperatorsPart | null> {
+  const found = await forwardedSince(ctx, port, part);
   const last = found.at(-1);
   if (last === undefined) {
+    if (part.forwardedNs !== null) return null;
+    // our clock may be days fast, and a day before it in the node's future: then its own times say how far it goes
+    const ns = part.isOpen ? forwardedFrom(ctx, part) : ((await port.lastForwardedNs()) ?? EARLIEST_NS);
     // otherwise what is forwarded while nobody looks for longer than that would never be read
-    const ns = isAll ? EARLIEST_NS : forwardedFrom(ctx, part);
-    if (part.forwardedNs === null) await setForwarded(ctx.db, identity, part, { ns, msat: part.forwardedMsat });
-    return;
+    await setForwarded(ctx.db, identity, part, { ns, msat: part.forwardedMsat });
+    return null;
   }
   const earned = part.isOpen ? sum(found.map((one: Forwarded) => one.feeMsat)) : 0n;
   const msat = plus(part.forwardedMsat, earned);
   const [all, booked] = [msat, part.forwardedMsat].map((total) => mulDivDown(total, 1n, MSAT)) as [bigint, bigint];
-  await ctx.db.transaction(async (sql) => {
-    if (!(await setForwarded(sql, identity, part, { ns: last.atNs, msat }))) return;
+  return ctx.db.transaction(async (sql) => {
+    if (!(await setForwarded(sql, identity, part, { ns: last.atNs, msat }))) return null;
     if (all > booked) await post(ctx, sql, [routingEntry(identity, all, minus(all, booked))]);
+    return { ...part, forwardedNs: last.atNs, forwardedMsat: msat };
   });
 }
 

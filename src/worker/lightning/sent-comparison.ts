@@ -1,7 +1,7 @@
 // Compares the node's own list of payments with what payouts have asked for: what the node has paid and nobody here knows of turns the audit red.
 import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
 import type { Context } from '../../flow/context.ts';
-import { readPaymentsCompared, recordSent } from '../../store/lightning/sent-payments.ts';
+import { readPaymentsCompared, recordSent, setListedFor } from '../../store/lightning/sent-payments.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
 export type SentPayments = {
@@ -12,18 +12,28 @@ export type SentPayments = {
 const PAGES_AT_ONCE = 20;
 
 /** How far a reading of the list has come: up to `compared` everything has ended, and is in the books as such. */
-type Reading = { readonly identity: string; compared: bigint; from: bigint; isEnded: boolean };
+type Reading = {
+  readonly identity: string;
+  /** When what the node has was looked at last, as it began. */
+  readonly heldAt: Date | null;
+  compared: bigint;
+  from: bigint;
+  isEnded: boolean;
+};
 
 async function begin(ctx: Context, identity: string): Promise<Reading | null> {
-  const compared = await readPaymentsCompared(ctx.db, identity);
-  return compared === null ? null : { identity, compared, from: compared, isEnded: true };
+  const { compared, heldAt } = await readPaymentsCompared(ctx.db, identity);
+  return compared === null ? null : { identity, heldAt, compared, from: compared, isEnded: true };
 }
 
 /** Reads some pages on. @returns whether the list goes on */
 async function readOn(ctx: Context, sent: Pick<SentPayments, 'payments'>, now: Reading, pages: number): Promise<boolean> {
   for (let read = 0; read < pages; read++) {
     const page = await sent.payments(now.from);
-    if (page.length === 0) return false;
+    if (page.length === 0) {
+      if (now.heldAt !== null) await setListedFor(ctx.db, now.identity, now.heldAt);
+      return false;
+    }
     for (const { paymentIndex, status } of page) {
       now.isEnded &&= status !== 'in_flight';
       if (now.isEnded) now.compared = BigInt(paymentIndex);
