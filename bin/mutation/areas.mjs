@@ -200,7 +200,7 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/worker\/(payouts\/lightning\/(steps|driver|comparison)|lightning\/sent-comparison)\.ts$/,
+    code: /^src\/worker\/(payouts\/lightning\/(steps|driver|comparison|hanging)|lightning\/sent-comparison)\.ts$/,
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/replaced-node',
@@ -208,6 +208,7 @@ export const AREAS = [
       'test/lightning/long-lists',
       'test/lightning/payout-attacks',
       'test/lightning/missing-booked',
+      'test/lightning/closing',
     ],
   },
   {

@@ -86,6 +86,8 @@ export type LightningPort = {
   /** What the node's usable channels can receive now, together. */
   receivableMsat(): Promise<bigint>;
   holdings(): Promise<NodeHoldings>;
+  /** Whether a channel is being closed otherwise than by agreement, as far as is known: what was under way in it is decided on the chain. */
+  isClosing(): Promise<boolean>;
   /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first: the next of it, and none when there is no more. */
   forwarded(afterNs: bigint): Promise<readonly Forwarded[]>;
   /** When it has forwarded something last, by its own clock; null when it never has. */

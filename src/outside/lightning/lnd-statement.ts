@@ -47,6 +47,15 @@ export async function readHoldings(call: Call): Promise<NodeHoldings> {
   };
 }
 
+/** In the second list are also those whose closing by agreement is in no block yet: LND does not tell them apart. */
+const HOLD_ON_CHAIN = ['pending_force_closing_channels', 'waiting_close_channels'];
+
+/** Whether a channel is being closed that may hold HTLCs which no list of channels shows. */
+export async function readIsClosing(call: Call): Promise<boolean> {
+  const pending = await call('GET', '/v1/channels/pending');
+  return HOLD_ON_CHAIN.some((list) => objects(pending, list).length > 0);
+}
+
 type Page = { readonly events: readonly Forwarded[]; readonly next: bigint };
 
 /** A page of what was forwarded from a second on, oldest first; LND writes down what it has not yet before it answers. */

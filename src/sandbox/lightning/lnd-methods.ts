@@ -189,8 +189,8 @@ const channels = ({ node }: Asked): unknown => ({
 
 const pending = ({ node }: Asked): unknown => ({
   total_limbo_balance: '0',
-  pending_open_channels: node.own.isBetween() ? [{}] : [],
-  pending_force_closing_channels: [],
+  pending_open_channels: node.own.isBetween() && !node.own.isForced() ? [{}] : [],
+  pending_force_closing_channels: node.own.isForced() ? [{}] : [],
   waiting_close_channels: [],
 });
 

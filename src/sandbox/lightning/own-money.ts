@@ -7,7 +7,7 @@ export type OwnMoneyLine =
   | { readonly kind: 'wallet'; readonly amount: number; readonly fee: number; readonly label?: string }
   | { readonly kind: 'opened'; readonly capacity: number; readonly pushed: number; readonly fee: number }
   | { readonly kind: 'closed'; readonly channelPoint: string; readonly cost: number }
-  | { readonly kind: 'between'; readonly isBetween: boolean };
+  | { readonly kind: 'between'; readonly isBetween: boolean; readonly isForced?: boolean };
 
 type Transaction = {
   readonly txid: string;
@@ -27,6 +27,7 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
   const closed: Closed[] = [];
   let channels: readonly Channel[] = [];
   let isBetween = false;
+  let isForced = false;
   /** What is listed while a channel opens or closes. */
   let listed: { readonly channels: readonly Channel[]; readonly closed: readonly Closed[] } = { channels: [], closed: [] };
   let height = 1;
@@ -46,6 +47,7 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
   function apply(line: OwnMoneyLine): void {
     if (line.kind === 'between') {
       isBetween = line.isBetween;
+      isForced = line.isForced ?? false;
       listed = { channels, closed: [...closed] };
     } else if (line.kind === 'forwarded') {
       const last = forwarded.at(-1)?.atNs ?? 0n;
@@ -80,9 +82,10 @@ export function createOwnMoney(write: (line: OwnMoneyLine) => void, now: () => n
       return channels.at(-1)?.channelPoint as string;
     },
     close: (channelPoint: string, cost: number): void => write({ kind: 'closed', channelPoint, cost }),
-    /** A channel opens or closes. */
-    setBetween: (between: boolean): void => write({ kind: 'between', isBetween: between }),
+    /** A channel opens or closes; a forced close is decided by the chain. */
+    setBetween: (between: boolean, forced = false): void => write({ kind: 'between', isBetween: between, isForced: forced }),
     isBetween: (): boolean => isBetween,
+    isForced: (): boolean => isForced,
     height: (): number => height,
     inWallet: (): number => inWallet,
     channels: (): readonly Channel[] => (isBetween ? listed.channels : channels),

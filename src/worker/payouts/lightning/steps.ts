@@ -24,6 +24,7 @@ import { isInDoubt } from '../../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
 import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
+import { HANGS_MS, inFlight, LOOK_MS, type Next, RARE_LOOK_MS } from './hanging.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
 export type LightningPaying = AuthorizedPayments & {
@@ -49,18 +50,10 @@ export type LightningDriverOptions = Telling & {
 
 /** How far the node's clock may be behind ours. */
 const CLOCKS_DIFFER_MS = 60_000;
-/** This long after it was requested, and after its invoice expired, a payment without an HTLC on any channel hangs for good. */
-const HANGS_MS = 600_000;
 export const RETRY_MS = 15_000;
 /** One that our channels could not send is asked for again more and more rarely. */
 const LONGEST_RETRY_MS = 600_000;
-/** One under way is looked at every second at first, and every ten in the end; one that only an operator can end, every minute. */
-const LOOK_MS = 1_000;
-const LONGEST_LOOK_MS = 10_000;
-const RARE_LOOK_MS = 60_000;
 
-/** In how many milliseconds a payment is looked at again, and what is in its way. */
-export type Next = { readonly againMs: number; readonly trouble?: string };
 /** The node as it was when a look began, and how many of its slots payments have taken since. */
 export type LookedAt = PayingNode & { taken: number };
 /** `asksAgain`: nothing of it is under way, and it may be asked for once more. */
@@ -287,14 +280,4 @@ async function followed(
   const ended = await failed(ctx, options, payment, failureText(again.failure));
   await options.reached?.('ln-ended');
   return ended;
-}
-
-async function inFlight(ctx: Context, payment: LightningPayment, isPending: boolean, nowMs: number): Promise<Next> {
-  const ageMs = Math.max(0, nowMs - payment.createdAtMs);
-  const againMs = Math.min(LONGEST_LOOK_MS, Math.max(LOOK_MS, ageMs / 30));
-  if (isPending || nowMs < payment.expiresAtMs || ageMs < HANGS_MS) return { againMs };
-  await holdUnknownPayment(ctx, payment);
-  const trouble =
-    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good; close the channel of its attempt, or decide (bursar payout resolve)';
-  return { againMs: RARE_LOOK_MS, trouble };
 }

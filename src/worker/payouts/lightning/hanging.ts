@@ -1,0 +1,40 @@
+// A payment that the node calls under way: it is looked at more and more rarely, and an operator is asked only once nothing can end it any more.
+import type { Context } from '../../../flow/context.ts';
+import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
+import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
+import { troubleOf } from '../../chain/pass-result.ts';
+
+/** In how many milliseconds a payment is looked at again, and what is in its way. */
+export type Next = { readonly againMs: number; readonly trouble?: string };
+
+/** This long after it was requested, and after its invoice expired, a payment without an HTLC on any channel hangs for good. */
+export const HANGS_MS = 600_000;
+/** One under way is looked at every second at first, and every ten in the end; one that only an operator can end, every minute. */
+export const LOOK_MS = 1_000;
+const LONGEST_LOOK_MS = 10_000;
+export const RARE_LOOK_MS = 60_000;
+
+/** @param isPending a channel holds an HTLC of it */
+export async function inFlight(ctx: Context, payment: LightningPayment, isPending: boolean, nowMs: number): Promise<Next> {
+  const ageMs = Math.max(0, nowMs - payment.createdAtMs);
+  const againMs = Math.min(LONGEST_LOOK_MS, Math.max(LOOK_MS, ageMs / 30));
+  if (isPending || nowMs < payment.expiresAtMs || ageMs < HANGS_MS) return { againMs };
+  const onChain = await mayBeOnChain(ctx);
+  if (onChain !== null) return { againMs: RARE_LOOK_MS, trouble: onChain };
+  await holdUnknownPayment(ctx, payment);
+  const trouble =
+    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good; close the channel of its attempt, or decide (bursar payout resolve)';
+  return { againMs: RARE_LOOK_MS, trouble };
+}
+
+/** Why nobody may decide yet: of a channel that is being closed no HTLC is listed, and its recipient may still take it there. Null: no channel is. */
+async function mayBeOnChain(ctx: Context): Promise<string | null> {
+  try {
+    if (ctx.ports.lightning === null || !(await ctx.ports.lightning.isClosing())) return null;
+    return 'the Lightning node calls it under way, and a channel is being closed that may hold it: the chain decides within days';
+  } catch (error) {
+    const trouble = troubleOf(error);
+    if (trouble === null) throw error;
+    return `the Lightning node calls it under way, and whether a channel is being closed that may hold it is not known: ${trouble.reason}`;
+  }
+}

@@ -1,0 +1,59 @@
+// A payment whose channel is closed by force is on the chain: no channel lists its HTLC any more, and its recipient can still take it. The node says how it
+// ended once the chain has; nobody is asked to decide before. On the simulated node; test/lightning/lnd-restored.test.ts has it on a real LND.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
+import type { LightningPaying } from '../../src/worker/payouts/lightning/steps.ts';
+import { AMOUNT, at, close, engine, invoice, open, outgoing, pass } from './funded-payouts.ts';
+
+beforeEach(() => open());
+afterEach(close);
+
+/** Listed channels hold nothing of it. */
+const onNoChannel: Partial<LightningPaying> = {
+  track: async (hash) => ({ ...(await at.paying.track(hash)), isPending: false }),
+};
+/** A payout whose recipient holds it, and whose invoice has expired long ago. */
+async function hanging(): Promise<{ readonly id: string; readonly hash: string }> {
+  const { request, hash } = invoice('hold');
+  const { id } = await at.request(request, AMOUNT);
+  await at.look();
+  pass(3 * 3_600_000);
+  return { id, hash };
+}
+const closing = (isClosing: boolean): void => engine.node().own.setBetween(isClosing, isClosing);
+
+test('while a channel is being closed nobody is asked to decide, and what the chain decides counts', async () => {
+  const { id, hash } = await hanging();
+  closing(true);
+  await at.look(onNoChannel);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
+  expect(at.troubles).toEqual([expect.stringMatching(/^payout .*: .* a channel is being closed/)]);
+  outgoing().resolve(hash, true);
+  pass(3_600_000);
+  await at.look(onNoChannel);
+  expect(await at.payout(id)).toMatchObject({ status: 'completed' });
+});
+
+test('what is under way still when every channel is closed hangs for good', async () => {
+  const { id } = await hanging();
+  closing(true);
+  await at.look(onNoChannel);
+  closing(false);
+  pass(3_600_000);
+  await at.look(onNoChannel);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+});
+
+test('where the node does not say whether a channel is being closed, nobody is asked to decide', async () => {
+  const { id } = await hanging();
+  const port = at.ctx.ports.lightning!;
+  const { isClosing } = port;
+  Object.assign(port, { isClosing: () => Promise.reject(new NodeTrouble('unauthorized', 'permission denied')) });
+  await at.look(onNoChannel);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
+  expect(at.troubles).toEqual([expect.stringMatching(/^payout .*: .*permission denied/)]);
+  Object.assign(port, { isClosing });
+  pass(3_600_000);
+  await at.look(onNoChannel);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+});
