@@ -97,10 +97,19 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
   };
 }
 
-export async function lndEngine(): Promise<LightningEngine & { readonly pair: LndPair }> {
-  const pair = await startLndPair();
-  const macaroon = await pair.shop.bake(RECEIVING);
-  const payMacaroon = await pair.shop.bake(PAYING);
+export type LndEngine = LightningEngine & {
+  readonly pair: LndPair;
+  /** Our node closes by force every channel that holds something. */
+  closeHolding(): Promise<void>;
+  /** The disk of our node is lost: it begins anew from its words and the file that names its channels. */
+  loseDisk(): Promise<void>;
+};
+
+/** @param options.hasWords our node can be made again from its words */
+export async function lndEngine(options: { readonly hasWords?: boolean } = {}): Promise<LndEngine> {
+  const pair = await startLndPair(options);
+  const bake = async () => [await pair.shop.bake(RECEIVING), await pair.shop.bake(PAYING)] as const;
+  let [macaroon, payMacaroon] = await bake();
   const held = new Map<string, Buffer>();
   const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
   return {
@@ -128,6 +137,18 @@ export async function lndEngine(): Promise<LightningEngine & { readonly pair: Ln
     async arrived(hash) {
       const found = await pair.customer.call<{ state: string; amt_paid_sat: string }>('GET', `/v1/invoice/${hash}`);
       return found.state === 'SETTLED' ? Number(found.amt_paid_sat) : 0;
+    },
+    async closeHolding() {
+      type Listed = { readonly channel_point: string; readonly pending_htlcs?: readonly unknown[] };
+      const { channels } = await pair.shop.call<{ channels: readonly Listed[] }>('GET', '/v1/channels');
+      // its answer goes on until the close is settled
+      for (const { channel_point: point, pending_htlcs: held = [] } of channels)
+        if (held.length > 0)
+          pair.shop.call('DELETE', `/v1/channels/${point.replace(':', '/')}?force=true`).catch(() => undefined);
+    },
+    async loseDisk() {
+      await pair.shop.loseDisk();
+      [macaroon, payMacaroon] = await bake();
     },
     async restart() {
       await pair.shop.kill();

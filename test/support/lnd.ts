@@ -1,7 +1,7 @@
 // Two real LND nodes on a real bitcoind on regtest, for the tests that must not trust our own simulator: ours, and a customer's with open
 // channels to it. lnd is built by scripts/peers/lnd.sh when it is not in the cache yet.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,6 +24,8 @@ export type LndNode = {
   start(): Promise<void>;
   /** A copy of its folder, made while it is down; the function returned puts it back. */
   backup(): Promise<() => Promise<void>>;
+  /** Its disk is lost: it begins anew from its words and the file that names its channels. Of a node with words only. */
+  loseDisk(): Promise<void>;
 };
 
 export type LndPair = {
@@ -59,19 +61,35 @@ async function until<T>(what: string, look: () => Promise<T | false | null | und
   throw new Error(`not within ${WAIT_MS} ms: ${what}`, { cause: last });
 }
 
-type Place = { readonly folder: string; readonly alias: string; readonly bitcoind: CoreDaemon; readonly zmq: readonly number[] };
+type Place = {
+  readonly folder: string;
+  readonly alias: string;
+  readonly bitcoind: CoreDaemon;
+  readonly zmq: readonly number[];
+  /** Its wallet has words from which it can be made again. */
+  readonly hasWords: boolean;
+};
+
+const PASSWORD = 'correct horse battery';
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+/** More keys than any of these wallets has used. */
+const RECOVERY_WINDOW = 200;
 
 async function openNode({
   folder,
   alias,
   bitcoind,
   zmq,
+  hasWords,
 }: Place): Promise<LndNode & { stop(): Promise<void>; readonly peer: string }> {
   const home = join(folder, alias);
   const [rest, grpc, peer] = [await freePort(), await freePort(), await freePort()];
   const { host, username, password } = new URL(bitcoind.url);
+  const passwordFile = join(folder, `${alias}-password`);
+  writeFileSync(passwordFile, PASSWORD);
   const args = [
-    ...[`--lnddir=${home}`, `--alias=${alias}`, '--noseedbackup', '--bitcoin.regtest', '--bitcoin.node=bitcoind'],
+    ...(hasWords ? [`--wallet-unlock-password-file=${passwordFile}`, '--wallet-unlock-allow-create'] : ['--noseedbackup']),
+    ...[`--lnddir=${home}`, `--alias=${alias}`, '--bitcoin.regtest', '--bitcoin.node=bitcoind'],
     ...['--bitcoin.defaultchanconfs=1', `--bitcoind.rpchost=${host}`, `--bitcoind.rpcuser=${username}`],
     ...[`--bitcoind.rpcpass=${decodeURIComponent(password)}`, `--bitcoind.zmqpubrawblock=tcp://127.0.0.1:${zmq[0]}`],
     ...[`--bitcoind.zmqpubrawtx=tcp://127.0.0.1:${zmq[1]}`, `--listen=127.0.0.1:${peer}`, `--rpclisten=127.0.0.1:${grpc}`],
@@ -102,10 +120,35 @@ async function openNode({
       request.end(body === undefined ? undefined : JSON.stringify(body));
     });
   }
-  async function start(): Promise<void> {
+  let words: readonly string[] = [];
+  /** @param channels the file that names them, in base64; null for a new node */
+  async function makeWallet(channels: string | null): Promise<void> {
+    await until(`${alias} asks for a wallet`, async () => {
+      if (!existsSync(join(home, 'tls.cert'))) return false;
+      certificate = readFileSync(join(home, 'tls.cert'), 'utf8');
+      return (await call<{ state: string }>('GET', '/v1/state')).state === 'NON_EXISTING';
+    });
+    if (channels === null)
+      words = (await call<{ cipher_seed_mnemonic: readonly string[] }>('GET', '/v1/genseed')).cipher_seed_mnemonic;
+    await call('POST', '/v1/initwallet', {
+      wallet_password: base64(PASSWORD),
+      cipher_seed_mnemonic: words,
+      ...(channels === null
+        ? {}
+        : { recovery_window: RECOVERY_WINDOW, channel_backups: { multi_chan_backup: { multi_chan_backup: channels } } }),
+    });
+  }
+  async function loseDisk(): Promise<void> {
+    const channels = readFileSync(join(home, 'data/chain/bitcoin/regtest/channel.backup')).toString('base64');
+    await end('SIGKILL');
+    rmSync(home, { recursive: true });
+    await start(() => makeWallet(channels));
+  }
+  async function start(made: () => Promise<void> = async () => undefined): Promise<void> {
     const running = spawn(lndPath(), args, { stdio: 'ignore', env: { PATH: process.env.PATH, HOME: folder } });
     child = running;
     ended = new Promise((resolve) => running.once('exit', () => resolve()));
+    await made();
     await until(`${alias} serves`, async () => {
       if (running.exitCode !== null) throw new Error(`${alias} ended with ${running.exitCode}`);
       const files = [join(home, 'tls.cert'), join(home, 'data/chain/bitcoin/regtest/admin.macaroon')] as const;
@@ -131,7 +174,7 @@ async function openNode({
       await start();
     };
   }
-  await start();
+  await start(hasWords ? () => makeWallet(null) : undefined);
   const { identity_pubkey: identity } = await call<{ identity_pubkey: string }>('GET', '/v1/getinfo');
   return {
     identity,
@@ -145,20 +188,21 @@ async function openNode({
       return (await call<{ macaroon: string }>('POST', '/v1/macaroon', { permissions })).macaroon;
     },
     backup,
+    loseDisk,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
-    start,
+    start: () => start(),
   };
 }
 
 /** Starts both and opens two channels between them, half of each on each side: one announced, one private. About 15 s. */
-export async function startLndPair(): Promise<LndPair> {
+export async function startLndPair({ hasWords = false } = {}): Promise<LndPair> {
   const folder = mkdtempSync(join(tmpdir(), 'lnd-'));
   const zmq = [await freePort(), await freePort()];
   const bitcoind = await startBitcoind([`-zmqpubrawblock=tcp://127.0.0.1:${zmq[0]}`, `-zmqpubrawtx=tcp://127.0.0.1:${zmq[1]}`]);
   await bitcoind.mine(110);
   const [shop, customer] = (await Promise.all(
-    ['shop', 'customer'].map((alias) => openNode({ folder, alias, bitcoind, zmq })),
+    ['shop', 'customer'].map((alias) => openNode({ folder, alias, bitcoind, zmq, hasWords: hasWords && alias === 'shop' })),
   )) as [Awaited<ReturnType<typeof openNode>>, Awaited<ReturnType<typeof openNode>>];
 
   async function mine(blocks: number): Promise<void> {

@@ -38,7 +38,8 @@ export async function recordPayingNode(
 
 /**
  * The node was restored: what it was asked to pay is in doubt, what it listed after its last payment of now is read again, and it has forgotten
- * what it had made there. Returns the open payouts concerned.
+ * what it had made there. What it had listed as paid before needs no other word: a node that has lost its disk has forgotten all that it ever paid.
+ * Returns the open payouts concerned.
  */
 export async function doubtPayments(
   sql: Sql,
@@ -50,7 +51,11 @@ export async function doubtPayments(
     text: `with node as (
              update lightning_nodes set payment_index = $2, payments_compared = least(payments_compared, $2), restored_at = $3 where identity = $1),
            unlisted as (delete from lightning_sent where node = $1 and payment_index > $2 and acknowledged_at is null),
-           paid as (update lightning_payments set doubted = true where node = $1 and state = 'paid' and payment_index > $2)
+           paid as (
+             update lightning_payments l set doubted = true,
+                    forgotten_at = case when exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node and s.state = 'succeeded')
+                                        then coalesce(l.forgotten_at, $3) else l.forgotten_at end
+              where node = $1 and state = 'paid' and payment_index > $2)
            update lightning_payments set doubted = true where node = $1 and state = 'sent' returning payout_id`,
     values: [node.identity, node.paymentIndex, new Date(atMs)],
   });
