@@ -92,6 +92,9 @@ describe('refused is', () => {
     const added = (field: number[]) => (words: number[]) => [...words.slice(0, 7), ...field, ...words.slice(7)];
     expect(problem(altered(made(), without(1)))).toContain('payment hash');
     expect(problem(altered(made(), without(16)))).toContain('payment secret');
+    expect(problem(altered(made(), without(13)))).toContain('description');
+    expect(problem(altered(made(), added([23, 1, 20, ...Array(52).fill(0)])))).toContain('description');
+    expect(problem(made({ descriptionHash: Buffer.alloc(32, 1).toString('hex') }))).toBe('');
     const bit30 = [1, 0, 0, 0, 0, 0, 0];
     expect(problem(altered(made(), (words) => added([5, 0, 7, ...bit30])(without(5)(words))))).toContain('feature 30');
     expect(problem(altered(made(), (words) => added([24, 0, 3, 2, 0, 0])(without(24)(words))))).toContain('for weeks');

@@ -12,7 +12,7 @@ const TIMESTAMP_WORDS = 7;
 const SIGNATURE_WORDS = 104;
 const HASH_WORDS = 52;
 const NODE_ID_WORDS = 53;
-const TAG = { hash: 1, descriptionHash: 23, secret: 16, expiry: 6, features: 5, cltv: 24, payee: 19 } as const;
+const TAG = { hash: 1, description: 13, descriptionHash: 23, secret: 16, expiry: 6, features: 5, cltv: 24, payee: 19 } as const;
 const USUAL_EXPIRY_S = 3_600;
 /** LND refuses routes that lock money for longer than two weeks. */
 const MOST_CLTV = 2_016;
@@ -40,6 +40,10 @@ export function decodeInvoice(network: keyof typeof PREFIX, text: string): Invoi
   const paymentHash = hexOf(fields.get(TAG.hash), HASH_WORDS);
   if (paymentHash === null) return { problem: 'this invoice has no payment hash' };
   if (hexOf(fields.get(TAG.secret), HASH_WORDS) === null) return { problem: 'this invoice has no payment secret' };
+  const descriptionHash = hexOf(fields.get(TAG.descriptionHash), HASH_WORDS);
+  // LND reads no such invoice
+  if (fields.has(TAG.description) === (descriptionHash !== null))
+    return { problem: 'this invoice must have either a description or the hash of one' };
   const feature = unknownFeature(fields.get(TAG.features) ?? []);
   if (feature !== null) return { problem: `this invoice requires feature ${feature}, which is not known here` };
   if (numberOf(fields.get(TAG.cltv) ?? []) > MOST_CLTV) return { problem: 'this invoice would lock the payment for weeks' };
@@ -51,7 +55,7 @@ export function decodeInvoice(network: keyof typeof PREFIX, text: string): Invoi
     amountMsat: amount === '' ? null : msatOf(amount),
     expiresAtMs: Math.min(seconds * 1000, Date.UTC(9999, 0, 1)),
     payee,
-    descriptionHash: hexOf(fields.get(TAG.descriptionHash), HASH_WORDS),
+    descriptionHash,
   };
 }
 
