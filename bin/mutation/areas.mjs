@@ -29,8 +29,13 @@ export const AREAS = [
     tests: ['test/nodes/evm-unexplained', 'test/nodes/evm-balances', 'test/nodes/evm-by-balance'],
   },
   {
-    code: /^src\/(outside\/evm\/second-word|worker\/chain\/unconfirmed-blocks|store\/chain\/unconfirmed-blocks)\.ts$/,
-    tests: ['test/nodes/evm-second-word'],
+    code: /^src\/(outside\/evm\/(second-word|group)|worker\/chain\/unconfirmed-blocks|store\/chain\/unconfirmed-blocks)\.ts$/,
+    tests: [
+      'test/nodes/evm-second-word-answers',
+      'test/nodes/evm-three-nodes',
+      'test/nodes/evm-hidden-payments',
+      'test/nodes/evm-second-word',
+    ],
   },
   { code: /^src\/outside\/evm\/waiting-calls\.ts$/, tests: ['test/nodes/evm-waiting-calls'] },
   {

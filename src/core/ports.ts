@@ -179,6 +179,8 @@ export type ChainPort = {
   isTip?(block: BlockRef): Promise<boolean>;
   /** Reads a whole block and checks it (hash against header, txids of hits, Merkle root); throws when anything does not match. */
   readBlock(hash: string, watch: WatchList): Promise<BlockFacts>;
+  /** The same at every node of several (Ethereum): what only another one shows is `unconfirmed` too. Absent: one node proves what it shows. */
+  readByAll?(hash: string, watch: WatchList): Promise<BlockFacts>;
   /** All txids of the mempool. */
   mempool(): Promise<readonly string[]>;
   /**
@@ -205,10 +207,7 @@ export type ChainPort = {
   locks(txids: readonly string[]): Promise<ReadonlyMap<string, ChainLock>>;
   /** Those in the mempool for which our node has a double-spend proof (BCH); empty where the node has none, null where the chain has none. */
   readonly doubleSpendProofs: ((txids: readonly string[]) => Promise<ReadonlySet<string>>) | null;
-  /**
-   * Hashes of the blocks in a range of heights whose compact filters (BIP158) match one of these scripts; a few are false positives. Null
-   * when the node has no such filters.
-   */
+  /** Hashes of the blocks of a range that pay to one of these scripts, by filters (BIP158; a few do not) or events; null where there are none. */
   blocksPaying?(scripts: readonly Uint8Array[], fromHeight: number, toHeight: number): Promise<readonly string[] | null>;
   /** Subscribes to the node's ZMQ where it has one; null where it has none. */
   subscribe(push: MempoolPush): Promise<PushSubscription | null>;

@@ -108,7 +108,7 @@ export function workerJobs(
       work: async () => (await pruneAttempts(ctx.db, ctx.ports.clock.now() - ATTEMPTS_KEPT_MS, PRUNE_BATCH)) === PRUNE_BATCH,
     }),
     ...[...watchers.keys()].flatMap((currency) => [
-      scheduled(ctx, `deep scan ${currency}`, 600 * SECOND_MS, {
+      scheduled(ctx, `deep scan ${currency}`, (ctx.ports.chains.get(currency)?.readByAll === undefined ? 600 : 60) * SECOND_MS, {
         urgent: true,
         work: deepReading(ctx, currency, { report, memory: memoryOf(currency) }),
       }),

@@ -4,78 +4,100 @@
 import type { Unconfirmed } from '../../core/block-ref.ts';
 import type { BlockFacts, OutputFacts, TransactionFacts, WatchList } from '../../core/ports.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
-import { within } from '../utxo/node/patience.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 
-type Node = Pick<ReadingNode, 'name' | 'readBlock' | 'forget'>;
-type Asked = { readonly node: Node; readonly patienceMs: number };
+type Node = Pick<ReadingNode, 'name' | 'forget'>;
+type Asked = { readonly node: Node; read(watch: WatchList): Promise<BlockFacts | NodeTrouble> };
+/** Who has read a block, and which nodes are asked about it besides. */
+type Nodes = { readonly saidBy: Node; readonly others: readonly Asked[] };
 /** An output to one of our addresses, and the transaction, or the block itself, that has it. */
 type Paid = { readonly transaction: TransactionFacts; readonly output: OutputFacts };
 
 /** How many of what another node does not show are named. */
 const MOST_NAMED = 3;
 
-/**
- * The facts of a block without what another node denies.
- * @param facts as `saidBy` has read it
- * @param others nodes that are asked besides it, each with how long it has to answer
- */
-export async function withSecondWord(
+/** The facts of a block without what another node denies. @param facts as `saidBy` has read it */
+export async function withSecondWord(facts: BlockFacts, nodes: Nodes): Promise<BlockFacts> {
+  const scripts = scriptsOf(paidIn(facts));
+  return scripts.length === 0 ? facts : judged(facts, nodes, { watch: listOf(scripts), scripts });
+}
+
+/** The same for all that is watched: what only another node shows is told too. */
+export async function withAllWords(facts: BlockFacts, nodes: Nodes, watch: WatchList): Promise<BlockFacts> {
+  const scripts = [...(watch.scripts?.() ?? [])].map((script) => Buffer.from(script).toString('hex'));
+  return judged(facts, nodes, { watch, scripts });
+}
+
+/** @param of `scripts`: those that the others are asked about, hex */
+async function judged(
   facts: BlockFacts,
-  { saidBy, others }: { readonly saidBy: Node; readonly others: readonly Asked[] },
+  { saidBy, others }: Nodes,
+  of: { readonly watch: WatchList; readonly scripts: readonly string[] },
 ): Promise<BlockFacts> {
-  const paid = paidIn(facts);
-  if (paid.length === 0) return facts;
-  const scripts = [...new Set(paid.map(({ output }) => output.script))];
-  const watch = listOf(scripts);
-  const answers = await Promise.all(others.map((other) => answerOf(facts, paid, other, watch)));
-  if (answers.some((answer) => answer.state === 'confirmed')) return facts;
-  const denial = answers.find((answer) => answer.state === 'denied');
-  if (denial === undefined) {
-    const reasons = answers.map((answer) => (answer.state === 'silent' ? answer.reason : ''));
-    return { ...facts, unconfirmed: { state: 'silent', reason: reasons.join('; '), scripts } };
+  if (others.length === 0) return facts;
+  const answers = await Promise.all(others.map((other) => answerOf(facts, other, of.watch)));
+  const said = answers.filter((answer) => answer.state === 'said');
+  const isConfirmed = said.some(({ denied, isUnseen }) => denied.length === 0 && !isUnseen);
+  const denial = isConfirmed ? undefined : said.find(({ denied }) => denied.length > 0);
+  if (!isConfirmed && denial === undefined) {
+    const reasons = answers.map((answer) => (answer.state === 'silent' ? answer.reason : `${answer.by}: ${UNSEEN}`));
+    return { ...facts, unconfirmed: { state: 'silent', reason: reasons.join('; '), scripts: of.scripts } };
   }
+  const more = said.find(({ hidden }) => hidden.length > 0);
+  if (denial === undefined && more === undefined) return facts;
   // one of them may have been wrong for a moment: when they are asked again, they read the block again
   for (const node of [saidBy, ...others.map((other) => other.node)]) node.forget?.(facts.hash);
-  return { ...facts, touched: without(facts.touched, denial.denied), unconfirmed: denialOf(facts, denial, saidBy.name) };
+  const contradictions = [
+    ...(denial === undefined ? [] : [{ shownBy: saidBy.name, notBy: denial.by, what: denial.denied }]),
+    ...(more === undefined ? [] : [{ shownBy: more.by, notBy: saidBy.name, what: more.hidden }]),
+  ];
+  const unconfirmed: Unconfirmed = {
+    state: denial === undefined ? 'hidden' : 'denied',
+    reason: contradictions.map((one) => contradictionIn(facts.hash, one)).join('; '),
+    scripts: scriptsOf(contradictions.flatMap(({ what }) => what)),
+  };
+  return { ...facts, touched: denial === undefined ? facts.touched : without(facts.touched, denial.denied), unconfirmed };
 }
 
 type Answer =
-  | { readonly state: 'confirmed' }
   | { readonly state: 'silent'; readonly reason: string }
-  | { readonly state: 'denied'; readonly by: string; readonly denied: readonly Paid[] };
+  | ({ readonly state: 'said'; readonly by: string } & Compared);
 
-async function answerOf(
-  facts: BlockFacts,
-  paid: readonly Paid[],
-  { node, patienceMs }: Asked,
-  watch: WatchList,
-): Promise<Answer> {
-  let theirs: BlockFacts | null;
-  try {
-    theirs = await within(node.readBlock(facts.hash, watch), patienceMs);
-  } catch (error) {
-    if (!(error instanceof NodeTrouble)) throw error;
-    return { state: 'silent', reason: error.message };
-  }
-  if (theirs === null) return { state: 'silent', reason: `${node.name}: no answer within ${patienceMs / 1000} s` };
-  const { denied, unseen } = compared(facts, paid, theirs);
-  if (denied.length > 0) return { state: 'denied', by: node.name, denied };
-  if (unseen)
-    return { state: 'silent', reason: `${node.name}: it shows neither the calls of the block nor the balances after it` };
-  return { state: 'confirmed' };
+async function answerOf(facts: BlockFacts, { node, read }: Asked, watch: WatchList): Promise<Answer> {
+  const theirs = await read(watch);
+  if (theirs instanceof NodeTrouble) return { state: 'silent', reason: theirs.message };
+  return { state: 'said', by: node.name, ...compared(facts, theirs) };
+}
+
+const UNSEEN = 'it shows neither the calls of the block nor the balances after it';
+type Compared = {
+  /** What the other node does not show. */
+  readonly denied: readonly Paid[];
+  /** What only the other shows. */
+  readonly hidden: readonly Paid[];
+  /** It cannot say whether there is some of what contracts have sent. */
+  readonly isUnseen: boolean;
+};
+
+function compared(facts: BlockFacts, theirs: BlockFacts): Compared {
+  const isByBalance = facts.inner === 'by_balance' || theirs.inner === 'by_balance';
+  const [ours, shown] = [paidIn(facts), paidIn(theirs)];
+  const missing = notIn(shown, ours, isByBalance);
+  const unseen = theirs.inner === 'unseen' ? missing.filter(isInner) : [];
+  const more = notIn(ours, shown, isByBalance);
+  return {
+    denied: missing.filter((one) => !unseen.includes(one)),
+    // of a node that cannot see what contracts send it is told already
+    hidden: facts.inner === 'unseen' ? more.filter((one) => !isInner(one)) : more,
+    isUnseen: unseen.length > 0,
+  };
 }
 
 /**
- * What of the payments of a block another node does not show. Ether that contracts sent is known to some by calls, to others by balances: then
- * what an address has been paid in the whole block is compared.
+ * What of some payments of a block another list of them lacks. Ether that contracts sent is known to some nodes by calls, to others by balances:
+ * then what an address has been paid in the whole block is compared.
  */
-function compared(
-  facts: BlockFacts,
-  paid: readonly Paid[],
-  theirs: BlockFacts,
-): { readonly denied: readonly Paid[]; readonly unseen: boolean } {
-  const shown = paidIn(theirs);
+function notIn(shown: readonly Paid[], paid: readonly Paid[], isByBalance: boolean): readonly Paid[] {
   const left = new Map<string, number>();
   for (const one of shown) left.set(nameOf(one), (left.get(nameOf(one)) ?? 0) + 1);
   const missing = paid.filter((one) => {
@@ -83,11 +105,7 @@ function compared(
     left.set(nameOf(one), count - 1);
     return count <= 0;
   });
-  const isByBalance = facts.inner === 'by_balance' || theirs.inner === 'by_balance';
-  const isCovered = ({ output: { script } }: Paid): boolean => isByBalance && totalTo(script, paid) <= totalTo(script, shown);
-  const uncovered = missing.filter((one) => !isCovered(one));
-  const hidden = theirs.inner === 'unseen' ? uncovered.filter(isInner) : [];
-  return { denied: uncovered.filter((one) => !hidden.includes(one)), unseen: hidden.length > 0 };
+  return missing.filter(({ output: { script } }) => !isByBalance || totalTo(script, paid) > totalTo(script, shown));
 }
 
 /** Two equal events of a transaction are two payments, so they are counted; their places are each reader's own. */
@@ -97,6 +115,7 @@ const isInner = ({ transaction, output }: Paid): boolean =>
   !transaction.coinbase && (output.byBalance === true || output.vout > 0);
 const paidIn = ({ touched }: BlockFacts): readonly Paid[] =>
   touched.flatMap((transaction) => transaction.outputs.map((output) => ({ transaction, output })));
+const scriptsOf = (paid: readonly Paid[]): readonly string[] => [...new Set(paid.map(({ output }) => output.script))];
 const totalTo = (script: string, paid: readonly Paid[]): bigint =>
   paid.reduce((total, { output }) => (output.script === script ? total + output.amountMinor : total), 0n);
 
@@ -105,16 +124,14 @@ function without(touched: readonly TransactionFacts[], denied: readonly Paid[]):
   return touched.map((transaction) => ({ ...transaction, outputs: transaction.outputs.filter((output) => !gone.has(output)) }));
 }
 
-function denialOf(facts: BlockFacts, { by, denied }: Extract<Answer, { state: 'denied' }>, saidBy: string): Unconfirmed {
-  const named = denied
+type Contradiction = { readonly shownBy: string; readonly notBy: string; readonly what: readonly Paid[] };
+
+function contradictionIn(hash: string, { shownBy, notBy, what }: Contradiction): string {
+  const named = what
     .slice(0, MOST_NAMED)
     .map(({ transaction, output }) => `${output.amountMinor} base units in ${transaction.txid} to 0x${output.script.slice(-40)}`);
-  const more = denied.length > named.length ? `, and ${denied.length - named.length} more` : '';
-  return {
-    state: 'denied',
-    reason: `${saidBy} shows in block ${facts.hash} what ${by} does not: ${named.join(', ')}${more}`,
-    scripts: [...new Set(denied.map(({ output }) => output.script))],
-  };
+  const more = what.length > named.length ? `, and ${what.length - named.length} more` : '';
+  return `${shownBy} shows in block ${hash} what ${notBy} does not: ${named.join(', ')}${more}`;
 }
 
 /** A watch list of a few scripts, hex. */

@@ -1,10 +1,11 @@
 // Which adapter reads which chain: decided by the family in the currency's row.
 import { type CurrencyCode, evmRow, isUtxo, type Network } from '../../core/currency.ts';
 import type { Clock } from '../../core/ports.ts';
+import { createEvmGroup } from '../evm/group.ts';
 import { createHeads } from '../evm/heads.ts';
 import { createEvmNode } from '../evm/node.ts';
 import { createEvmSource, type EvmSource } from '../evm/source.ts';
-import { createEvmGroup, createNodeGroup } from './node/group.ts';
+import { createNodeGroup } from './node/group.ts';
 import { type ChainNode, createUtxoNode } from './node/node.ts';
 
 export type ChainNodesOptions = {

@@ -1,5 +1,5 @@
-// Blocks that pay to us by one node's word only, where several are configured (Ethereum): nothing large is booked of what they hold. What another
-// node denies of a block is not recorded at all, until both say the same.
+// Blocks that pay to us by one node's word only, where several are configured (Ethereum): nothing large is booked of what they hold. What nodes
+// contradict each other about is not recorded at all, until both say the same.
 import type { Unconfirmed } from '../../core/block-ref.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -9,6 +9,8 @@ export type UnconfirmedBlock = BlockRow & {
   readonly isDenied: boolean;
   readonly reason: string;
   readonly scripts: readonly Uint8Array[];
+  /** When a node showed it first, on the service's clock. */
+  readonly sinceMs: number;
 };
 
 /** Records that only one node says what a block pays; about more of it, where that was recorded before. */
@@ -16,14 +18,22 @@ export async function insertUnconfirmed(
   sql: Sql,
   currency: CurrencyCode,
   { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
-  { state, reason, scripts }: Unconfirmed,
+  { state, reason, scripts, atMs }: Unconfirmed & { readonly atMs: number },
 ): Promise<void> {
   await sql.query({
     name: 'insert_unconfirmed_block',
-    text: `insert into unconfirmed_blocks as u (currency, height, hash, denied, reason, scripts, since) values ($1, $2, $3, $4, $5, $6, clock_timestamp())
+    text: `insert into unconfirmed_blocks as u (currency, height, hash, denied, reason, scripts, since) values ($1, $2, $3, $4, $5, $6, $7)
              on conflict (currency, height, denied) do update set hash = excluded.hash, reason = excluded.reason,
-               scripts = case when u.hash = excluded.hash then array(select distinct unnest(u.scripts || excluded.scripts) order by 1) else excluded.scripts end`,
-    values: [currency, height, hash, state === 'denied', reason, scripts.map((script) => Buffer.from(script, 'hex'))],
+               since = case when u.hash = excluded.hash then u.since else excluded.since end, scripts = case when u.hash = excluded.hash then array(select distinct unnest(u.scripts || excluded.scripts) order by 1) else excluded.scripts end`,
+    values: [
+      currency,
+      height,
+      hash,
+      state !== 'silent',
+      reason,
+      scripts.map((script) => Buffer.from(script, 'hex')),
+      new Date(atMs),
+    ],
   });
 }
 
@@ -49,14 +59,15 @@ export async function readUnconfirmed(
     denied: boolean;
     reason: string;
     scripts: Buffer[];
+    since: Date;
   }>({
     name: 'read_unconfirmed_blocks',
-    text: `select u.height, u.hash, b.previous, b.time, u.denied, u.reason, u.scripts
+    text: `select u.height, u.hash, b.previous, b.time, u.denied, u.reason, u.scripts, u.since
              from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
             where u.currency = $1 and 2 * u.height::bigint + u.denied::int > $2 order by u.height, u.denied limit $3`,
     values: [currency, after, limit],
   });
-  return rows.map(({ height, hash, previous, time, denied, reason, scripts }) => ({
+  return rows.map(({ height, hash, previous, time, denied, reason, scripts, since }) => ({
     height,
     hash,
     previousHash: previous,
@@ -64,6 +75,7 @@ export async function readUnconfirmed(
     isDenied: denied,
     reason,
     scripts,
+    sinceMs: since.getTime(),
   }));
 }
 

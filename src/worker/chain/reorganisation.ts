@@ -131,7 +131,8 @@ export async function takeBranch(
     await takeBackAbove(sql, port.currency, { height: fork.height, oldTip: cursor.height, newTip: end.height, atMs });
     for (const block of branch) {
       await insertBlock(sql, port.currency, block);
-      if (block.facts.unconfirmed !== undefined) await insertUnconfirmed(sql, port.currency, block, block.facts.unconfirmed);
+      const { unconfirmed } = block.facts;
+      if (unconfirmed !== undefined) await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, atMs: seenAtMs });
       const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs, seenOrder: options.firstSeen(facts.txid) }));
       await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
     }

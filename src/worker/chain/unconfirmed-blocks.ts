@@ -1,4 +1,4 @@
-// Blocks that pay to us by one node's word (Ethereum, outside/evm/second-word): the others are asked again, and what they say is recorded.
+// Blocks that pay to us by one node's word (Ethereum, outside/evm/second-word): all are asked again, and what they say is recorded.
 import { isUtxo } from '../../core/currency.ts';
 import { sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
@@ -50,14 +50,17 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
 
   /** What is said of a block now: whether it stays as it is, or what was recorded of it must go. */
   async function askAbout(block: UnconfirmedBlock): Promise<'denied' | 'same' | 'over'> {
-    const facts = await reachable(() => port.readBlock(block.hash, watchOnly(block.scripts)));
+    const read = port.readByAll ?? port.readBlock;
+    const facts = await reachable(() => read(block.hash, watchOnly(block.scripts)));
     // without calls and balances nobody can say any more what contracts sent
     if (facts === null || facts.inner === 'unseen') return 'same';
     if (facts.unconfirmed?.state === 'silent') return 'same';
-    if (facts.unconfirmed !== undefined) return block.isDenied ? 'same' : 'denied';
-    if (block.isDenied) await recordAgain(ctx, port, block, facts);
+    const isHiding = facts.unconfirmed?.state === 'hidden';
+    if (facts.unconfirmed !== undefined && (block.isDenied || !isHiding)) return block.isDenied ? 'same' : 'denied';
     // whoever said it then may say nothing of it now, or another node is read
-    else if (!isShown(await recordedAt(ctx.db, port.currency, block), facts)) return 'denied';
+    if (!block.isDenied && !isShown(await recordedAt(ctx.db, port.currency, block), facts)) return 'denied';
+    // whoever showed it first has seen it at that time, and when the others do is none of the payer's business
+    await recordAgain(ctx, port, block, isHiding ? { ...facts, touched: [] } : { ...facts, seenAtMs: block.sinceMs });
     await confirmBlock(ctx.db, port.currency, block);
     return 'over';
   }
@@ -87,7 +90,7 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
       (await followBlocks(ctx, noticing, watch, options)),
     told(condition) {
       if (condition.state !== 'ready' || known.length === 0) return condition;
-      return { ...condition, others: [...(condition.others ?? []), ...known.map(alarmOf)] };
+      return { ...condition, others: [...(condition.others ?? []), ...alarmsOf(known)] };
     },
   };
 }
@@ -99,8 +102,16 @@ function isShown(recorded: ReadonlyMap<string, bigint>, { touched }: BlockFacts)
   return [...recorded].every(([script, amount]) => shown(script) >= amount);
 }
 
-function alarmOf({ height, isDenied, reason }: UnconfirmedBlock): string {
-  return isDenied
-    ? `contradiction: ${reason}: nothing of that is recorded; take the node that is wrong out of the configuration`
-    : `unconfirmed: what block ${height} pays is one node's word, and nothing large of it is booked: ${reason}`;
+/** Each contradiction, and one sentence for all blocks of which nobody could say what they pay: it must not be another one with each new block. */
+function alarmsOf(known: readonly UnconfirmedBlock[]): readonly string[] {
+  const contradictions = known
+    .filter(({ isDenied }) => isDenied)
+    .map(
+      ({ reason }) =>
+        `contradiction: ${reason}: nothing of that is recorded; take the node that is wrong out of the configuration`,
+    );
+  const [first, ...others] = known.filter(({ isDenied }) => !isDenied);
+  if (first === undefined) return contradictions;
+  const what = `what block ${first.height}${others.length === 0 ? ' pays' : ' and later ones pay'}`;
+  return [...contradictions, `unconfirmed: ${what} is one node's word, and nothing large of it is booked: ${first.reason}`];
 }

@@ -86,8 +86,12 @@ export async function lookUpAgain(
   });
 }
 
+/** For so long after its time a block waits for a second node to say what it holds; after that one node's word counts. */
+const WAITS_MS = 3_600_000;
+
 /**
- * Looks up every output of the blocks since the last deep scan, so that payments to addresses of any age find their transaction.
+ * Looks up every output of the blocks since the last deep scan, so that payments to addresses of any age find their transaction. Where several
+ * nodes must say what a block holds, all of them read it: one that shows less than another is noticed here.
  * @returns how many blocks were read
  */
 export async function deepScan(ctx: ChainContext, currency: CurrencyCode, options: RescanOptions = {}): Promise<number> {
@@ -95,10 +99,13 @@ export async function deepScan(ctx: ChainContext, currency: CurrencyCode, option
   const cursor = await readCursor(ctx.db, currency);
   if (port === undefined || cursor === null) return 0;
   const { memory } = options;
-  async function collect({ height, hash }: BlockRef): Promise<CollectedBlock> {
+  const read = port.readByAll ?? port.readBlock;
+  /** Null: no second node says yet what it holds. */
+  async function collect({ height, hash }: BlockRef): Promise<CollectedBlock | null> {
     const collector = createCollector();
     const printer = createPrinter(collector.watch);
-    const { previousHash, timeMs } = await port!.readBlock(hash, printer.watch);
+    const { previousHash, timeMs, unconfirmed } = await read(hash, printer.watch);
+    if (unconfirmed !== undefined && ctx.ports.clock.now() - timeMs < WAITS_MS) return null;
     const prints = printer.prints();
     memory?.set(hash, prints);
     return { row: { height, hash, previousHash, timeMs }, prints, collector };
@@ -117,6 +124,7 @@ export async function deepScan(ctx: ChainContext, currency: CurrencyCode, option
     try {
       const places = bestChain(ctx, port, { from: cursor.deepHeight + 1, to });
       for await (const [, block] of readAhead(places, collect, { currency, heldBytes: collectedBytes })) {
+        if (block === null) break;
         batch.push(block);
         scripts += block.collector.count;
         if (batch.length < BATCH_BLOCKS && scripts < BATCH_SCRIPTS) continue;
@@ -134,8 +142,8 @@ export async function deepScan(ctx: ChainContext, currency: CurrencyCode, option
 
 type CollectedBlock = { readonly row: BlockRow; readonly prints: ScriptFingerprints; readonly collector: Collector };
 
-function collectedBytes({ prints, collector }: CollectedBlock): number {
-  return prints.byteLength + collector.memoryBytes;
+function collectedBytes(block: CollectedBlock | null): number {
+  return block === null ? 0 : block.prints.byteLength + block.collector.memoryBytes;
 }
 
 function* allScripts(blocks: readonly CollectedBlock[]): Generator<Uint8Array> {
@@ -147,8 +155,9 @@ async function recordKnown(ctx: ChainContext, port: ChainPort, blocks: readonly 
   if (blocks.length === 0) return;
   const known = await knownScripts(ctx.db, allScripts(blocks));
   const mayPay = printsOf(known);
+  const read = port.readByAll ?? port.readBlock;
   for (const { row, prints } of blocks) {
-    if (mayPay(prints)) await recordAgain(ctx, port, row, await port.readBlock(row.hash, watchOnly(known)));
+    if (mayPay(prints)) await recordAgain(ctx, port, row, await read(row.hash, watchOnly(known)));
   }
   const isOurs = await ctx.db.transaction(async (sql) => {
     for (const { row } of blocks) if (!(await setDeepHeight(sql, port.currency, row))) return false;
@@ -175,15 +184,19 @@ export async function readAgain(
   return { height, hash, previousHash: facts.previousHash, timeMs: facts.timeMs, facts };
 }
 
-/** Records what this block shows, if it is still in the best chain. @throws CursorMoved */
+/**
+ * Records what this block shows, if it is still in the best chain.
+ * @param shown `seenAtMs`: when it was seen first (default: now)
+ * @throws CursorMoved
+ */
 export async function recordAgain(
   ctx: ChainContext,
   port: ChainPort,
   block: BlockRow,
-  { touched, unconfirmed }: Pick<BlockFacts, 'touched' | 'unconfirmed'>,
+  shown: Pick<BlockFacts, 'touched' | 'unconfirmed'> & { readonly seenAtMs?: number },
 ): Promise<void> {
-  if (touched.length === 0) return;
-  const seenAtMs = ctx.ports.clock.now();
+  const { touched, unconfirmed, seenAtMs = ctx.ports.clock.now() } = shown;
+  if (touched.length === 0 && (unconfirmed?.scripts ?? []).length === 0) return;
   await record(
     ctx,
     port,
@@ -193,7 +206,8 @@ export async function recordAgain(
       const isOurs =
         block.height <= cursor.height && (ours === undefined || ours.height !== block.height || ours.hash === block.hash);
       if (!isOurs) throw new CursorMoved(`block ${block.hash} is no longer in the best chain`);
-      if (unconfirmed !== undefined) await insertUnconfirmed(sql, port.currency, block, unconfirmed);
+      if (unconfirmed !== undefined)
+        await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, atMs: ctx.ports.clock.now() });
       return block;
     },
   );

@@ -4,8 +4,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 
 type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] };
 type Answer = { readonly result?: unknown; readonly error?: { readonly code: number; readonly message: string } };
-/** What is answered instead of asking the node (null: it is asked), and what is made of its answer. */
+/** How long an answer is held back, what is answered instead of asking the node (null: it is asked), and what is made of its answer. */
 export type Alteration = {
+  before?(call: Call): Promise<void> | undefined;
   instead?(call: Call): Answer | null;
   afterwards?(call: Call, answer: Answer): Answer;
 };
@@ -41,6 +42,7 @@ export async function openAlteredNode(url: string) {
 
   async function answered(call: Call): Promise<object> {
     asked.push(call.method);
+    await alteration.before?.(call);
     const instead = alteration.instead?.(call) ?? null;
     const answer = instead ?? (await passed(call));
     return { jsonrpc: '2.0', id: call.id, ...(alteration.afterwards?.(call, answer) ?? answer) };

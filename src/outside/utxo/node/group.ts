@@ -1,11 +1,8 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
-import type { EvmPort } from '../../../core/evm/port.ts';
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
-import { withSecondWord } from '../../evm/second-word.ts';
-import { askInTime, createMember, type HashAt, inTime, type Member, patienceNow, rest, type Waiting } from './member.ts';
+import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
-import { succeededAnywhere } from './paid-by-word.ts';
 import { NodeTrouble, plainText } from './trouble.ts';
 
 export type NodeGroupOptions = {
@@ -27,7 +24,7 @@ const LAG_TOLD_MS = 60_000;
 const silent = (name: string): NodeCondition => ({ state: 'down', reason: `${name}: no answer yet`, height: null });
 
 /** What is done with the nodes of a group besides reading. */
-type Grouped<N extends ReadingNode> = {
+export type Grouped<N extends ReadingNode> = {
   readonly node: ChainNode;
   /** Calls the node in use; when it fails, another one is chosen at the next look. */
   use<T>(call: (node: N) => Promise<T>): Promise<T>;
@@ -36,36 +33,7 @@ type Grouped<N extends ReadingNode> = {
   readonly waiting: Waiting;
 };
 
-/** Several of Ethereum's nodes as one. @param nodes at least one, in the order of preference; all of one currency */
-export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], options: NodeGroupOptions): ChainNode & EvmPort {
-  const { node, use, members, waiting } = grouped(nodes, options);
-  return {
-    ...node,
-    currency: (nodes[0] as EvmPort).currency,
-    async readBlock(hash, watch) {
-      const read = async (one: ReadingNode) => ({ facts: await one.readBlock(hash, watch), saidBy: one });
-      const { facts, saidBy } = await use(read);
-      // a list that cannot name what it watches credits nobody
-      if (watch.scripts === undefined) return facts;
-      const others = members().filter((member) => member.node !== saidBy);
-      if (others.length === 0) return facts;
-      const asked = others.map((member) => ({ node: member.node, patienceMs: patienceNow(member, waiting) }));
-      return withSecondWord(facts, { saidBy, others: asked });
-    },
-    finalized: () => use((one) => one.finalized()),
-    send: (raw) => sendToAll(members(), raw, waiting),
-    gasFees: () => use((one) => one.gasFees()),
-    account: (address, height) => use((one) => one.account(address, height)),
-    etherOf: (addresses, block) => use((one) => one.etherOf(addresses, block)),
-    isContract: (address) => use((one) => one.isContract(address)),
-    gasOf: (call) => use((one) => one.gasOf(call)),
-    payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
-    succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
-    mined: (txid) => use((one) => one.mined(txid)),
-  };
-}
-
-/** The same for nodes that also send transactions. */
+/** Several nodes of Bitcoin's family as one. @param nodes at least one, in the order of preference; all of one currency */
 export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroupOptions): UtxoNode {
   const { node, use, members, waiting } = grouped(nodes, options);
   return {
@@ -79,7 +47,8 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
   };
 }
 
-function grouped<N extends ReadingNode>(nodes: readonly N[], options: NodeGroupOptions): Grouped<N> {
+/** What nodes of any chain have in common as a group: which one is read, and how the others are compared with it. */
+export function grouped<N extends ReadingNode>(nodes: readonly N[], options: NodeGroupOptions): Grouped<N> {
   const { clock, patienceMs = 2_000 } = options;
   const members: readonly Member<N>[] = nodes.map((node) => createMember(node, { clock, patienceMs }));
   const [first] = members;
@@ -146,13 +115,13 @@ function grouped<N extends ReadingNode>(nodes: readonly N[], options: NodeGroupO
   return { node, use, members: inOrder, waiting };
 }
 
+type Sender = ReadingNode & Pick<SingleNode, 'send'>;
+
 /**
  * Every node gets it; the first that has it is enough, and the others get it besides. Of several refusals the one of the node in use
  * is reported; a node that does not answer hides none.
  */
-type Sender = ReadingNode & Pick<SingleNode, 'send'>;
-
-async function sendToAll<N extends Sender>(
+export async function sendToAll<N extends Sender>(
   members: readonly Member<N>[],
   raw: Uint8Array,
   waiting: Waiting,

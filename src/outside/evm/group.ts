@@ -1,0 +1,78 @@
+// Several of Ethereum's nodes behind one port: one is read, and what it says of a block that pays us is asked of the others too.
+import type { EvmPort } from '../../core/evm/port.ts';
+import type { BlockFacts, WatchList } from '../../core/ports.ts';
+import { grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
+import { type Member, patienceNow } from '../utxo/node/member.ts';
+import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
+import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
+import { within } from '../utxo/node/patience.ts';
+import { NodeTrouble } from '../utxo/node/trouble.ts';
+import { withAllWords, withSecondWord } from './second-word.ts';
+
+/** Whoever reads for all addresses waits longer than a watcher, behind which payments wait. */
+const FOR_ALL = 5;
+
+/** @param nodes at least one, in the order of preference; all of one currency */
+export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], options: NodeGroupOptions): ChainNode & EvmPort {
+  const { node, use, members, waiting } = grouped(nodes, options);
+  /** How many readings of a member have taken longer than we wait, and are still not answered. */
+  const overdue = new Map<Member, number>();
+
+  /** What a member besides the one that was read says of a block; nothing more is asked of one that has not answered about another block yet. */
+  async function readInTime(member: Member, hash: string, watch: WatchList): Promise<BlockFacts | NodeTrouble> {
+    const { name } = member.node;
+    if (overdue.has(member)) return new NodeTrouble('down', `${name}: no answer about another block yet`);
+    const reading = member.node.readBlock(hash, watch);
+    const patienceMs = patienceNow(member, waiting) * (watch.scripts === undefined ? FOR_ALL : 1);
+    try {
+      const facts = await within(reading, patienceMs);
+      if (facts !== null) return facts;
+    } catch (error) {
+      if (!(error instanceof NodeTrouble)) throw error;
+      return error;
+    }
+    const count = (by: number): void => {
+      const left = (overdue.get(member) ?? 0) + by;
+      if (left > 0) overdue.set(member, left);
+      else overdue.delete(member);
+    };
+    count(1);
+    const end = (): void => count(-1);
+    reading.then(end, end);
+    return new NodeTrouble('down', `${name}: no answer within ${patienceMs / 1000} s`);
+  }
+
+  /** A block as the node in use shows it, and the others, to be asked about it. */
+  async function read(hash: string, watch: WatchList) {
+    const reading = async (one: ReadingNode) => ({ facts: await one.readBlock(hash, watch), saidBy: one });
+    const { facts, saidBy } = await use(reading);
+    const others = members()
+      .filter((member) => member.node !== saidBy)
+      .map((member) => ({ node: member.node, read: (wanted: WatchList) => readInTime(member, hash, wanted) }));
+    return { facts, saidBy, others };
+  }
+
+  return {
+    ...node,
+    currency: (nodes[0] as EvmPort).currency,
+    async readBlock(hash, watch) {
+      const { facts, saidBy, others } = await read(hash, watch);
+      // a list that cannot name what it watches credits nobody
+      return watch.scripts === undefined ? facts : withSecondWord(facts, { saidBy, others });
+    },
+    async readByAll(hash, watch) {
+      const { facts, saidBy, others } = await read(hash, watch);
+      return withAllWords(facts, { saidBy, others }, watch);
+    },
+    finalized: () => use((one) => one.finalized()),
+    send: (raw) => sendToAll(members(), raw, waiting),
+    gasFees: () => use((one) => one.gasFees()),
+    account: (address, height) => use((one) => one.account(address, height)),
+    etherOf: (addresses, block) => use((one) => one.etherOf(addresses, block)),
+    isContract: (address) => use((one) => one.isContract(address)),
+    gasOf: (call) => use((one) => one.gasOf(call)),
+    payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
+    succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
+    mined: (txid) => use((one) => one.mined(txid)),
+  };
+}
