@@ -9,7 +9,7 @@ const [ONE, TWO] = [script(1), script(2)];
 const HASH = `0x${'b1'.repeat(32)}`;
 type Out = Partial<OutputFacts> & { readonly amountMinor: bigint };
 const top = (amountMinor: bigint, to = ONE): Out => ({ vout: 0, script: to, amountMinor });
-const inner = (amountMinor: bigint, to = ONE): Out => ({ vout: 3, script: to, amountMinor });
+const inner = (amountMinor: bigint, to = ONE): Out => ({ vout: 1, script: to, amountMinor });
 const byBalance = (amountMinor: bigint, to = ONE): Out => ({ vout: 2 ** 30, script: to, amountMinor, byBalance: true });
 const paying = (txid: string, ...outputs: readonly Out[]): TransactionFacts => ({
   ...{ txid, coinbase: false, inputs: [], spends: [] },

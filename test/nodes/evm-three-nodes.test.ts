@@ -153,6 +153,11 @@ test('nodes that hang are asked about few blocks of a long catch-up, and about t
   // nobody waits for them: a deep scan stops at once
   expect(await deepScan(ctx, ETH)).toBe(0);
   expect(await unconfirmed()).toHaveLength(BLOCKS);
+  skew += 61_000;
+  const { alarms } = await watcher.pass();
+  expect(alarms.filter((what) => what.startsWith('unconfirmed'))).toEqual([
+    expect.stringMatching(/^unconfirmed: what block \d+ and later ones pay is one node's word/),
+  ]);
   altered([1, 2], {});
   answer();
   for (let look = 0; look < 2 * BLOCKS && (await unconfirmed()).length > 0; look++) {

@@ -56,6 +56,17 @@ test('one that is ready and fails when it is read is left alone while the other 
   await group.close();
 });
 
+test('where all have failed the one that failed first is tried again, so that one that hangs is not read for as long as all rest', async () => {
+  let nowMs = Date.now();
+  const group = createNodeGroup([node(a), node(b)], { clock: { now: () => nowMs } });
+  for (const failing of [a, b, a, b]) {
+    expect(await group.condition()).toMatchObject({ node: host(failing) });
+    await expect(group.readBlock('ab'.repeat(32), nothing)).rejects.toMatchObject({ name: 'NodeTrouble' });
+    nowMs += 1_000;
+  }
+  await group.close();
+});
+
 test('one that stops following the chain is left, and reported', async () => {
   const group = createNodeGroup([node(a), node(b)], { clock });
   expect(await group.condition()).toMatchObject({ node: host(a) });

@@ -111,8 +111,7 @@ function notIn(shown: readonly Paid[], paid: readonly Paid[], isByBalance: boole
 /** Two equal events of a transaction are two payments, so they are counted; their places are each reader's own. */
 const nameOf = ({ transaction, output }: Paid): string => `${transaction.txid} ${output.script} ${output.amountMinor}`;
 /** Ether that a contract has sent: it has a place behind the transaction's own value. */
-const isInner = ({ transaction, output }: Paid): boolean =>
-  !transaction.coinbase && (output.byBalance === true || output.vout > 0);
+const isInner = ({ transaction, output }: Paid): boolean => !transaction.coinbase && output.vout > 0;
 const paidIn = ({ touched }: BlockFacts): readonly Paid[] =>
   touched.flatMap((transaction) => transaction.outputs.map((output) => ({ transaction, output })));
 const scriptsOf = (paid: readonly Paid[]): readonly string[] => [...new Set(paid.map(({ output }) => output.script))];

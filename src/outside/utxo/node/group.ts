@@ -167,10 +167,11 @@ async function conditionOf(node: ChainNode, asked?: AskedToo): Promise<NodeCondi
   }
 }
 
-/** The one in use while it is ready, otherwise the first that is; one that rests after a failure only when there is no other. */
+/** The one in use while it is ready, otherwise the first that is; of those that rest after a failure the one whose failure is the oldest. */
 function choose(all: readonly Look[], nowMs: number): Look<Ready> | null {
   const ready = all.filter(isReady);
-  return ready.find((one) => one.member.restsUntilMs <= nowMs) ?? ready[0] ?? null;
+  const [rested = null] = [...ready].sort((one, other) => one.member.restsUntilMs - other.member.restsUntilMs);
+  return ready.find((one) => one.member.restsUntilMs <= nowMs) ?? rested;
 }
 
 function isReady(look: Look): look is Look<Ready> {
