@@ -92,6 +92,26 @@ test('tokens through a contract are seen while they wait, and another token’s 
   ]);
 });
 
+test('two calls of which only one can be paid are both promised, and the block keeps one', async () => {
+  const { owe, catchUp } = await watched('ETH');
+  const owed = await owe();
+  await anvil.send({ to: anvil.forwarder, value: ETHER });
+  await anvil.mine();
+  const all = BigInt(await anvil.rpc<string>('eth_getBalance', anvil.forwarder, 'latest'));
+  const input = callData(FORWARDER, 'spread(address[],uint256[])', [addressOf(owed)], [all]);
+  const sent = [await anvil.send({ to: anvil.forwarder, input }), await anvil.send({ to: anvil.forwarder, input })];
+  await catchUp();
+  expect((await places(owed))?.map(({ amount, state }) => [amount, state])).toEqual(Array(2).fill([all, 'mempool']));
+  await anvil.mine();
+  await catchUp();
+  const status = async (hash: string) => (await anvil.rpc<{ status: string }>('eth_getTransactionReceipt', hash)).status;
+  const ended = await Promise.all(sent.map(async ({ hash }) => [hash, await status(hash)] as const));
+  expect(ended.map(([, how]) => how).sort()).toEqual(['0x0', '0x1']);
+  const expected = ended.map(([txid, how]) => ({ amount: all, txid, state: how === '0x1' ? 'mined' : 'conflicted' }));
+  expect(await places(owed)).toEqual(expect.arrayContaining(expected));
+  expect(await places(owed)).toHaveLength(2);
+});
+
 test('what a call promised and its block does not keep was never paid', async () => {
   const { owe, catchUp } = await watched('ETH');
   const owed = await owe();
