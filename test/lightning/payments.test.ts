@@ -250,6 +250,13 @@ describe('a request', () => {
     expect(refused.message).toContain('50.00000000 BTC');
   });
 
+  test('above what the channels can receive at a price that has changed since it was read is refused too', async () => {
+    await service.create();
+    await service.rate('50.00');
+    expect((await refusal(service.create(500_000n))).code).toBe('amount_above_maximum');
+    expect((await service.admin.query('select 1 from transactions')).rowCount).toBe(1);
+  });
+
   test('of less than a cent or more than 5,000 dollars is refused', async () => {
     expect((await refusal(service.create(0n))).code).toBe('amount_below_minimum');
     expect((await refusal(service.create(500_001n))).code).toBe('amount_above_maximum');

@@ -106,6 +106,7 @@ async function reserve(ctx: Context, port: LightningPort, asked: InvoiceAsked): 
     unchanged = now.rate === priced.rate ? unchanged + 1 : 0;
     if (unchanged === MOST_UNCHANGED) throw new Error(`no invoice could be reserved for merchant ${merchantId}`);
     priced = now;
+    await refuseUnreceivable(port, priced.amountDue);
   }
 }
 
