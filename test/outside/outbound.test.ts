@@ -238,9 +238,13 @@ describe('outside the sandbox', () => {
     expect(performance.now() - began).toBeLessThan(3_000);
   });
 
-  test('names of this machine alone are not known', async () => {
-    const { outbound, victim, url } = await attacked(() => null);
-    expect(await outbound.call({ ...asking, url: url('localhost') })).toMatchObject({ kind: 'failed' });
+  test('names of this machine alone are refused, whatever the name server says of them', async () => {
+    const { outbound, victim, url, names } = await attacked(() => null);
+    for (const host of ['localhost', 'LOCALHOST.', 'shop.localhost']) {
+      expect(await outbound.addressProblemOf(url(host))).toContain('public internet');
+      expect(await outbound.call({ ...asking, url: url(host) })).toMatchObject({ failure: 'address_not_allowed' });
+    }
+    expect(names.asked).toEqual([]);
     expect(victim.connections()).toBe(0);
   });
 

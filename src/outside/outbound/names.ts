@@ -10,6 +10,12 @@ const ANSWERS_WITHIN_MS = 2_000;
 const TRIES = 2;
 /** What says that a name has no address of this family, or does not exist. */
 const NONE = new Set(['ENODATA', 'ENOTFOUND']);
+/** Always this machine, and no question for the DNS (RFC 6761 §6.3). */
+const LOCALHOST = /(^|\.)localhost\.?$/i;
+const LOOPBACK: readonly LookupAddress[] = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+];
 
 /**
  * By the DNS, without the machine's own files and search lists. It needs no thread of the pool: getaddrinfo does, and a slow name server of a
@@ -20,6 +26,7 @@ export function namesByDns(servers?: readonly string[]): FindAddresses {
   const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries: TRIES });
   if (servers !== undefined) resolver.setServers(servers);
   return async (name) => {
+    if (LOCALHOST.test(name)) return LOOPBACK;
     const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
     const found = [...addressesOf(four, 4), ...addressesOf(six, 6)];
     if (found.length > 0) return found;
