@@ -1,5 +1,6 @@
 // `npm test`: fetches the third-party programs that the tests run against (scripts/peers), runs every test, prints which peers were used
-// and ends with `N passed, N failed`. A few files that fail are run again by themselves first. Arguments go to vitest (`npm test -- test/core`).
+// and ends with `N passed, N failed`. A few files that fail are run again by themselves first. Arguments go to vitest (`npm test -- test/core`):
+// then nothing is fetched beforehand, since each test fetches what it needs.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -98,12 +99,14 @@ async function runAgain(files) {
   });
 }
 const started = performance.now();
-console.log(`peers: fetching ${PEERS.join(', ')} …`);
-const peers = await Promise.all(PEERS.map(fetchPeer));
+const args = process.argv.slice(2);
+const wanted = args.length === 0 ? PEERS : [];
+if (wanted.length > 0) console.log(`peers: fetching ${wanted.join(', ')} …`);
+const peers = await Promise.all(wanted.map(fetchPeer));
 for (const { name, path, reason } of peers)
   console.log(`peers: ${name} ${path === null ? `is not to be had: ${reason}` : `${path} (${reason})`}`);
 
-const { code, files } = await vitest(process.argv.slice(2));
+const { code, files } = await vitest(args);
 const unstable = files === null ? [] : await runAgain(files);
 const results = [...(files?.values() ?? [])];
 const passed = results.reduce((sum, one) => sum + one.passed, 0);

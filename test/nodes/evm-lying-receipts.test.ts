@@ -1,6 +1,8 @@
 // The node that is read lies about our own transactions under block hashes that every node has: what would give money back is asked of all of them.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { EvmPort } from '../../src/core/evm/port.ts';
 import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
+import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { type Alteration, openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
@@ -53,8 +55,8 @@ beforeAll(async () => {
       return honest.url;
     },
   });
-  const { address } = await service.owe('USDT', 300_00n);
-  await service.pay('USDT', address, 300_000_000n);
+  const { address } = await service.owe('USDT', 400_00n);
+  await service.pay('USDT', address, 400_000_000n);
   await service.mine(FINAL);
   liar.alter(LYING);
 }, TIMEOUT);
@@ -158,19 +160,22 @@ test('what can still be mined, says one of them, is not given back: payouts stop
   expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
 });
 
-test('a node that says nothing holds back for an hour what has failed, and is told', { timeout: TIMEOUT }, async () => {
+test('a node that says nothing holds back what has failed, and is told', { timeout: TIMEOUT }, async () => {
   const id = await paidAndDenied();
   for (const [alteration, why] of [
     [REFUSING, /limit exceeded/],
     [BEHIND, /has read 1 blocks/],
     [WITHOUT_RECEIPTS, /it has no receipt of what has used nonce \d+/],
-    [SILENT, /within an hour/],
+    [SILENT, /once two nodes say so .*BURSAR_ETH_RPC_URL/],
   ] as const) {
     honest.alter(alteration);
     await service.work(LATER_MS);
     expect(await shown(id)).toMatchObject({ status: 'processing', error: null, trouble: expect.stringMatching(why) });
   }
   await service.work(HOUR);
+  expect(await shown(id)).toMatchObject({ status: 'processing', error: null });
+  honest.alter(LYING);
+  await service.work(LATER_MS);
   expect(await shown(id)).toMatchObject({ status: 'failed', error: 'reverted' });
   // all were wrong: a rescan with a node that is right finds that it has paid
   await isHonestAgain();
@@ -204,4 +209,33 @@ test('a node that says nothing holds back for an hour what has failed, and is to
     await recoverFailedOnEvm(service.ctx, { txid: `0x${'ee'.repeat(32)}`, by: 'operator test', acceptsLoss: false }),
   ).toBeNull();
   expect(await service.findings()).toEqual([]);
+});
+
+test('of three nodes two that say no are enough, and one that says paid is believed', { timeout: TIMEOUT }, async () => {
+  await service.goOn();
+  const id = await paidAndDenied();
+  const third = await openAlteredNode(service.anvil.url);
+  third.alter(SILENT);
+  const { chains, close } = createChainNodes({
+    network: 'regtest',
+    clock: service.ctx.ports.clock,
+    urls: new Map([['USDT', [liar.url, honest.url, third.url]]]),
+    tokenContract: service.anvil.token,
+  });
+  try {
+    const port = chains.get('USDT') as unknown as EvmPort;
+    const said = () => port.succeeded([...denied], { height: 1, sender: { address: PAYEE, nonce: -1 }, wasMined: true });
+    expect(await said()).toMatchObject({ paid: { txid: [...denied][0] }, isDenied: false, silent: [expect.any(String)] });
+    honest.alter(WITHOUT_RECEIPTS);
+    expect(await said()).toMatchObject({ paid: null, isDenied: false, silent: [expect.any(String), expect.any(String)] });
+    honest.alter(LYING);
+    expect(await said()).toMatchObject({ paid: null, isDenied: true, silent: [expect.any(String)] });
+  } finally {
+    await close();
+    third.close();
+  }
+  honest.alter({});
+  await isHonestAgain();
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
 });

@@ -12,11 +12,13 @@ export type MinedTransaction = {
 export type Nonce = { readonly address: string; readonly nonce: number };
 /**
  * What nodes say of transactions of ours that share a nonce: one that has succeeded, or null; whether one says that nothing has used the nonce,
- * so that they can be mined yet; and why some of them say nothing, or cannot know, one sentence each.
+ * so that they can be mined yet; whether two of them (the only one, where there is one) say that none has paid and none can be mined any more;
+ * and why some of them say nothing, or cannot know, one sentence each.
  */
 export type PaidByWord = {
   readonly paid: (MinedTransaction & { readonly txid: string }) | null;
   readonly isUnused: boolean;
+  readonly isDenied: boolean;
   readonly silent: readonly string[];
 };
 /** The most addresses whose ether a node is asked for at once: six calls. */

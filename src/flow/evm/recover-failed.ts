@@ -1,5 +1,5 @@
 // An operator has a transaction on Ethereum's chain booked that was signed here, whose payout had failed and was given back, and that has paid: the
-// node that said that it had failed was wrong, and no other has contradicted within the hour.
+// nodes that said that it had failed were wrong.
 import { finalDepth } from '../../core/confirmations.ts';
 import { ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
 import { minus } from '../../core/money.ts';

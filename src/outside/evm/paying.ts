@@ -142,7 +142,8 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
             const isPaid = asQuantity(asFields(answer, 'the receipt').status, 'status') === 1n;
             return { txid, isPaid, ...minedOf(answer, txid) };
           });
-          if (paid.isPaid) return { paid: { txid, height: paid.height, blockHash: paid.blockHash }, isUnused: false, silent: [] };
+          const { isPaid, height: minedAt, blockHash } = paid;
+          if (isPaid) return { paid: { txid, height: minedAt, blockHash }, isUnused: false, isDenied: false, silent: [] };
           hasFailed = true;
         }
       }
@@ -156,7 +157,7 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       // a node that has thrown old receipts away, or has not fetched them yet, does not know how it ended
       const silent =
         isUnused || hasFailed || !wasMined ? [] : [`${rpc.name}: it has no receipt of what has used nonce ${sender.nonce}`];
-      return { paid: null, isUnused, silent };
+      return { paid: null, isUnused, isDenied: !isUnused && silent.length === 0, silent };
     },
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));

@@ -17,6 +17,7 @@ export async function succeededAnywhere(
   return {
     paid: said.find(({ paid }) => paid !== null)?.paid ?? null,
     isUnused: said.some(({ isUnused }) => isUnused),
+    isDenied: said.filter(({ isDenied }) => isDenied).length >= Math.min(2, members.length),
     silent: [...troubles.map(({ message }) => message), ...said.flatMap(({ silent }) => silent)],
   };
 }

@@ -3,7 +3,7 @@
 // Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 
 import { evmAddressOf, GAS } from '../../../core/currencies/evm.ts';
-import type { EvmCode } from '../../../core/currency.ts';
+import { ETHER, type EvmCode } from '../../../core/currency.ts';
 import { type GasOffer, replacementOffer } from '../../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction } from '../../../core/signer-wire.ts';
@@ -34,8 +34,6 @@ const RETRY_MS = 5_000;
 /** How often one that is in a block is looked at until it is confirmed, and until it is final. */
 const CONFIRMING_LOOK_MS = 2_000;
 const MINED_LOOK_MS = 15_000;
-/** How long a node that does not answer keeps what has failed from being given back: it may be away for good. */
-const UNHEARD_MS = 3_600_000;
 /** A sweep that the signer has refused is nobody's money on its way: it can wait. */
 const REFUSED_SWEEP_MS = 600_000;
 
@@ -59,8 +57,6 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     onFault: options.onFault,
   });
   let sweepAgainMs = Number.NEGATIVE_INFINITY;
-  /** Since when (on the clock that is never set) a batch that has failed waits for the word of nodes that do not answer. */
-  const unheardSince = new Map<string, number>();
 
   async function drive(batchId: string, signsNew: boolean): Promise<void> {
     const batch = await readBatch<EvmCode>(ctx.db, batchId, { lock: false });
@@ -90,11 +86,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     const { id, purpose } = batch;
     if (purpose !== 'payout') return sweepProgress(ctx, id, finalized);
     const how = await evmProgress(ctx, id, finalized, false);
-    if (how !== 'to_fail') {
-      // a node that does not say what is final has changed nothing
-      if (finalized > 0) unheardSince.delete(id);
-      return how;
-    }
+    if (how !== 'to_fail') return how;
     // what is stored is the word of the node that was read then, and the one that is read now may know better
     if ((await reachable(async () => ({ found: await findMined(ctx, lane, batch) }))) === null) return null;
     const again = await evmProgress(ctx, id, finalized, false);
@@ -111,10 +103,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     const wasMined = attempts.some((attempt) => attempt.height !== null);
     const said = await reachable(() => port.succeeded(txids, { height: finalized, sender, wasMined }));
     if (said === null) return waits(batch, 'no node says whether it has paid');
-    const { paid, isUnused, silent } = said;
+    const { paid, isUnused, isDenied, silent } = said;
     if (paid !== null || isUnused) {
-      // the hour begins again: a node that has contradicted may fall silent
-      unheardSince.delete(id);
       const known = paid === null ? null : await readBlockHash(ctx.db, currency, paid.height);
       const what =
         paid === null
@@ -123,21 +113,14 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
       if (paid === null || known === null || known === paid.blockHash) await stopContradicted(ctx, id, what);
       return waits(batch, `${what}, says a node that is not the one that is read`);
     }
-    if (silent.length > 0 && (await mustHear(id)))
+    // while payouts are stopped, one that says nothing now may have contradicted before
+    const mustHear = !isDenied || (silent.length > 0 && (await openBreakers(ctx.db)).some(({ name }) => name === 'payouts'));
+    if (mustHear)
       return waits(
         batch,
-        `it has failed, and is given back within an hour unless one of these says that it has paid: ${silent.join('; ')}`,
+        `it has failed, and is given back once two nodes say so (one that is away for good: take it out of BURSAR_${ETHER}_RPC_URL): ${silent.join('; ')}`,
       );
-    unheardSince.delete(id);
     return evmProgress(ctx, id, finalized, true);
-  }
-
-  /** Whether nodes that say nothing are waited for: for an hour, and while payouts are stopped, since one of them may have contradicted. */
-  async function mustHear(id: string): Promise<boolean> {
-    const nowMs = (clock.steady ?? performance.now.bind(performance))();
-    const sinceMs = unheardSince.get(id) ?? nowMs;
-    unheardSince.set(id, sinceMs);
-    return nowMs - sinceMs < UNHEARD_MS || (await openBreakers(ctx.db)).some(({ name }) => name === 'payouts');
   }
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {
