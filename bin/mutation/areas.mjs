@@ -53,7 +53,14 @@ export const AREAS = [
   { code: /^src\/(flow|store)\/sweeps\/.*\.ts$/, tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt'] },
   {
     code: /^src\/flow\/evm\/.*\.ts$/,
-    tests: ['test/nodes/evm-payouts', 'test/nodes/evm-reverts', 'test/nodes/evm-nonces', 'test/nodes/evm-recovered'],
+    tests: [
+      'test/nodes/evm-payouts',
+      'test/nodes/evm-reverts',
+      'test/nodes/evm-nonces',
+      'test/nodes/evm-recovered',
+      'test/nodes/evm-reimbursement-paid-after-all',
+      'test/nodes/evm-lying-receipts',
+    ],
   },
   {
     code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units|intent|signing-refusals)\.ts$/,

@@ -2,11 +2,23 @@
 // 21). Late payments are in late.test.ts.
 import { describe, expect, test } from 'vitest';
 import { requiredDepth } from '../../../src/core/confirmations.ts';
+import { toleranceUsd } from '../../../src/core/judge/payments.ts';
 import { HOUR, judgedTransaction, MINUTE, QUOTE, W } from '../../support/judged-transaction.ts';
 
 const HALF = 25_000n;
 
 describe('amount due and tolerance', () => {
+  test.each([
+    [99_00n, 500, 4_95n],
+    [100_00n, 500, 5_00n],
+    [100_01n, 500, 5_00n],
+    [1_000_00n, 500, 5_00n],
+    [1_000_00n, 0, 0n],
+  ])('of %d cents %d basis points are %d cents, at most 5 USD, exactly', (usdMinor, toleranceBps, cents) => {
+    const { transaction } = judgedTransaction();
+    expect(toleranceUsd({ ...transaction, usdMinor, toleranceBps })).toBe(cents * 10_000n);
+  });
+
   test.each([
     [0, 50_00n, 50_000n],
     [100, 50_00n, 49_500n],
