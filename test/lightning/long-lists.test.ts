@@ -69,6 +69,16 @@ describe('behind a payment that hangs', () => {
   });
 });
 
+test('a node that gives the same page of what it has forwarded again and again is not read for ever', async () => {
+  const page = { forwarding_events: Array(1_000).fill({ timestamp_ns: '5000000000', fee_msat: '1' }), last_offset_index: 1_000 };
+  const node = createServer((_request, response) => response.end(JSON.stringify(page)));
+  const url = `http://127.0.0.1:${await listen(node, 0)}`;
+  const port = createLnd(async () => ({ url, certificate: null, macaroon: '' }), { chain: 'regtest' });
+  await expect(port.forwarded(5_000_000_000n)).rejects.toThrow('after number 1000 end at number 1000');
+  port.close();
+  await closeServer(node);
+});
+
 test('what was forwarded is read some at a time, however much it was, and of a node that is new only when the last of it was', async () => {
   const many = 4_321;
   const atNs = (index: number): bigint => 1_700_000_000_000_000_000n + BigInt(index) * 500_000_000n;

@@ -48,6 +48,14 @@ test('a node that is looked at lists its payments too, so that what is missing c
   expect(await red()).toEqual([]);
 });
 
+test('where this service pays nothing nobody lists payments, and nothing waits for that', async () => {
+  await takesChannel();
+  await at.admin.query('update lightning_nodes set payments_compared = null, listed_for = null');
+  pass(MINUTE);
+  while (await at.compare());
+  expect(await bookMissing(at.ctx, await identity(), 'lost')).toBe(1_499_998n);
+});
+
 test('what hangs at the node for good, and its operator has said is his, does not keep him from booking what else is missing', async () => {
   await takesChannel();
   const node = await identity();
