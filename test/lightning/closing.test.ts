@@ -1,9 +1,10 @@
 // A payment whose channel is closed by force is on the chain: no channel lists its HTLC any more, and its recipient can still take it. The node says how it
 // ended once the chain has; nobody is asked to decide before. On the simulated node; test/lightning/lnd-restored.test.ts has it on a real LND.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
 import type { LightningPaying } from '../../src/worker/payouts/lightning/steps.ts';
-import { AMOUNT, at, close, engine, invoice, open, outgoing, pass } from './funded-payouts.ts';
+import { AMOUNT, at, close, code, engine, invoice, open, outgoing, pass } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -42,6 +43,21 @@ test('what is under way still when every channel is closed hangs for good', asyn
   pass(3_600_000);
   await at.look(onNoChannel);
   expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+});
+
+test('one is decided as failed by nobody while a channel is being closed, and as paid by whoever knows it', async () => {
+  const [first, second] = [await hanging(), await hanging()];
+  await at.look(onNoChannel);
+  for (const { id } of [first, second]) expect(await at.payout(id)).toMatchObject({ heldReason: 'unknown_outcome' });
+  closing(true);
+  const failed = { payoutId: first.id, outcome: 'failed', evidence: 'its recipient says that it has nothing' } as const;
+  expect(await code(resolvePayout(at.ctx, failed))).toBe('not_resolvable');
+  expect(await at.payout(first.id)).toMatchObject({ status: 'processing' });
+  const paid = { payoutId: second.id, outcome: 'paid', evidence: 'its recipient has it' } as const;
+  expect(await resolvePayout(at.ctx, paid)).toMatchObject({ status: 'completed' });
+  // a node that is gone for good cannot say so
+  engine.node().setTrouble({ down: true, fault: null, left: null });
+  expect(await resolvePayout(at.ctx, failed)).toMatchObject({ status: 'failed' });
 });
 
 test('where the node does not say whether a channel is being closed, nobody is asked to decide', async () => {

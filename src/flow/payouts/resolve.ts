@@ -12,7 +12,7 @@ import {
 } from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { setEnded } from '../../store/lightning/payment-rows.ts';
+import { readPaymentState, setEnded } from '../../store/lightning/payment-rows.ts';
 import { listedFee } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
@@ -36,8 +36,12 @@ export type Resolution = {
   readonly evidence: string;
 };
 
-/** @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown, and while something that left in its currency is not booked */
+/**
+ * @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown, while something that left in its currency is not booked, and as failed
+ *   over Lightning while the node says that it is closing a channel
+ */
 export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence }: Resolution): Promise<PayoutRow> {
+  if (outcome === 'failed') await refuseWhileClosing(ctx, payoutId);
   return ctx.db.transaction(async (sql) => {
     const payout = await lockPayout(sql, payoutId, { wait: true });
     if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
@@ -50,6 +54,19 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
     if (outcome === 'paid') await bookPaidByOthers(ctx, sql, payout);
     return resolveLocked(ctx, sql, payout, { outcome, evidence });
   });
+}
+
+/** A channel that is being closed may hold it, and its recipient may still take it on the chain. A node that cannot be asked may be gone for good. */
+async function refuseWhileClosing({ ports: { lightning }, db }: Context, payoutId: string): Promise<void> {
+  if (lightning === null || (await readPaymentState(db, payoutId)) === null) return;
+  const isClosing = await lightning.isClosing().catch((error: Error) => {
+    if (error.name === 'NodeTrouble' || error.name === 'LndRefusal') return false;
+    throw error;
+  });
+  if (!isClosing) return;
+  const message =
+    'The Lightning node is closing a channel that may hold this payment: its recipient may still take it on the chain.';
+  throw new Refusal('not_resolvable', { message });
 }
 
 /** What is known to have left is booked first: it may have paid this payout, which would then be booked twice or given back although it was paid. */

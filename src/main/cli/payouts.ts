@@ -10,11 +10,12 @@ import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
 import { approvePayout, cancelByOperator } from '../../flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../flow/payouts/resolve.ts';
+import { readPaymentState } from '../../store/lightning/payment-rows.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/reads.ts';
 import { openIntentKey, readIntentPublicKey } from '../wiring/intent-key.ts';
 import { CommandFailed, calledWrongly, group, leaf, print, table } from './output.ts';
 import { addRecover } from './recover.ts';
-import { withBooks } from './service-access.ts';
+import { withBooks, withNodes } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;
@@ -221,6 +222,9 @@ async function resolve(payoutId: string, { json, paid = false, failed = false, e
   const text = evidence.trim();
   if (text === '' || text.length > LONGEST_EVIDENCE)
     throw calledWrongly(`--evidence takes a text of 1 to ${LONGEST_EVIDENCE} characters`);
-  const after = await withBooks((ctx) => resolvePayout(ctx, { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text }));
+  // over Lightning the node is asked whether it may still be paid
+  const asksNode = failed && (await withBooks(async (ctx) => (await readPaymentState(ctx.db, payoutId)) !== null));
+  const resolution = { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text } as const;
+  const after = await (asksNode ? withNodes : withBooks)((ctx) => resolvePayout(ctx, resolution));
   print(json, { payout_id: payoutId, status: after.status }, [`${payoutId} is ${after.status}.`]);
 }
