@@ -86,6 +86,37 @@ test('a payout that fees have left behind gets the ether for its replacement, an
   await ledgerIsChain();
 });
 
+test('ether for the gas of a sweep that fees have left behind is replaced at its nonce, and the books balance', {
+  timeout: TIMEOUT,
+}, async () => {
+  const { address } = await service.owe('USDT', 300_00n);
+  ours.push(address);
+  await service.pay('USDT', address, 300_000_000n);
+  await service.mine(FINAL);
+  await service.anvil.rpc('anvil_setNextBlockBaseFeePerGas', `0x${GWEI.toString(16)}`);
+  await service.mine();
+  service.restart();
+  const newest = async () => (await service.batches('top_up')).at(-1);
+  for (let turn = 0; turn < 4 && (await newest())?.state !== 'signed'; turn++) await service.work(LATER_MS);
+  const sent = await newest();
+  expect([sent?.attempts, sent?.state]).toEqual([1, 'signed']);
+  await service.anvil.rpc('anvil_setNextBlockBaseFeePerGas', `0x${(1_500n * GWEI).toString(16)}`);
+  await service.mine();
+  expect(await service.ether(address)).toBe(0n);
+  for (let turn = 0; turn < 12 && (await service.units(address)) > 0n; turn++) {
+    await service.work(LATER_MS);
+    // a sweep is worth its gas again some blocks later
+    await service.mine(turn < 2 ? 1 : 10);
+  }
+  await settled(2);
+  expect(await service.units(address)).toBe(0n);
+  // what was dear for a while may want some more of it
+  const replaced = (await service.batches('top_up')).find(({ id }) => id === sent?.id);
+  expect(replaced).toMatchObject({ state: 'final', nonce: sent?.nonce });
+  expect(replaced?.attempts).toBeGreaterThan(1);
+  await ledgerIsChain();
+});
+
 test('where there is no ether at all it is named, in /readyz too, and payouts go on once there is some', {
   timeout: TIMEOUT,
 }, async () => {

@@ -153,8 +153,10 @@ test('nodes that hang are asked about few blocks of a long catch-up, and about t
   // nobody waits for them: a deep scan stops at once
   expect(await deepScan(ctx, ETH)).toBe(0);
   expect(await unconfirmed()).toHaveLength(BLOCKS);
+  // one that hangs for ever is asked again now and then
   skew += 61_000;
   const { alarms } = await watcher.pass();
+  expect(relays[1]?.taken().filter((method) => /ByHash$/.test(method))).not.toEqual([]);
   expect(alarms.filter((what) => what.startsWith('unconfirmed'))).toEqual([
     expect.stringMatching(/^unconfirmed: what block \d+ and later ones pay is one node's word/),
   ]);

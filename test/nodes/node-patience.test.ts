@@ -84,6 +84,31 @@ test('a standby a block ahead that drips its answers holds up neither a look nor
   }
 });
 
+test('a standby that hangs is told once, and once more with the reason', async () => {
+  const liar = await tamperWith(b.url);
+  const standby = createUtxoNode({ currency: 'BTC', url: liar.url, network: 'regtest', clock, silenceMs: 1_000 });
+  const group = createNodeGroup([node(a), standby], { clock, patienceMs: 200 });
+  try {
+    expect(await group.condition()).not.toHaveProperty('others');
+    liar.interrupt = () => true;
+    const told: string[] = [];
+    for (const beganMs = performance.now(); performance.now() - beganMs < 5_000; ) {
+      const condition = await group.condition();
+      const [what = ''] = condition.state === 'ready' ? (condition.others ?? []) : [condition.reason];
+      if (told.at(-1) !== what) told.push(what);
+    }
+    expect(told).toEqual([`down: ${standby.name}: no answer yet`, `down: ${standby.name}: no answer for 1 s`]);
+    liar.interrupt = null;
+    await eventually('it is ready again', async () => {
+      const condition = await group.condition();
+      return condition.state === 'ready' && condition.agreement?.state === 'agreed' ? condition : null;
+    });
+  } finally {
+    await group.close();
+    await liar.stop();
+  }
+});
+
 test('a standby that fails when it is compared is named', async () => {
   const height = await a.rpc<number>('getblockcount');
   await b.mine(1);

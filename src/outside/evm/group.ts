@@ -11,17 +11,20 @@ import { withAllWords, withSecondWord } from './second-word.ts';
 
 /** Whoever reads for all addresses waits longer than a watcher, behind which payments wait. */
 const FOR_ALL = 5;
+/** An answer may drip for ever: after this long another one is asked for. */
+const OVERDUE_MS = 60_000;
 
 /** @param nodes at least one, in the order of preference; all of one currency */
 export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], options: NodeGroupOptions): ChainNode & EvmPort {
   const { node, use, members, waiting } = grouped(nodes, options);
-  /** How many readings of a member have taken longer than we wait, and are still not answered. */
+  const steadyMs = (): number => options.clock.steady?.() ?? options.clock.now();
+  /** Of members that have not answered about a block in time: until when they are asked about no other, unless that answer comes. */
   const overdue = new Map<Member, number>();
 
   /** What a member besides the one that was read says of a block; nothing more is asked of one that has not answered about another block yet. */
   async function readInTime(member: Member, hash: string, watch: WatchList): Promise<BlockFacts | NodeTrouble> {
     const { name } = member.node;
-    if (overdue.has(member)) return new NodeTrouble('down', `${name}: no answer about another block yet`);
+    if (steadyMs() < (overdue.get(member) ?? 0)) return new NodeTrouble('down', `${name}: no answer about another block yet`);
     const reading = member.node.readBlock(hash, watch);
     const patienceMs = patienceNow(member, waiting) * (watch.scripts === undefined ? FOR_ALL : 1);
     try {
@@ -31,13 +34,8 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
       if (!(error instanceof NodeTrouble)) throw error;
       return error;
     }
-    const count = (by: number): void => {
-      const left = (overdue.get(member) ?? 0) + by;
-      if (left > 0) overdue.set(member, left);
-      else overdue.delete(member);
-    };
-    count(1);
-    const end = (): void => count(-1);
+    overdue.set(member, steadyMs() + OVERDUE_MS);
+    const end = (): void => void overdue.delete(member);
     reading.then(end, end);
     return new NodeTrouble('down', `${name}: no answer within ${patienceMs / 1000} s`);
   }

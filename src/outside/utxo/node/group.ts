@@ -153,7 +153,9 @@ function lookAtAll(ordered: readonly Member[], waiting: Waiting, asked?: AskedTo
     ordered.map(async (member): Promise<Look> => {
       const call = () => conditionOf(member.node, waiting.isInUse(member) ? asked : undefined);
       const answer = await askInTime(member, { requests: member.conditions, call }, waiting);
-      return { member, condition: answer instanceof NodeTrouble ? silent(member.node.name) : answer };
+      if (answer instanceof NodeTrouble) return { member, condition: member.trouble ?? silent(member.node.name) };
+      member.trouble = answer.state === 'ready' ? null : answer;
+      return { member, condition: answer };
     }),
   );
 }

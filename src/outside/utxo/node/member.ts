@@ -16,6 +16,8 @@ export type Member<N extends ReadingNode = ReadingNode> = {
   restsUntilMs: number;
   /** Why it rests. */
   fault: string | null;
+  /** What it said of itself last, where that was no good: it stands while nothing more is said. */
+  trouble: NodeCondition | null;
   /** Since when it has been below another node with the same history; null while it is not. */
   behindSinceMs: number | null;
 };
@@ -47,6 +49,7 @@ export function createMember<N extends ReadingNode>(
     hashes: createOneRequest(),
     restsUntilMs: 0,
     fault: null,
+    trouble: null,
     behindSinceMs: null,
   };
   return member;
