@@ -1,6 +1,7 @@
 // Three nodes on Ethereum's chain: two that say the same are enough, whichever of them is read, and one that hangs holds up nothing.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
+import type { EvmPort } from '../../src/core/evm/port.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import type { ChainContext } from '../../src/worker/chain/context.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
@@ -169,3 +170,37 @@ test('nodes that hang are asked about few blocks of a long catch-up, and about t
   expect(await unconfirmed()).toEqual([]);
   expect(await chain.facts(owed)).toHaveLength(BLOCKS);
 });
+
+test.each(['says less', 'cannot say', 'is away'])(
+  'what addresses hold is what the nodes know of: one of them %s',
+  {
+    timeout: TIMEOUT,
+  },
+  async (what) => {
+    const owed = await chain.owe();
+    await anvil.send({ to: addressOf(owed), value: 11n });
+    await anvil.mine();
+    await caughtUp();
+    const { number, hash } = await anvil.rpc<{ number: string; hash: string }>('eth_getBlockByNumber', 'latest', false);
+    const isBalances = ({ method, params }: { readonly method: string; readonly params: readonly unknown[] }): boolean =>
+      method === 'eth_call' && (params[0] as { readonly to?: string }).to === undefined;
+    const held = () => (ctx.ports.chains.get(ETH) as EvmPort).etherOf([addressOf(owed)], { height: Number(number), hash });
+    const less: Alteration = {
+      afterwards: (call, answer) =>
+        isBalances(call) ? { result: `${String(answer.result).slice(0, -64)}${'0'.repeat(64)}` } : answer,
+    };
+    const cannot: Alteration = {
+      instead: (call) => (isBalances(call) ? { error: { code: -32601, message: 'the method does not exist' } } : null),
+    };
+    const away: Alteration = { instead: () => ({ error: { code: -32005, message: 'limit exceeded' } }) };
+    if (what === 'is away') {
+      altered([1], away);
+      expect(await held()).toEqual([11n]);
+      return;
+    }
+    altered([0], what === 'says less' ? less : cannot);
+    expect(await held()).toEqual([11n]);
+    altered([0, 1, 2], what === 'says less' ? less : cannot);
+    expect(await held()).toEqual(what === 'says less' ? [0n] : null);
+  },
+);

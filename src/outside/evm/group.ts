@@ -1,5 +1,7 @@
 // Several of Ethereum's nodes behind one port: one is read, and what it says of a block that pays us is asked of the others too.
+import type { BlockRef } from '../../core/block-ref.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
+import { greatest } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
 import { grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
 import { type Member, patienceNow } from '../utxo/node/member.ts';
@@ -50,6 +52,22 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     return { facts, saidBy, others };
   }
 
+  /** The most that one of the nodes says: what the one in use hides, or cannot say, is held all the same. */
+  async function heldMost(addresses: readonly string[], block: BlockRef): Promise<readonly bigint[] | null> {
+    const { held, saidBy } = await use(async (one) => ({ held: await one.etherOf(addresses, block), saidBy: one }));
+    const others = members().filter((member) => member.node !== saidBy);
+    const asked = others.map(async (member) => {
+      const answer = within(member.node.etherOf(addresses, block), patienceNow(member, waiting) * FOR_ALL);
+      return answer.catch((error: unknown) => {
+        if (error instanceof NodeTrouble) return null;
+        throw error;
+      });
+    });
+    const said = [held, ...(await Promise.all(asked))].filter((one) => one !== null);
+    if (said.length === 0) return null;
+    return addresses.map((_, at) => said.map((one) => one[at] as bigint).reduce(greatest));
+  }
+
   return {
     ...node,
     currency: (nodes[0] as EvmPort).currency,
@@ -66,7 +84,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     send: (raw) => sendToAll(members(), raw, waiting),
     gasFees: () => use((one) => one.gasFees()),
     account: (address, height) => use((one) => one.account(address, height)),
-    etherOf: (addresses, block) => use((one) => one.etherOf(addresses, block)),
+    etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),
     gasOf: (call) => use((one) => one.gasOf(call)),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
