@@ -37,6 +37,7 @@ export const AREAS = [
       'test/nodes/evm-second-word',
     ],
   },
+  { code: /^src\/outside\/evm\/patience\.ts$/, tests: ['test/nodes/evm-patience'] },
   { code: /^src\/outside\/evm\/waiting-calls\.ts$/, tests: ['test/nodes/evm-waiting-calls'] },
   {
     code: /^src\/outside\/evm\/(payments|answers|traces|paying)\.ts$/,
