@@ -154,8 +154,11 @@ test('nodes that hang are asked about few blocks of a long catch-up, and about t
   // nobody waits for them: a deep scan stops at once
   expect(await deepScan(ctx, ETH)).toBe(0);
   expect(await unconfirmed()).toHaveLength(BLOCKS);
-  // one that hangs for ever is asked again now and then
-  skew += 61_000;
+  // one that hangs for ever is asked about others now and then
+  for (let look = 0; look < 4; look++) {
+    skew += 61_000;
+    await caughtUp();
+  }
   const { alarms } = await watcher.pass();
   expect(relays[1]?.taken().filter((method) => method.endsWith('ByHash'))).not.toEqual([]);
   expect(alarms.filter((what) => what.startsWith('unconfirmed'))).toEqual([
