@@ -261,7 +261,7 @@ export const AREAS = [
   { code: /^src\/core\/events\.ts$/, tests: ['test/core/events', 'test/http/webhooks'] },
   {
     code: /^src\/(store\/deliveries\/failing|flow\/events\/(redelivery|webhook-problems)|main\/cli\/webhooks)\.ts$/,
-    tests: ['test/cli/webhooks', 'test/http/health'],
+    tests: ['test/flow/events/redelivery', 'test/cli/webhooks', 'test/http/health'],
   },
   {
     code: /^src\/store\/deliveries\/event-tail\.ts$/,

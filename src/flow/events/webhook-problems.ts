@@ -1,6 +1,6 @@
 // What keeps merchants' endpoints from getting their events, in words, for /readyz: their secrets cannot be opened, or they do not take anything.
 import { openText } from '../../core/sealed-text.ts';
-import { type EndpointState, failingEndpoints, MOST_COUNTED } from '../../store/deliveries/failing.ts';
+import { type FailingEndpoint, failingEndpoints, MOST_COUNTED } from '../../store/deliveries/failing.ts';
 import { newestSecrets } from '../../store/deliveries/webhooks.ts';
 import type { Context } from '../context.ts';
 
@@ -38,11 +38,11 @@ async function unreadableSecrets(ctx: Context): Promise<readonly string[]> {
   ];
 }
 
-function describeFailing({ id, waiting, oldestAtMs, last }: EndpointState): string {
+function describeFailing({ id, waiting, oldestAtMs, last }: FailingEndpoint): string {
   const count =
     waiting >= MOST_COUNTED ? `at least ${MOST_COUNTED} events wait` : waiting === 1 ? '1 event waits' : `${waiting} events wait`;
-  const since = new Date(oldestAtMs ?? 0).toISOString();
+  const since = new Date(oldestAtMs).toISOString();
   // the name of the failure; what follows it may tell addresses
-  const answer = last?.status === null ? last.error?.split(':')[0] : `status ${last?.status}`;
-  return `webhook ${id} takes nothing (${answer} at ${new Date(last?.atMs ?? 0).toISOString()}): ${count} for it since ${since}; see bursar webhook show ${id}`;
+  const answer = last.status === null ? last.error?.split(':')[0] : `status ${last.status}`;
+  return `webhook ${id} takes nothing (${answer} at ${new Date(last.atMs).toISOString()}): ${count} for it since ${since}; see bursar webhook show ${id}`;
 }

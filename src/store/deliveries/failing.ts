@@ -82,11 +82,14 @@ export async function readEndpoint(sql: Sql, id: string): Promise<EndpointState 
   return rows[0] === undefined ? null : stateOf(rows[0]);
 }
 
+/** Its last attempt failed, and something waits. */
+export type FailingEndpoint = EndpointState & { readonly oldestAtMs: number; readonly last: MadeAttempt };
+
 /** Some endpoints whose last attempt failed and for which an event has waited since before this time. */
 export async function failingEndpoints(
   sql: Sql,
   { beforeMs, limit }: { readonly beforeMs: number; readonly limit: number },
-): Promise<readonly EndpointState[]> {
+): Promise<readonly FailingEndpoint[]> {
   const { rows } = await sql.query<Raw>({
     name: 'failing_endpoints',
     text: `
@@ -98,7 +101,7 @@ export async function failingEndpoints(
        where w.enabled and ${HAS_FAILED} and o.oldest < $1 limit $2`,
     values: [new Date(beforeMs), limit],
   });
-  return rows.map(stateOf);
+  return rows.map((raw) => stateOf(raw) as FailingEndpoint);
 }
 
 export type EndpointAttempt = MadeAttempt & {
