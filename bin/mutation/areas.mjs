@@ -249,8 +249,13 @@ export const AREAS = [
     tests: ['test/http/event-streams'],
   },
   {
-    code: /^src\/(worker\/deliveries\/(pace|slots|turns)|core\/webhooks)\.ts$/,
-    tests: ['test/worker/deliveries/pace', 'test/worker/deliveries/turns', 'test/cli/webhooks'],
+    code: /^src\/(worker\/deliveries\/(pace|slots|turns|beginning)|core\/webhooks)\.ts$/,
+    tests: [
+      'test/worker/deliveries/beginning',
+      'test/worker/deliveries/pace',
+      'test/worker/deliveries/turns',
+      'test/cli/webhooks',
+    ],
   },
   {
     code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/,

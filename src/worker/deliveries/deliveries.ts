@@ -18,6 +18,7 @@ import {
 import { readWebhooks, recallSecrets, type Webhook } from '../../store/deliveries/webhooks.ts';
 import type { Job } from '../loop.ts';
 import { attempt } from './attempt.ts';
+import { beginner } from './beginning.ts';
 import { LEARNED_OF, type Pace, paceAfter, paceOf, restMs, takenAtOnce } from './pace.ts';
 import { createSlots } from './slots.ts';
 import { createTurns } from './turns.ts';
@@ -48,8 +49,6 @@ type Endpoint = {
   trouble: string;
 };
 
-const newer = (one: Endpoint, other: Endpoint): Endpoint => (other.webhook.number > one.webhook.number ? other : one);
-
 export type Deliveries = {
   readonly job: Job;
   /** Begins nothing more; resolves when what is under way has ended, or `giveUp` aborts, and results are written. */
@@ -64,9 +63,9 @@ export function createDeliveries(
 ): Deliveries {
   const { clock } = ctx.ports;
   const endpoints = new Map<bigint, Endpoint>();
-  /** Those of them that have something queued, in turns. There may be thousands that have nothing, and each answer looks at these. */
+  /** Those of them that have something queued, whoever began last at the end. There may be thousands that have nothing, and each answer looks at these. */
   const ready = new Map<bigint, Endpoint>();
-  const slots = createSlots();
+  const beginReady = beginner<Endpoint>(createSlots(), beginNext);
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
   let [isFinishing, isWaiting] = [false, false];
@@ -185,28 +184,9 @@ export function createDeliveries(
     }
   }
 
-  /** Begins what may begin. Whoever begins goes to the end, where this loop meets it again, so that all endpoints have their turn. */
   function begin(): void {
     if (isFinishing) return;
-    const [nowMs, inMs] = [clock.now(), slots.forNewInMs(performance.now())];
-    const untried: Endpoint[] = [];
-    for (const [number, endpoint] of ready) {
-      const { queue, pace, open, webhook } = endpoint;
-      if (queue.length === 0) ready.delete(number);
-      if (queue.length === 0 || open.size >= pace.limit || restMs(pace, nowMs) > 0) continue;
-      const giveBack = slots.take(webhook.merchantId, pace);
-      if (giveBack !== null) beginNext(endpoint, giveBack);
-      else if (pace.isTried || open.size > 0) continue;
-      else if (inMs > 0) newMs = inMs;
-      else untried.push(endpoint);
-    }
-    // where the merchants of all have too many under way, an answer wakes this job
-    const able = untried.filter(({ webhook }) => slots.hasRoom(webhook.merchantId));
-    if (able.length === 0) return;
-    const newest = able.reduce(newer);
-    const giveBack = slots.takeForNew(newest.webhook.merchantId, performance.now());
-    if (giveBack !== null) beginNext(newest, giveBack);
-    newMs = slots.forNewInMs(performance.now());
+    newMs = beginReady(ready, clock.now()) ?? newMs;
   }
 
   function beginNext(endpoint: Endpoint, giveBack: () => void): void {

@@ -18,9 +18,16 @@ const MOST_NEW = 48;
 const NEW_AT_ONCE = 24;
 const NEW_EVERY_MS = 15_000 / (MOST_NEW - NEW_AT_ONCE);
 
+/** Which bounds hold for an endpoint. */
+type Kind = Pick<Pace, 'limit' | 'hasAnswered'>;
+
 export type Slots = {
   /** Takes one; returns what gives it back, or null when there is none. */
-  take(merchantId: bigint, pace: Pick<Pace, 'limit' | 'hasAnswered'>): (() => void) | null;
+  take(merchantId: bigint, pace: Kind): (() => void) | null;
+  /** Whether there is one of this kind, for a merchant that has room. */
+  isFree(pace: Kind): boolean;
+  /** When the merchant took its last one of this kind, as a place among all that were taken; 0 = never. */
+  lastTurn(merchantId: bigint, pace: Kind): number;
   /** The same, of those that are kept for endpoints that nothing is known of. @param nowMs of a steady clock */
   takeForNew(merchantId: bigint, nowMs: number): (() => void) | null;
   /** Milliseconds until one of those may be taken again; infinite = when one is given back. */
@@ -29,22 +36,32 @@ export type Slots = {
   hasRoom(merchantId: bigint): boolean;
 };
 
-type Bound = { open: number; readonly most: number };
-const bound = (most: number): Bound => ({ open: 0, most });
+type Bound = {
+  open: number;
+  readonly most: number;
+  /** Of those for whom it is the narrowest: when each merchant took one last. */
+  readonly lastTurns: Map<bigint, number>;
+};
+const bound = (most: number): Bound => ({ open: 0, most, lastTurns: new Map() });
 
 /** The slots of one worker process, all free. */
 export function createSlots(): Slots {
   const [all, careful, silent, away] = [bound(MOST), bound(MOST_CAREFUL), bound(MOST_SILENT), bound(MOST_AWAY)];
   const [ofQuick, ofSlow, ofSilent, ofAway] = [[all], [all, careful], [all, careful, silent], [all, careful, silent, away]];
+  let taken = 0;
   let forNew = 0;
   let lastForNewMs = Number.NEGATIVE_INFINITY;
   const ofMerchant = new Map<bigint, number>();
-  function boundsOf({ limit, hasAnswered }: Pick<Pace, 'limit' | 'hasAnswered'>): readonly Bound[] {
+  function boundsOf({ limit, hasAnswered }: Kind): readonly Bound[] {
     if (limit > CAREFUL) return ofQuick;
     if (limit < CAREFUL) return ofAway;
     return hasAnswered ? ofSlow : ofSilent;
   }
 
+  function isFree(pace: Kind): boolean {
+    for (const { open, most } of boundsOf(pace)) if (open >= most) return false;
+    return true;
+  }
   const openOf = (merchantId: bigint): number => ofMerchant.get(merchantId) ?? 0;
   const hasRoom = (merchantId: bigint): boolean => openOf(merchantId) < MOST_OF_MERCHANT;
 
@@ -66,14 +83,19 @@ export function createSlots(): Slots {
 
   return {
     take(merchantId, pace) {
+      if (!isFree(pace)) return null;
       const bounds = boundsOf(pace);
-      for (const { open, most } of bounds) if (open >= most) return null;
       const giveBack = takeOf(merchantId, () => {
         for (const one of bounds) one.open--;
       });
-      if (giveBack !== null) for (const one of bounds) one.open++;
+      if (giveBack === null) return null;
+      for (const one of bounds) one.open++;
+      taken++;
+      bounds.at(-1)?.lastTurns.set(merchantId, taken);
       return giveBack;
     },
+    isFree,
+    lastTurn: (merchantId, pace) => boundsOf(pace).at(-1)?.lastTurns.get(merchantId) ?? 0,
     takeForNew(merchantId, nowMs) {
       if (forNewInMs(nowMs) > 0) return null;
       const giveBack = takeOf(merchantId, () => {

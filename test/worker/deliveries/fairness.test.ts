@@ -1,22 +1,20 @@
 // Endpoints that are slow, however many merchants have them, leave turns for everybody else.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { WebhookSender } from '../../../src/core/webhooks.ts';
-import { addMerchant } from '../../../src/flow/merchants/merchants.ts';
 import { createTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
-import { type ApiServer, makeApi, PASSWORD } from '../../http/api-server.ts';
+import { type ApiServer, makeApi } from '../../http/api-server.ts';
 import { eventually } from '../../support/service.ts';
 import { startReceiver, take } from '../../support/webhook-receiver.ts';
+import { wereAway as addAbsences, addMerchantsAt, WEBHOOKS } from './crowd.ts';
 
 const MERCHANTS = 7;
-const WEBHOOKS = 16;
 const EVENTS = 20;
 const SLOW_MS = 1_500;
 let api: ApiServer;
-let merchants = 0;
 beforeAll(async () => {
   api = await makeApi();
 });
@@ -27,26 +25,7 @@ afterEach(async () => {
   await api.sql('delete from deliveries');
 });
 
-/** Merchants with all the endpoints that they may have, for each of which events wait. */
-async function merchantsAt(url: string, events: number, count = MERCHANTS): Promise<void> {
-  for (let n = 0; n < count; n++) {
-    merchants += 1;
-    const { affiliateId } = await addMerchant(api.ctx, {
-      username: `slow-${merchants}`,
-      password: PASSWORD,
-      email: 'a@example.com',
-      businessName: 'S',
-    });
-    const [{ id }] = await api.sql('select id from merchants where affiliate_id = $1', [affiliateId]);
-    await api.sql(
-      `insert into webhooks (id, merchant_id, url, secret, created_at)
-         select 'wh_' || $1::bigint || 'x' || n, $1::bigint, $2, 'whsec_AAAA', now() from generate_series(1, $3::int) n`,
-      [id, url, WEBHOOKS],
-    );
-    for (let event = 0; event < events; event++)
-      await createTransaction(api.ctx, { merchantId: BigInt(id), usdMinor: 25_00n, method: 'BTC', label: null, email: null });
-  }
-}
+const merchantsAt = (url: string, events: number, count = MERCHANTS) => addMerchantsAt(api, url, { events, count });
 async function delivering(work: () => Promise<void>, ctx = api.ctx, send?: WebhookSender): Promise<void> {
   const deliveries = createDeliveries(ctx, send ?? createWebhookSender(ctx.ports.outbound), () => undefined);
   const loop = startLoop([deliveries.job], () => undefined);
@@ -99,13 +78,7 @@ test('the newest endpoint is tried at once beside hundreds that nothing is known
   for (const one of [away, shop]) one.close();
 });
 
-/** Attempts of the days before, of every endpoint that there is: all were away. */
-const wereAway = (attempts = 5) =>
-  api.sql(
-    `insert into delivery_attempts (webhook, event_id, at, took_ms, error, answer)
-       select number, 0, now() - n * interval '1 day', 15000, 'timed_out: ', '' from webhooks, generate_series(1, $1) n`,
-    [attempts],
-  );
+const wereAway = (attempts?: number) => addAbsences(api, attempts);
 const timeouts = async () => (await api.sql('select count(*)::int as n from delivery_attempts where status is null'))[0].n;
 
 test('an endpoint that was there and failed once has its turn at once beside hundreds that have never answered', {
