@@ -270,7 +270,7 @@ export const AREAS = [
   },
   {
     code: /^src\/store\/deliveries\/event-tail\.ts$/,
-    tests: ['test/http/event-streams', 'test/http/health', 'test/flow/events/'],
+    tests: ['test/store/event-tail', 'test/http/event-streams', 'test/http/health', 'test/flow/events/'],
   },
   {
     code: /^src\/(store\/deliveries\/events|flow\/events\/(body|list-events))\.ts$/,
