@@ -91,7 +91,7 @@ export const SIZE = options.quick
       waiting: 2_000,
       evm: { open: 2_000, blocks: 20 },
       dust: 1_500,
-      webhooks: { idle: 10, waiting: 400, creates: 20, streams: 20, rounds: 1 },
+      webhooks: { idle: 10, waiting: 400, creates: 10, streams: 20, rounds: 1 },
       lightning: { each: 5, parallel: 20, open: 50, rest: { afterMs: 0, seconds: 1 } },
       lives: { unpaid: 20, rounds: 1, afterSeconds: 0, restSeconds: 1 },
     }
@@ -107,7 +107,7 @@ export const SIZE = options.quick
       waiting: 100_000,
       evm: { open: 100_000, blocks: 5_000 },
       dust: 20_000,
-      webhooks: { idle: 200, waiting: 100_000, creates: 1_000, streams: 1_000, rounds: 5 },
+      webhooks: { idle: 200, waiting: 100_000, creates: 1_000, streams: 1_000, rounds: 9 },
       lightning: { each: 200, parallel: 500, open: 10_000, rest: { afterMs: 20_000, seconds: 60 } },
       lives: { unpaid: 3_000, rounds: 30, afterSeconds: 12, restSeconds: 10 },
     };
