@@ -140,12 +140,12 @@ describe('the entries', () => {
         expect(books.of(OWED)).toBe(owed - repaid);
         if (laterWins !== null) {
           const other = capped[laterWins % capped.length] as bigint;
-          books.post([trueUpEntry(payout, other, fee)]);
+          books.post([trueUpEntry(payout, other, fee, new Map())]);
           expect(books.of(CHAIN)).toBe(feeMax - other);
         }
         if (end === 'displaced') {
           const open = books.of(OWED);
-          books.post([returnEntry(payout, fee, open)]);
+          books.post([returnEntry(payout, fee, open, new Map())]);
           const whole = amount + fee;
           expect(books.of(OWED)).toBe(open - least(open, whole));
         }

@@ -4,10 +4,12 @@
 import { type CurrencyCode, ETHER } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
 import { minus, negated, plus } from '../money.ts';
+import { type BookedSteps, costLines, nextTime, outBy } from './booked-steps.ts';
 import {
   borneEntry,
   creditRepayingReceivable,
   entry,
+  foundPaid,
   held,
   type PostedPayout,
   paidAfterAllEntries,
@@ -63,20 +65,18 @@ export function evmCompleteEntries(payout: PostedPayout, signed: bigint, fee: bi
  * was signed (its gas price is exact): what is left of it is income, since an expense cannot be below nothing.
  * @param fee what was charged in ether and has left with the payout already; of a token's it was charged in the token
  */
-export function gasEntry(payout: PostedPayout, gasPaid: bigint, fee: bigint): Entry {
+export function gasEntry(payout: PostedPayout, gasPaid: bigint, fee: bigint, booked: BookedSteps): Entry {
   const more = minus(gasPaid, isEther(payout) ? fee : 0n);
-  return paidGas(payout, more);
+  return paidGas(payout, more, booked);
 }
 
 /**
- * A final block holds a transaction of it that failed: nothing left but gas, which is the service's loss. The hold comes back, and that of a
- * reimbursement waits for the judge of its transaction.
- * @param gasPaid null where a transaction that is none of ours took the nonce
+ * A final block holds a transaction of it that failed: nothing left but gas, which is the service's loss ({@link paidGas}). The hold comes back,
+ * and that of a reimbursement waits for the judge of its transaction.
  */
 export function evmGiveBackEntries(
   payout: PostedPayout,
   signed: bigint,
-  gasPaid: bigint | null,
   release: { readonly owed: bigint; readonly isAgain: boolean },
 ): readonly Entry[] {
   const out = leavingOnEvm(payout, signed);
@@ -86,20 +86,19 @@ export function evmGiveBackEntries(
       { account: chain(payout.currency), amount: out },
     ]),
     ...(payout.reimburses === null ? [releaseEntry(payout, release.owed, release.isAgain ? 'again:release' : undefined)] : []),
-    ...lostGas(payout, gasPaid),
   ];
 }
 
 /** The same of one that was completed before a reorganisation: the merchant gets back what it had cost. */
-export function evmReturnEntries(
+export function evmReturnEntry(
   payout: PostedPayout,
   {
     signed,
     fee,
-    gasPaid,
     owed,
-  }: { readonly signed: bigint; readonly fee: bigint; readonly gasPaid: bigint | null; readonly owed: bigint },
-): readonly Entry[] {
+    booked,
+  }: { readonly signed: bigint; readonly fee: bigint; readonly owed: bigint; readonly booked: BookedSteps },
+): Entry {
   const out = leavingOnEvm(payout, signed);
   const whole = payout.reimburses === null ? plus(payout.amount, fee) : payout.amount;
   const gas: readonly Posting[] = isEther(payout)
@@ -109,10 +108,8 @@ export function evmReturnEntries(
     payout.reimburses === null
       ? creditRepayingReceivable(payout, whole, owed)
       : [{ account: held(payout), amount: negated(whole) }];
-  return [
-    entry(payout, 'return', 'payout_returned', [{ account: chain(payout.currency), amount: out }, ...gas, ...back]),
-    ...lostGas(payout, gasPaid),
-  ];
+  const lines = [{ account: chain(payout.currency), amount: out }, ...gas, ...back];
+  return nextTime(entry(payout, 'return', 'payout_returned', lines), booked);
 }
 
 /**
@@ -121,34 +118,36 @@ export function evmReturnEntries(
  */
 export function evmPaidAfterAllEntries(
   payout: PostedPayout,
-  of: { readonly fee: bigint; readonly gasPaid: bigint; readonly there: bigint; readonly wasFinal: boolean },
+  of: {
+    readonly fee: bigint;
+    readonly gasPaid: bigint;
+    readonly there: bigint;
+    readonly booked: BookedSteps;
+  },
 ): readonly Entry[] {
-  const [hold] = paidAfterAllEntries(payout, of.fee, of.there, of.wasFinal);
-  const paid = entry(payout, of.wasFinal ? 'paid_again' : 'final', 'payout_paid', [
+  const [hold] = paidAfterAllEntries(payout, of.fee, of.there, of.booked);
+  const paid = entry(payout, foundPaid(of.booked), 'payout_paid', [
     { account: held(payout), amount: plus(payout.amount, of.fee) },
     { account: chain(payout.currency), amount: negated(payout.amount) },
     { account: `income:gas:${payout.currency}`, amount: negated(of.fee) },
   ]);
-  return [hold, paid, paidGas(payout, of.gasPaid)];
+  return [hold, nextTime(paid, of.booked), paidGas(payout, of.gasPaid, of.booked)];
 }
 
 /**
- * A reimbursement that had failed is paid after all, as on other chains (borneEntry): the service bears what has arrived, and its gas, which may be
- * booked already.
+ * A reimbursement that had failed is paid after all, as on other chains (borneEntry): the service bears what has arrived, and its gas.
  * @param signed the fee that was signed for it: what arrived is less by so much
+ * @param isPaid false: its transaction has left the chain again
  */
-export function evmBorneEntries(payout: PostedPayout, signed: bigint, gasPaid: bigint): readonly Entry[] {
-  const arrived = minus(payout.amount, signed);
-  return [borneEntry({ ...payout, amount: arrived }), paidGas(payout, gasPaid)];
+export function evmBorneEntry(payout: PostedPayout, signed: bigint, isPaid: boolean, booked: BookedSteps): Entry | null {
+  return borneEntry({ ...payout, amount: minus(payout.amount, signed) }, isPaid, booked);
 }
 
-function lostGas(payout: PostedPayout, gasPaid: bigint | null): readonly Entry[] {
-  return gasPaid === null ? [] : [paidGas(payout, gasPaid)];
+/**
+ * What its gas has cost, beside what has left for it: the difference to what is booked of it, without lines where there is none.
+ * @param wei below zero where less was used than has left for it
+ */
+export function paidGas(payout: PostedPayout, wei: bigint, booked: BookedSteps): Entry {
+  const accounts = { expense: `expense:network_fee:${ETHER}`, income: `income:gas:${ETHER}`, assets: chain(ETHER) };
+  return nextTime(entry(payout, 'gas', 'gas_paid', costLines(accounts, wei, outBy(booked, 'gas'))), booked);
 }
-
-/** @param wei below zero where less was used than has left for it */
-const paidGas = (payout: PostedPayout, wei: bigint): Entry =>
-  entry(payout, 'gas', 'gas_paid', [
-    { account: wei < 0n ? `income:gas:${ETHER}` : `expense:network_fee:${ETHER}`, amount: wei },
-    { account: chain(ETHER), amount: negated(wei) },
-  ]);

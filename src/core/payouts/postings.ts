@@ -3,6 +3,7 @@
 import type { CurrencyCode, LedgerCurrency } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
 import { least, minus, negated, plus } from '../money.ts';
+import { type BookedSteps, costLines, nextTime, outBy } from './booked-steps.ts';
 
 export type PostedPayout = {
   readonly id: string;
@@ -27,7 +28,6 @@ const receivable = ({ merchantId, currency }: PostedPayout) => `asset:receivable
 const assets = ({ currency, paymentHash }: PostedPayout) =>
   paymentHash == null ? `asset:chain:${currency}` : `asset:ln:${currency}`;
 const outbound = (payout: PostedPayout) => `${assets(payout)}:outbound`;
-const networkFee = ({ currency }: PostedPayout) => `expense:network_fee:${currency}`;
 
 /**
  * An entry whose key only this step of this payout has, so that booking the step twice changes nothing. Lines of zero are left out.
@@ -127,14 +127,20 @@ export function completeEntries(payout: PostedPayout, fee: bigint, booked: bigin
   ];
 }
 
-/** At final depth another attempt may have won than the one that was booked: the difference is the service's, not the merchant's. */
-export function trueUpEntry(payout: PostedPayout, fee: bigint, booked: bigint): Entry | null {
-  const more = minus(leaving(payout, fee), leaving(payout, booked));
-  if (more === 0n) return null;
-  return entry(payout, 'true_up', 'payout_fee_difference', [
-    { account: networkFee(payout), amount: more },
-    { account: assets(payout), amount: negated(more) },
-  ]);
+/**
+ * At final depth another attempt may have won than the one that was booked: the difference is the service's, not the merchant's.
+ * @param fee the share of the attempt that is final; where none is any more, what was charged
+ * @param charged what its merchant pays
+ */
+export function trueUpEntry(payout: PostedPayout, fee: bigint, charged: bigint, booked: BookedSteps): Entry | null {
+  const more = minus(leaving(payout, fee), leaving(payout, charged));
+  const accounts = {
+    expense: `expense:network_fee:${payout.currency}`,
+    income: `income:network_fee:${payout.currency}`,
+    assets: assets(payout),
+  };
+  const lines = costLines(accounts, more, outBy(booked, 'true_up'));
+  return lines.length === 0 ? null : nextTime(entry(payout, 'true_up', 'payout_fee_difference', lines), booked);
 }
 
 /**
@@ -157,73 +163,70 @@ export function giveBackEntries(payout: PostedPayout, booked: bigint, owed: bigi
  * again, until the judge of its transaction says where it belongs.
  * @param fee what the merchant paid for it
  */
-export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint): Entry {
+export function returnEntry(payout: PostedPayout, fee: bigint, owed: bigint, booked: BookedSteps): Entry {
   const whole = leaving(payout, fee);
   const back =
     payout.reimburses === null
       ? creditRepayingReceivable(payout, whole, owed)
       : [{ account: held(payout), amount: negated(whole) }];
-  return entry(payout, 'return', 'payout_returned', [{ account: assets(payout), amount: whole }, ...back]);
+  return nextTime(entry(payout, 'return', 'payout_returned', [{ account: assets(payout), amount: whole }, ...back]), booked);
 }
 
 /** Outputs that a batch wanted to spend and that a transaction which is not ours has spent for good. */
-export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint): Entry {
-  return {
-    key: `batch:${batchId}:lost`,
-    kind: 'inputs_lost',
-    postings: [
-      { account: `expense:reorg_loss:${currency}`, amount },
-      { account: `asset:chain:${currency}`, amount: negated(amount) },
-    ],
-    parts: [],
-  };
+export function lostInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint, booked: BookedSteps): Entry {
+  const postings = [
+    { account: `expense:reorg_loss:${currency}`, amount },
+    { account: `asset:chain:${currency}`, amount: negated(amount) },
+  ];
+  return nextTime({ key: `batch:${batchId}:lost`, kind: 'inputs_lost', postings, parts: [] }, booked);
 }
+
+/** How the step is named in which one that had failed is paid: there is one `final` at most. */
+export const foundPaid = (booked: BookedSteps): string => (booked.has('final') ? 'paid_again' : 'final');
 
 /**
  * One that had failed and was given back is paid after all: what it has cost is taken from its merchant again. What he has spent since he owes.
  * @param there what is available
- * @param wasFinal it had been completed once: its first completion was undone by a return
+ * @param booked where it had been completed once, that was undone by a return
  */
 export function paidAfterAllEntries(
   payout: PostedPayout,
   fee: bigint,
   there: bigint,
-  wasFinal: boolean,
+  booked: BookedSteps,
 ): readonly [Entry, Entry] {
   const whole = plus(payout.amount, fee);
   const taken = least(there, whole);
-  return [
-    entry(payout, 'paid:hold_again', 'payout_hold', [
-      { account: available(payout), amount: taken },
-      { account: receivable(payout), amount: minus(whole, taken) },
-      { account: held(payout), amount: negated(whole) },
-    ]),
-    entry(payout, wasFinal ? 'paid_again' : 'final', 'payout_paid', [
-      { account: held(payout), amount: whole },
-      { account: assets(payout), amount: negated(whole) },
-    ]),
-  ];
+  const hold = entry(payout, 'paid:hold_again', 'payout_hold', [
+    { account: available(payout), amount: taken },
+    { account: receivable(payout), amount: minus(whole, taken) },
+    { account: held(payout), amount: negated(whole) },
+  ]);
+  const paid = entry(payout, foundPaid(booked), 'payout_paid', [
+    { account: held(payout), amount: whole },
+    { account: assets(payout), amount: negated(whole) },
+  ]);
+  return [nextTime(hold, booked), nextTime(paid, booked)];
 }
 
-/** A reimbursement that had failed is paid after all: the judge has given its payments to somebody else since, so the service bears it. */
-export function borneEntry(payout: PostedPayout): Entry {
-  return entry(payout, 'borne', 'payout_borne', [
-    { account: `expense:reorg_loss:${payout.currency}`, amount: payout.amount },
-    { account: assets(payout), amount: negated(payout.amount) },
-  ]);
+/**
+ * A reimbursement that had failed is paid after all: the judge has given its payments to somebody else since, so the service bears it.
+ * @param isPaid false: its transaction has left the chain again; null where nothing differs from what is booked
+ */
+export function borneEntry(payout: PostedPayout, isPaid: boolean, booked: BookedSteps): Entry | null {
+  const loss = `expense:reorg_loss:${payout.currency}`;
+  const accounts = { expense: loss, income: loss, assets: assets(payout) };
+  const lines = costLines(accounts, isPaid ? payout.amount : 0n, outBy(booked, 'borne'));
+  return lines.length === 0 ? null : nextTime(entry(payout, 'borne', 'payout_borne', lines), booked);
 }
 
 /** What was booked as lost was not: a transaction of ours has spent it, which is in the chain after all. */
-export function foundInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint): Entry {
-  return {
-    key: `batch:${batchId}:lost_undone`,
-    kind: 'inputs_found',
-    postings: [
-      { account: `asset:chain:${currency}`, amount },
-      { account: `expense:reorg_loss:${currency}`, amount: negated(amount) },
-    ],
-    parts: [],
-  };
+export function foundInputsEntry(batchId: string, currency: CurrencyCode, amount: bigint, booked: BookedSteps): Entry {
+  const postings = [
+    { account: `asset:chain:${currency}`, amount },
+    { account: `expense:reorg_loss:${currency}`, amount: negated(amount) },
+  ];
+  return nextTime({ key: `batch:${batchId}:lost_undone`, kind: 'inputs_found', postings, parts: [] }, booked);
 }
 
 /** What a transaction took from our outputs that nobody here has signed, and that pays no payout of this database. */

@@ -3,8 +3,9 @@
 import { GAS } from '../currencies/evm.ts';
 import { ETHER, type EvmCode, isToken } from '../currency.ts';
 import type { Entry } from '../judge/case.ts';
-import { minus, negated } from '../money.ts';
+import { minus } from '../money.ts';
 import type { Rate } from '../rate.ts';
+import { type BookedSteps, costLines, nextTime, outBy } from './booked-steps.ts';
 import { exactOffer, type GasFees, gasWorth } from './gas.ts';
 
 /** A top-up brings no more than this, in wei: what the dearest transaction of ours may cost. The signer holds it. */
@@ -28,16 +29,9 @@ type Rates = ReadonlyMap<string, { readonly usd: Rate }>;
 /** What arrives of ether that is moved: all but its gas, which is paid whole because both fees of its transaction are the same. */
 export const sweptEther = (total: bigint, gas: number, maxFee: bigint): bigint => minus(total, BigInt(gas) * maxFee);
 
-/** The block of a sweep or a top-up is final, whether it succeeded or not. Null when its gas cost nothing. */
-export function sweepGasEntry(batchId: string, wei: bigint): Entry | null {
-  if (wei === 0n) return null;
-  return {
-    key: `sweep:${batchId}:gas`,
-    kind: 'gas_paid',
-    postings: [
-      { account: `expense:network_fee:${ETHER}`, amount: wei },
-      { account: `asset:chain:${ETHER}`, amount: negated(wei) },
-    ],
-    parts: [],
-  };
+/** The block of a sweep or a top-up is final, whether it succeeded or not. Null when its gas cost what is booked of it. */
+export function sweepGasEntry(batchId: string, wei: bigint, booked: BookedSteps): Entry | null {
+  const accounts = { expense: `expense:network_fee:${ETHER}`, income: `income:gas:${ETHER}`, assets: `asset:chain:${ETHER}` };
+  const postings = costLines(accounts, wei, outBy(booked, 'gas'));
+  return postings.length === 0 ? null : nextTime({ key: `sweep:${batchId}:gas`, kind: 'gas_paid', postings, parts: [] }, booked);
 }

@@ -6,17 +6,20 @@ import type { EvmCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { minus, plus } from '../../core/money.ts';
 import {
+  evmBorneEntry,
   evmCompleteEntries,
   evmGiveBackEntries,
-  evmReturnEntries,
+  evmReturnEntry,
   evmSignEntry,
   gasEntry,
+  paidGas,
 } from '../../core/payouts/evm-postings.ts';
 import { chargedGas } from '../../core/payouts/gas.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
+import { bookedSteps } from '../../store/payouts/booked-amounts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -77,6 +80,8 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, ma
     // what pays nobody here was booked whole when it was recovered
     if (batch.payouts.length === 0) return 'waiting';
     const isFinal = (height: number | null): boolean => height !== null && height <= Math.min(finalized, decided);
+    // what the gas of a final one has cost is known again when one is final again
+    if (mined === null && (batch.state === 'final' || batch.state === 'dead')) await bookGas(ctx, sql, batch, null);
     if (mined === null)
       return unmined(ctx, sql, batch, {
         isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
@@ -146,23 +151,44 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirma
     );
     await markReimbursing(sql, reimbursedBy([payout]));
   }
+  const isSame = batch.minedAttempt === mined.id;
   if (!isFinal) {
-    const isSame = batch.state === 'mined' && batch.minedAttempt === mined.id;
-    if (!isSame) await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
-    return isOpen ? 'confirmed' : isSame ? 'waiting' : 'moved';
+    if (batch.state === 'final') await bookGas(ctx, sql, batch, null);
+    const isKnown = batch.state === 'mined' && isSame;
+    if (!isKnown) await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
+    return isOpen ? 'confirmed' : isKnown ? 'waiting' : 'moved';
   }
-  if (batch.state === 'final') return 'waiting';
-  await postAll(ctx, sql, payout, [gasEntry(payout, mined.outcome?.gasPaid ?? 0n, signed)]);
+  await bookGas(ctx, sql, batch, mined);
+  if (batch.state === 'final' && isSame) return 'waiting';
   await setBatchState(sql, batch.id, { state: 'final', minedAttempt: mined.id });
   return 'final';
 }
 
+/**
+ * Books what the gas of its payout has cost, as the difference to what is booked of that: another block, or another node, may say something else.
+ * @param mined the one that is final, paid or failed; null = none is any more
+ */
+async function bookGas(ctx: Context, sql: Sql, { payouts, attempts }: Batch<EvmCode>, mined: Attempt | null): Promise<void> {
+  const [payout] = payouts as readonly [BatchPayout];
+  const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+  const gasPaid = mined?.outcome?.gasPaid ?? 0n;
+  // what the service bears of a reimbursement is what has arrived
+  const hasLeft = mined?.outcome?.result === 'paid' && payout.status !== 'failed';
+  const entry = hasLeft ? gasEntry(payout, gasPaid, (attempts[0] as Attempt).fee, booked) : paidGas(payout, gasPaid, booked);
+  await postAll(ctx, sql, payout, [entry]);
+}
+
 /** @param mined its failed transaction in a final block; null where one that is none of ours took the nonce for good */
 async function fail(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attempt | null): Promise<Progress> {
-  if (batch.state === 'dead') return 'waiting';
+  await bookGas(ctx, sql, batch, mined);
+  const minedAttempt = mined?.id ?? null;
+  if (batch.state === 'dead') {
+    if (batch.minedAttempt !== minedAttempt) await setBatchState(sql, batch.id, { state: 'dead', minedAttempt });
+    return 'waiting';
+  }
   const [payout] = batch.payouts as readonly [BatchPayout];
   const signed = (batch.attempts[0] as Attempt).fee;
-  const gasPaid = mined?.outcome?.gasPaid ?? null;
+  const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
   const nowMs = ctx.ports.clock.now();
   const error = mined === null ? 'displaced' : 'reverted';
   const owed = await lockOwed(sql, [payout]);
@@ -170,18 +196,22 @@ async function fail(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attemp
   if (isCompleted) {
     const fee = payout.fee ?? 0n;
     const before = owed(payout, plus(payout.amount, fee));
-    await postAll(ctx, sql, payout, evmReturnEntries(payout, { signed, fee, gasPaid, owed: before }));
+    await postAll(ctx, sql, payout, [evmReturnEntry(payout, { signed, fee, owed: before, booked })]);
     await writePayoutChanges(sql, [{ payout, from: ['completed', 'ended'], event: 'displaced', error }], nowMs);
   } else if (payout.status === 'processing') {
     const release = {
       owed: owed(payout, plus(payout.amount, payout.feeMax)),
       isAgain: (await heldAgain(sql, [payout.id])).has(payout.id),
     };
-    await postAll(ctx, sql, payout, evmGiveBackEntries(payout, signed, gasPaid, release));
+    await postAll(ctx, sql, payout, evmGiveBackEntries(payout, signed, release));
     await writePayoutChanges(sql, [{ payout, from: ['processing', 'batched'], event: 'impossible', error }], nowMs);
+  } else {
+    // it was found paid once, and was borne
+    const undone = evmBorneEntry(payout, signed, false, booked);
+    if (undone !== null) await postAll(ctx, sql, payout, [undone]);
   }
   await markReimbursing(sql, reimbursedBy([payout]));
-  await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: mined?.id ?? null });
+  await setBatchState(sql, batch.id, { state: 'dead', minedAttempt });
   return isCompleted ? 'displaced' : 'failed';
 }
 

@@ -3,11 +3,13 @@
 import { finalDepth } from '../../core/confirmations.ts';
 import { ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
 import { minus } from '../../core/money.ts';
-import { evmBorneEntries, evmPaidAfterAllEntries } from '../../core/payouts/evm-postings.ts';
+import type { BookedSteps } from '../../core/payouts/booked-steps.ts';
+import { evmBorneEntry, evmPaidAfterAllEntries, paidGas } from '../../core/payouts/evm-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
-import { batchOfTransaction, onceCompleted } from '../../store/payouts/taken-back.ts';
+import { bookedSteps } from '../../store/payouts/booked-amounts.ts';
+import { batchOfTransaction } from '../../store/payouts/taken-back.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import type { Recovered, Refused } from '../payouts/after-restore/recover.ts';
@@ -47,24 +49,31 @@ export async function recoverFailedOnEvm(
       throw refused('has paid in no block that was read');
     const last = mined.height + finalDepth(currency).depth - 1;
     if (last > agreed) throw refused(notFinal(ETHER, last, compared.areSeveral));
+    const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+    const found = { batch, payout, mined, booked };
     const done =
       payout.reimburses === null
-        ? await completed(ctx, sql, { batch, payout, mined, by })
-        : await borne(ctx, sql, { batch, payout, mined, acceptsLoss, refused });
+        ? await completed(ctx, sql, { ...found, by })
+        : await borne(ctx, sql, { ...found, acceptsLoss, refused });
     await setBatchState(sql, batchId, { state: 'final', minedAttempt: mined.id });
     return { payoutIds: [payout.id], ...done, currency };
   });
 }
 
-type Found = { readonly batch: Batch<EvmCode>; readonly payout: BatchPayout; readonly mined: Attempt };
-type Booked = { readonly lost: bigint; readonly fee: bigint };
+type Found = {
+  readonly batch: Batch<EvmCode>;
+  readonly payout: BatchPayout;
+  readonly mined: Attempt;
+  readonly booked: BookedSteps;
+};
+type Done = { readonly lost: bigint; readonly fee: bigint };
 const gasOf = ({ outcome }: Attempt): bigint => outcome?.gasPaid ?? 0n;
 
 /** Its merchant pays it. One that had been completed costs him what it had cost then. */
-async function completed(ctx: Context, sql: Sql, { batch, payout, mined, by }: Found & { by: string }): Promise<Booked> {
-  const wasFinal = (await onceCompleted(sql, [payout.id])).has(payout.id);
-  const fee = wasFinal ? (payout.fee ?? 0n) : chargeOf(batch, mined);
-  const entriesOf = (there: bigint) => evmPaidAfterAllEntries(payout, { fee, gasPaid: gasOf(mined), there, wasFinal });
+async function completed(ctx: Context, sql: Sql, found: Found & { by: string }): Promise<Done> {
+  const { batch, payout, mined, booked, by } = found;
+  const fee = booked.has('final') ? (payout.fee ?? 0n) : chargeOf(batch, mined);
+  const entriesOf = (there: bigint) => evmPaidAfterAllEntries(payout, { fee, gasPaid: gasOf(mined), there, booked });
   await completeFound(ctx, sql, payout, { txid: mined.txid, by, fee, entriesOf });
   return { lost: 0n, fee };
 }
@@ -73,16 +82,16 @@ async function completed(ctx: Context, sql: Sql, { batch, payout, mined, by }: F
 async function borne(
   ctx: Context,
   sql: Sql,
-  { batch, payout, mined, acceptsLoss, refused }: Found & { acceptsLoss: boolean; refused: Refused },
-): Promise<Booked> {
+  { batch, payout, mined, booked, acceptsLoss, refused }: Found & { acceptsLoss: boolean; refused: Refused },
+): Promise<Done> {
   const fee = chargeOf(batch, mined);
   const lost = minus(payout.amount, fee);
   if (!acceptsLoss) throw refused(needsAcceptedLoss(lost, batch.currency));
-  const entries = evmBorneEntries(payout, fee, gasOf(mined)).filter(({ postings }) => postings.length > 0);
+  const entries = [evmBorneEntry(payout, fee, true, booked), paidGas(payout, gasOf(mined), booked)];
   await post(
     ctx,
     sql,
-    entries.map((entry) => ({ payout, entry })),
+    entries.flatMap((entry) => (entry === null || entry.postings.length === 0 ? [] : [{ payout, entry }])),
   );
   return { lost, fee };
 }

@@ -179,7 +179,7 @@ async function write(ctx: Context, sql: Sql, { recovery, hot, known, paid, sende
   if (payout !== null) return fee;
   const entries = [
     ...(output === null ? [] : [differenceEntry({ currency, txid: facts.txid, acceptsLoss: true }, output.amountMinor)]),
-    ...[sweepGasEntry(batch.id, gasPaid)].filter((entry) => entry !== null),
+    ...[sweepGasEntry(batch.id, gasPaid, new Map())].filter((entry) => entry !== null),
   ];
   await postEntries(
     sql,

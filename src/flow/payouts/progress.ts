@@ -6,6 +6,7 @@ import type { UtxoCode } from '../../core/currency.ts';
 import { greatest, minus, plus, sum } from '../../core/money.ts';
 import { shares } from '../../core/payouts/outgoing-fees.ts';
 import {
+  borneEntry,
   completeEntries,
   giveBackEntries,
   lostInputsEntry,
@@ -18,6 +19,7 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { heldAgain, insertAttempt, readShares } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { descendantsDue, freeInputs } from '../../store/payouts/batches.ts';
+import { bookedSteps } from '../../store/payouts/booked-amounts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { type PayoutChange, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -105,6 +107,7 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
       return stopOnPaidAfterAll(ctx, sql, batch, mined, `bursar payout recover ${mined.txid}, once it is final`);
     if (mined?.height != null && mined.height > decided) return 'unagreed';
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height, decided) });
+    if (batch.state === 'final') await trueUp(ctx, sql, batch, null);
     const isTaken = (input: Batch['inputs'][number]): boolean => input.spentBy !== null && deep(input.spentHeight, agreed);
     return unmined(ctx, sql, batch, {
       // what made the input was undone for good: its own loss is booked where it was received
@@ -147,18 +150,38 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal }: Mined)
   const isSame = batch.minedAttempt === mined.id;
   if (!isFinal) {
     if (batch.state === 'mined' && isSame) return 'waiting';
+    if (batch.state === 'final') await trueUp(ctx, sql, batch, null);
     await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
     return open.length > 0 ? 'confirmed' : 'moved';
   }
-  if (batch.state === 'final') return 'waiting';
-  const differences = batch.payouts.flatMap((payout) => {
-    const entry = trueUpEntry(payout, parts.get(payout.id) ?? 0n, payout.fee ?? parts.get(payout.id) ?? 0n);
-    return entry === null || payout.status !== 'completed' ? [] : [{ payout, entry }];
-  });
-  await post(ctx, sql, differences);
+  if (batch.state === 'final' && isSame) return 'waiting';
+  await trueUp(ctx, sql, batch, parts);
   await setBatchState(sql, batch.id, { state: 'final', minedAttempt: mined.id });
   return 'final';
 }
+
+/**
+ * Books what the final transaction takes beside what its payouts were charged, as the difference to what is booked of that.
+ * @param parts its shares; null: none is final any more
+ */
+async function trueUp(ctx: Context, sql: Sql, { payouts }: Batch, parts: ReadonlyMap<string, bigint> | null): Promise<void> {
+  const completed = payouts.filter(({ status }) => status === 'completed');
+  const booked = await stepsOf(sql, completed);
+  const differences = completed.flatMap((payout) => {
+    const part = parts?.get(payout.id);
+    const charged = payout.fee ?? part ?? 0n;
+    const entry = trueUpEntry(payout, part ?? charged, charged, booked(payout.id));
+    return entry === null ? [] : [{ payout, entry }];
+  });
+  await post(ctx, sql, differences);
+}
+
+const stepsOf = (sql: Sql, payouts: Batch['payouts']) =>
+  bookedSteps(
+    sql,
+    'po',
+    payouts.map(({ id }) => id),
+  );
 
 /** A reorganisation may put another transaction of the batch in the place of one that completed a reimbursement: its customer got what that pays. */
 async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap<string, bigint>): Promise<void> {
@@ -173,7 +196,7 @@ async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap
 /** Another transaction has spent an input for good: none of ours can be mined any more. */
 async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[]): Promise<Progress> {
   if (batch.state === 'dead') return 'waiting';
-  const booked = highestShares(await readShares(sql, batch.id));
+  const highest = highestShares(await readShares(sql, batch.id));
   const nowMs = ctx.ports.clock.now();
   const ended = batch.payouts.filter((payout) => payout.status !== 'failed');
   const owed = await lockOwed(sql, ended);
@@ -181,16 +204,23 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
     sql,
     ended.map(({ id }) => id),
   );
+  const booked = await stepsOf(sql, batch.payouts);
   const entries: Posted[] = [];
   const changes: PayoutChange[] = [];
+  for (const payout of batch.payouts) {
+    // one that was found paid once, and was borne
+    const entry = payout.status === 'failed' ? borneEntry(payout, false, booked(payout.id)) : null;
+    if (entry !== null) entries.push({ payout, entry });
+  }
   for (const payout of ended) {
     if (payout.status === 'completed') {
       const fee = payout.fee ?? 0n;
-      entries.push({ payout, entry: returnEntry(payout, fee, owed(payout, plus(payout.amount, fee))) });
+      const before = owed(payout, plus(payout.amount, fee));
+      entries.push({ payout, entry: returnEntry(payout, fee, before, booked(payout.id)) });
       changes.push({ payout, from: ['completed', 'ended'], event: 'displaced', error: 'displaced' });
     } else {
       const before = owed(payout, plus(payout.amount, payout.feeMax));
-      const given = giveBackEntries(payout, booked.get(payout.id) ?? 0n, before, again.has(payout.id));
+      const given = giveBackEntries(payout, highest.get(payout.id) ?? 0n, before, again.has(payout.id));
       for (const entry of given) entries.push({ payout, entry });
       changes.push({ payout, from: ['processing', 'batched'], event: 'impossible', error: 'displaced' });
     }
@@ -198,7 +228,8 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
   await post(ctx, sql, entries);
   const gone = sum(lost);
   if (gone > 0n) {
-    const entry = lostInputsEntry(batch.id, batch.currency, gone);
+    const before = (await bookedSteps(sql, 'batch', [batch.id]))(batch.id);
+    const entry = lostInputsEntry(batch.id, batch.currency, gone, before);
     await postEntries(sql, [{ entry, transactionId: null, atMs: nowMs }]);
   }
   await writePayoutChanges(sql, changes, nowMs);

@@ -9,9 +9,10 @@ const EVM = CURRENCY_CODES.filter((code) => !isUtxo(code))
 /** SQL: the chain has shown something of a batch that the driver has not booked yet. */
 const UNSETTLED = `b.due_at is not distinct from '-infinity'`;
 
-/** SQL: the reimbursement failed, its transaction is in the chain after all, and the service bears it. */
+/** SQL: the reimbursement failed, its transaction is in the chain after all, and the service bears it; what was borne is undone by the next entry of it. */
 export const isBorne = (payout: string): string =>
-  `exists (select from ledger.entry e where e.key = 'po:' || ${payout}.id || ':borne')`;
+  `(select count(*) % 2 = 1 from ledger.entry e
+     where e.key >= 'po:' || ${payout}.id || ':' and e.key < 'po:' || ${payout}.id || ';' and e.kind = 'payout_borne')`;
 
 export const OF_BATCHES: readonly Question[] = [
   {

@@ -2,6 +2,7 @@
 // payout's row is not.
 import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
 import { minus } from '../../core/money.ts';
+import type { BookedSteps } from '../../core/payouts/booked-steps.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 type Row = {
@@ -77,4 +78,27 @@ function withBooked<P extends Row>(payout: P, booked: Booked | undefined): P {
 /** The same for one. */
 export async function oneAsBooked<P extends Row>(sql: Sql, payout: P): Promise<P> {
   return (await asBooked(sql, [payout]))[0] as P;
+}
+
+/**
+ * What is booked of each step, by identifier; nothing is missing where an identifier has no entry.
+ * @param of whose steps: the beginning of their keys
+ */
+export async function bookedSteps(
+  sql: Sql,
+  of: 'po' | 'batch' | 'sweep',
+  ids: readonly string[],
+): Promise<(id: string) => BookedSteps> {
+  const { rows } = await sql.query<{ id: string; step: string; times: number; spent: string }>({
+    name: 'booked_steps',
+    // every key of one identifier, by index: ';' follows ':'
+    text: `select t.id, regexp_replace(substr(e.key, length($1 || t.id) + 3), '^[0-9]+:', '') as step, count(distinct e.id)::int as times,
+                  coalesce(-sum(p.amount) filter (where a.kind = 'asset_chain'), 0) as spent
+             from unnest($2::text[]) as t(id)
+             join ledger.entry e on e.key >= $1 || ':' || t.id || ':' and e.key < $1 || ':' || t.id || ';'
+             join ledger.posting p on p.entry_id = e.id join ledger.account a on a.id = p.account_id group by 1, 2`,
+    values: [of, ids],
+  });
+  const byId = Map.groupBy(rows, ({ id }) => id);
+  return (id) => new Map((byId.get(id) ?? []).map(({ step, times, spent }) => [step, { times, out: BigInt(spent) }]));
 }

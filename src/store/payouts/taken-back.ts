@@ -70,24 +70,3 @@ export async function takeInputsBack(
     values: [currency, txid],
   });
 }
-
-/** What a batch has booked as lost; 0 = nothing. */
-export async function bookedLoss(sql: Sql, batchId: string): Promise<bigint> {
-  const { rows } = await sql.query<{ amount: string }>({
-    name: 'booked_loss',
-    text: `select coalesce(sum(p.amount), 0) as amount from ledger.entry e join ledger.posting p on p.entry_id = e.id
-             join ledger.account a on a.id = p.account_id where e.key = 'batch:' || $1 || ':lost' and a.kind = 'expense'`,
-    values: [batchId],
-  });
-  return BigInt(rows[0]?.amount ?? 0);
-}
-
-/** Those of the payouts that were completed once. */
-export async function onceCompleted(sql: Sql, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const { rows } = await sql.query<{ id: string }>({
-    name: 'payouts_once_completed',
-    text: `select id from unnest($1::text[]) as t(id) where exists (select 1 from ledger.entry e where e.key = 'po:' || t.id || ':final')`,
-    values: [ids],
-  });
-  return new Set(rows.map(({ id }) => id));
-}

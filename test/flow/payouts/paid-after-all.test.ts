@@ -1,68 +1,26 @@
 // A batch that failed for good by blocks which the chain has left, and whose transaction is mined after all: an operator has it booked, and
 // payouts go on. After each the audit is green.
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
-import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
-import type { Context } from '../../../src/flow/context.ts';
-import { type RecoveredFailed, recoverFailed } from '../../../src/flow/payouts/after-restore/recover-failed.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import type { Batch } from '../../../src/store/payouts/batch-rows.ts';
-import { batchesOf } from '../../support/batches.ts';
-import { tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
-
-type Batches = ReturnType<typeof batchesOf>;
-
-const AMOUNT = 200_000n;
-let service: ServiceOnDatabase;
-let ctx: Context;
-let batches: Batches;
-let owed: () => Promise<bigint>;
-
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  owed = () => service.balance(`asset:receivable:merchant:${service.merchantId}:BTC`);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
-
-const recover = (txid: string, acceptsLoss = false): Promise<RecoveredFailed | null> =>
-  recoverFailed(ctx, { txid, by: 'operator test', acceptsLoss });
-const eventsOf = async (id: string): Promise<string[]> =>
-  (await service.admin.query('select type from events where object_id = $1 order by sequence', [id])).rows.map(
-    ({ type }) => type,
-  );
-/** The driver has looked at everything that the chain has shown. */
-const looked = async (): Promise<void> => {
-  await service.admin.query('update outgoing_batches set due_at = null, lease_until = null');
-};
-/** What stopped payouts is over: only a green audit lets them go on. */
-async function cleared(): Promise<void> {
-  await looked();
-  expect(await service.findings()).toEqual([]);
-  await clearAfterAudit(ctx, await runAudit(ctx), 'test');
-  expect(await openBreakers(ctx.db)).toEqual([]);
-}
-
-/** A stranger spends its first input so deep that it fails; whatever else it spent is given back. */
-async function fails(batch: Batch, how: 'failed' | 'displaced' = 'failed', inputs = batch.inputs.slice(0, 1)): Promise<void> {
-  service.spend(randomBytes(32).toString('hex'), inputs);
-  await service.mine(6);
-  expect(await progress(ctx, batch.id)).toBe(how);
-  await cleared();
-}
-/** The chain leaves the stranger's blocks, and has the transaction of the batch in their place, final. */
-async function minedAfterAll(batch: Batch, transaction: SignedTransaction, blocks = 6): Promise<void> {
-  await service.vanish('BTC', 6);
-  await batches.mined(batch, transaction, blocks);
-  await progress(ctx, batch.id);
-}
+import {
+  AMOUNT,
+  batches,
+  cleared,
+  ctx,
+  eventsOf,
+  fails,
+  looked,
+  minedAfterAll,
+  owed,
+  recover,
+  service,
+} from './failed-batches.ts';
 
 test('its payout is completed, what was given back is taken again, and payouts go on', async () => {
   await batches.earn();

@@ -41,6 +41,24 @@ test.each([
   ]);
   await service.admin.query('update outgoing_batches set due_at = null, lease_until = null');
   await green();
+  // and once more the chain leaves the block that has it
+  await service.vanish('BTC', 6);
+  expect(await progress(ctx, batch.id)).toBe('reorged');
+  service.spend(randomBytes(32).toString('hex'), batch.inputs);
+  await service.mine(6);
+  await progress(ctx, batch.id);
+  await service.judge();
+  const taken = batch.inputs.reduce((all, { amount }) => all + amount, 0n);
+  expect([await refundOf(id), await service.balance('expense:reorg_loss:BTC')]).toMatchObject([{ status: 'failed' }, taken]);
+  await service.admin.query('update outgoing_batches set due_at = null, lease_until = null');
+  await green();
+  await service.vanish('BTC', 6);
+  await mined(batch, transaction);
+  await service.mine(5);
+  await recover(true);
+  expect([await service.available(), await service.balance('expense:reorg_loss:BTC')]).toEqual([before, PAID]);
+  await service.admin.query('update outgoing_batches set due_at = null, lease_until = null');
+  await green();
   await clearAfterAudit(ctx, await runAudit(ctx), 'test');
   expect(await openBreakers(ctx.db)).toEqual([]);
   await reimburse(id, isConfirmed ? { part: 'excess' } : {});

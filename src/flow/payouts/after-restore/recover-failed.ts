@@ -3,15 +3,17 @@
 import { finalDepth } from '../../../core/confirmations.ts';
 import { type CurrencyCode, isUtxo, type UtxoCode } from '../../../core/currency.ts';
 import type { Entry } from '../../../core/judge/case.ts';
-import { formatAmount, minus, plus, sum } from '../../../core/money.ts';
+import { formatAmount, least, minus, plus, sum } from '../../../core/money.ts';
+import { type BookedSteps, outBy } from '../../../core/payouts/booked-steps.ts';
 import { borneEntry, foundInputsEntry, paidAfterAllEntries, trueUpEntry } from '../../../core/payouts/postings.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../../store/ledger/ledger.ts';
 import { readShares } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../../store/payouts/batch-rows.ts';
 import { giveUpBatch, lockOutputs } from '../../../store/payouts/batches.ts';
+import { bookedSteps } from '../../../store/payouts/booked-amounts.ts';
 import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
-import { batchOfTransaction, bookedLoss, onceCompleted, rivalsOf, takeInputsBack } from '../../../store/payouts/taken-back.ts';
+import { batchOfTransaction, rivalsOf, takeInputsBack } from '../../../store/payouts/taken-back.ts';
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { compare, post } from '../batch-progress.ts';
@@ -44,12 +46,13 @@ export async function recoverFailed(ctx: Context, recovery: FailedRecovery): Pro
       throw refused(`is in no block that was read: nothing of batch ${batchId} is to be booked`);
     const last = mined.height + finalDepth(currency).depth - 1;
     if (last > agreed) throw refused(notFinal(currency, last, compared.areSeveral));
-    const lost = await bookedAsLost(sql, batch, refused);
+    const found = await foundInputs(sql, batch, refused);
     await takeInputsBack(sql, { batchId, currency, txid: mined.txid, height: mined.height });
-    if (lost > 0n)
-      await postEntries(sql, [
-        { entry: foundInputsEntry(batchId, currency, lost), transactionId: null, atMs: ctx.ports.clock.now() },
-      ]);
+    const atMs = ctx.ports.clock.now();
+    await postEntries(
+      sql,
+      found.map((entry) => ({ entry, transactionId: null, atMs })),
+    );
     const booked = await complete(ctx, sql, { batch, mined, recovery, refused });
     await setBatchState(sql, batchId, { state: 'final', minedAttempt: mined.id });
     return { ...booked, currency };
@@ -71,15 +74,24 @@ export function needsAcceptedLoss(borne: bigint, currency: CurrencyCode): string
   return `has paid reimbursements of ${formatAmount(borne, currency)} ${currency} that had failed, and whose payments are not the customers' any more: --accept-loss books that as the service's loss`;
 }
 
-/** What was booked as lost of its outputs, by itself and by batches that were given them in between. These have failed first; a reservation is given up. */
-async function bookedAsLost(sql: Sql, batch: Batch, refused: Refused): Promise<bigint> {
+/**
+ * The entries that undo what was booked as lost of its outputs, by itself and by batches that were given them in between. These have failed first; a
+ * reservation is given up.
+ */
+async function foundInputs(sql: Sql, batch: Batch, refused: Refused): Promise<readonly Entry[]> {
   const rivals = await rivalsOf(sql, batch.id);
   for (const { batchId, state, leaseEpoch } of rivals) {
     if (state === 'dead') continue;
     if (state !== 'reserved' || !(await giveUpBatch(sql, batchId, leaseEpoch)))
       throw refused(`spends outputs that batch ${batchId} was given since, which is ${state}: again once that has failed`);
   }
-  return plus(await bookedLoss(sql, batch.id), sum(rivals.map(({ lost }) => lost)));
+  const booked = await bookedSteps(sql, 'batch', [batch.id, ...rivals.map(({ batchId }) => batchId)]);
+  const lostBy = (id: string): bigint => plus(outBy(booked(id), 'lost'), outBy(booked(id), 'lost_undone'));
+  const found = [{ batchId: batch.id, lost: lostBy(batch.id) }, ...rivals];
+  return found.flatMap(({ batchId, lost }) => {
+    const undone = least(lost, lostBy(batchId));
+    return undone <= 0n ? [] : [foundInputsEntry(batchId, batch.currency, undone, booked(batchId))];
+  });
 }
 
 type Completing = {
@@ -92,16 +104,18 @@ type Completing = {
 async function complete(ctx: Context, sql: Sql, { batch, mined, recovery, refused }: Completing): Promise<Recovered> {
   const parts = (await readShares(sql, batch.id)).get(mined.id) ?? new Map<string, bigint>();
   const failed = batch.payouts.filter(({ status }) => status === 'failed');
-  const before = await onceCompleted(
-    sql,
-    failed.map(({ id }) => id),
-  );
   const borne = sum(failed.flatMap(({ reimburses, amount }) => (reimburses === null ? [] : [amount])));
   if (borne > 0n && !recovery.acceptsLoss) throw refused(needsAcceptedLoss(borne, batch.currency));
+  const booked = await bookedSteps(
+    sql,
+    'po',
+    failed.map(({ id }) => id),
+  );
   for (const payout of failed) {
     const fee = parts.get(payout.id) ?? 0n;
-    if (payout.reimburses !== null) await post(ctx, sql, [{ payout, entry: borneEntry(payout) }]);
-    else await completeOne(ctx, sql, { payout, fee, wasFinal: before.has(payout.id), recovery });
+    const entry = payout.reimburses === null ? null : borneEntry(payout, true, booked(payout.id));
+    if (entry !== null) await post(ctx, sql, [{ payout, entry }]);
+    if (payout.reimburses === null) await completeOne(ctx, sql, { payout, fee, booked: booked(payout.id), recovery });
   }
   return { payoutIds: failed.map(({ id }) => id), lost: borne, fee: mined.fee };
 }
@@ -109,18 +123,19 @@ async function complete(ctx: Context, sql: Sql, { batch, mined, recovery, refuse
 type CompletingOne = {
   readonly payout: BatchPayout;
   readonly fee: bigint;
-  readonly wasFinal: boolean;
+  readonly booked: BookedSteps;
   readonly recovery: FailedRecovery;
 };
 
 /** What was given back of it is taken again. One that had been completed costs its merchant what it had cost then. */
-async function completeOne(ctx: Context, sql: Sql, { payout, fee, wasFinal, recovery }: CompletingOne): Promise<void> {
-  const charged = wasFinal ? (payout.fee ?? fee) : fee;
-  const trueUp = trueUpEntry(payout, fee, charged);
+async function completeOne(ctx: Context, sql: Sql, one: CompletingOne): Promise<void> {
+  const { payout, fee, booked, recovery } = one;
+  const charged = booked.has('final') ? (payout.fee ?? fee) : fee;
+  const trueUp = trueUpEntry(payout, fee, charged, booked);
   await completeFound(ctx, sql, payout, {
     ...recovery,
     fee: charged,
-    entriesOf: (there) => [...paidAfterAllEntries(payout, charged, there, wasFinal), ...(trueUp === null ? [] : [trueUp])],
+    entriesOf: (there) => [...paidAfterAllEntries(payout, charged, there, booked), ...(trueUp === null ? [] : [trueUp])],
   });
 }
 
