@@ -57,6 +57,12 @@ async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, s
            mined as (
              update outgoing_attempts t set height = $2, block_hash = $6, result = s.result, gas_paid = s.gas_paid
                from (select distinct on (by) by, result, gas_paid from spent) s where t.currency = $1 and t.txid = s.by returning 1),
+           -- they spend the same: whatever said that another one of the batch is in a block was wrong
+           displaced as (
+             update outgoing_attempts set height = null, block_hash = null, result = null, gas_paid = null
+              where batch_id in (select batch_id from spent) and height is not null and txid not in (select by from spent) returning txid),
+           undone as (
+             update own_outputs set height = null, block_hash = null where currency = $1 and txid in (select txid from displaced) returning 1),
            due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from spent) returning 1)
            select 1 from spent`,
     values: [

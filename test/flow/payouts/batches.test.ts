@@ -117,6 +117,30 @@ describe('a batch', () => {
     expect(await service.findings()).toEqual([]);
   });
 
+  test('of which a node said wrongly that a block has one of its transactions is paid by the one that has', async () => {
+    await earn();
+    const id = await request();
+    const batch = await formed();
+    const wrong = await signed(batch);
+    const right = await signed(batch, 2, 5_000n);
+    await mined(batch, wrong);
+    expect(await progress(ctx, batch.id)).toBe('confirmed');
+    await mined(batch, right);
+    expect(await progress(ctx, batch.id)).toBe('moved');
+    const { rows } = await service.admin.query('select txid, height from outgoing_attempts where height is not null');
+    expect(rows.map(({ txid }) => txid)).toEqual([right.txid]);
+    expect(await service.findings()).toEqual([]);
+    await service.mine(5);
+    expect(await progress(ctx, batch.id)).toBe('final');
+    expect((await row(id)).status).toBe('completed');
+    expect(await service.findings()).toEqual([]);
+    // a stranger's shows that the second was wrong too
+    service.spend(randomBytes(32).toString('hex'), batch.inputs);
+    await service.mine(6);
+    expect(await progress(ctx, batch.id)).toBe('displaced');
+    expect(await service.findings()).toEqual([]);
+  });
+
   test('of which a stranger spent the inputs fails at final depth and not before; what is lost is the service’s', async () => {
     await earn();
     const before = await service.available();
