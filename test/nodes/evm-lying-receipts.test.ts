@@ -1,9 +1,11 @@
 // The node that is read lies about our own transactions under block hashes that every node has: what would give money back is asked of all of them.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { EvmPort } from '../../src/core/evm/port.ts';
+import { evmProgress } from '../../src/flow/evm/progress.ts';
 import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { recordOutgoing, takeBackOutgoing } from '../../src/store/payouts/outgoing-facts.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { type Alteration, openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
@@ -55,8 +57,8 @@ beforeAll(async () => {
       return honest.url;
     },
   });
-  const { address } = await service.owe('USDT', 400_00n);
-  await service.pay('USDT', address, 400_000_000n);
+  const { address } = await service.owe('USDT', 500_00n);
+  await service.pay('USDT', address, 500_000_000n);
   await service.mine(FINAL);
   liar.alter(LYING);
 }, TIMEOUT);
@@ -238,4 +240,57 @@ test('of three nodes two that say no are enough, and one that says paid is belie
   await isHonestAgain();
   await service.work(LATER_MS);
   expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
+});
+
+test('one that was recovered and leaves the chain again is given back again; its gas is what each block says', {
+  timeout: TIMEOUT,
+}, async () => {
+  await service.goOn();
+  const id = await paidAndDenied();
+  honest.alter(LYING);
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'failed', error: 'reverted' });
+  await isHonestAgain();
+  honest.alter({});
+  const { rows } = await service.db.query<{ batch: string; txid: string; height: number; hash: string; gas: string }>({
+    text: `select a.batch_id as batch, a.txid, a.height, a.block_hash as hash, a.gas_paid as gas from outgoing_attempts a join payouts p on p.batch_id = a.batch_id where p.id = $1`,
+    values: [id],
+  });
+  const [{ batch, txid, height, hash, gas }] = rows as [(typeof rows)[0] & object];
+  const [nonce] = (
+    await service.db.query<{ txid: string; vout: number }>({
+      text: 'select txid, vout from outgoing_inputs where batch_id = $1',
+      values: [batch],
+    })
+  ).rows;
+  const inBlock = (by: string, gasPaid: bigint): Promise<void> =>
+    service.db.transaction((sql) =>
+      recordOutgoing(
+        sql,
+        'USDT',
+        { height, hash },
+        [{ txid: by, outputs: [], spends: [nonce!], outcome: { result: 'paid', gasPaid } }] as never,
+        new Set(),
+      ),
+    );
+  const leaves = (): Promise<void> => service.db.transaction((sql) => takeBackOutgoing(sql, 'USDT', height - 1));
+  const available = () => service.balance(`merchant:${service.merchantId}:available:USDT`);
+  const before = await available();
+  for (const gasPaid of [BigInt(gas) * 2n, BigInt(gas) / 2n, BigInt(gas)]) {
+    await inBlock(txid, gasPaid);
+    await evmProgress(service.ctx, batch, height + FINAL, true);
+    const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false }))!;
+    expect(await available()).toBe(before - FIFTY - fee);
+    await service.db.query({ text: 'update outgoing_batches set due_at = null, lease_until = null' });
+    // the address has paid for gas what it has really cost
+    const isTrue = gasPaid === BigInt(gas);
+    expect((await service.findings()).filter((finding) => isTrue || !/^EVM-[12]:/.test(finding))).toEqual([]);
+    // a stranger's has taken its nonce in another branch
+    await leaves();
+    expect(await evmProgress(service.ctx, batch, height + FINAL, true)).toBe('reorged');
+    await inBlock(`0x${'ef'.repeat(32)}`, 0n);
+    expect(await evmProgress(service.ctx, batch, height + FINAL, true)).toBe('displaced');
+    expect([await available(), (await shown(id)).status]).toEqual([before, 'failed']);
+    await leaves();
+  }
 });
