@@ -34,8 +34,21 @@ export function storing<Code extends CurrencyCode>(
   });
 }
 
-/** `unagreed`: a block holds it that decides only once a second node has it too. `to_fail`: it fails when no node says that it has paid. */
-export type Progress = 'unagreed' | 'to_fail' | 'confirmed' | 'moved' | 'reorged' | 'final' | 'failed' | 'displaced' | 'waiting';
+/**
+ * `unagreed`: a block holds it that decides only once a second node has it too. `to_fail`: it fails when no node says that it has paid.
+ * `unsettled`: it has failed, and an output of it is spent in a block that is not final yet.
+ */
+export type Progress =
+  | 'unagreed'
+  | 'to_fail'
+  | 'confirmed'
+  | 'moved'
+  | 'reorged'
+  | 'final'
+  | 'failed'
+  | 'displaced'
+  | 'unsettled'
+  | 'waiting';
 
 /** A batch beside what the blocks that were read show of it. */
 export type Compared<Code extends CurrencyCode> = {

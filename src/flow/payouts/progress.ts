@@ -4,6 +4,7 @@
 import { finalDepth } from '../../core/confirmations.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import { greatest, minus, plus, sum } from '../../core/money.ts';
+import { outBy } from '../../core/payouts/booked-steps.ts';
 import { shares } from '../../core/payouts/outgoing-fees.ts';
 import {
   borneEntry,
@@ -195,7 +196,7 @@ async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap
 
 /** Another transaction has spent an input for good: none of ours can be mined any more. */
 async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[]): Promise<Progress> {
-  if (batch.state === 'dead') return 'waiting';
+  if (batch.state === 'dead') return settleInputs(ctx, sql, batch, lost);
   const highest = highestShares(await readShares(sql, batch.id));
   const nowMs = ctx.ports.clock.now();
   const ended = batch.payouts.filter((payout) => payout.status !== 'failed');
@@ -226,17 +227,25 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
     }
   }
   await post(ctx, sql, entries);
-  const gone = sum(lost);
-  if (gone > 0n) {
-    const before = (await bookedSteps(sql, 'batch', [batch.id]))(batch.id);
-    const entry = lostInputsEntry(batch.id, batch.currency, gone, before);
-    await postEntries(sql, [{ entry, transactionId: null, atMs: nowMs }]);
-  }
+  await settleInputs(ctx, sql, batch, lost);
   await writePayoutChanges(sql, changes, nowMs);
   await markReimbursing(sql, reimbursedBy(ended));
-  const unspent = batch.inputs.filter((input) => input.spentBy === null && input.goneHeight === null);
-  await freeInputs(sql, batch.currency, batch.id, unspent);
   await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });
   await descendantsDue(sql, batch.id);
   return changes.some((change) => change.event === 'displaced') ? 'displaced' : 'failed';
+}
+
+/**
+ * Books which outputs of a dead batch others have spent for good, and frees those that nothing has spent. What is spent in a block that is not so
+ * deep yet is booked when it is, or freed where the chain leaves that block.
+ */
+async function settleInputs(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[]): Promise<Progress> {
+  const { id, currency, inputs } = batch;
+  const booked = (await bookedSteps(sql, 'batch', [id]))(id);
+  const more = minus(sum(lost), plus(outBy(booked, 'lost'), outBy(booked, 'lost_undone')));
+  const entry = lostInputsEntry(id, currency, more, booked);
+  if (more > 0n) await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
+  const unspent = inputs.filter((input) => input.spentBy === null && input.goneHeight === null);
+  await freeInputs(sql, currency, id, unspent);
+  return inputs.filter((input) => input.spentBy !== null).length > lost.length ? 'unsettled' : 'waiting';
 }

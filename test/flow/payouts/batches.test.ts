@@ -164,6 +164,33 @@ describe('a batch', () => {
     expect(await service.findings()).toEqual([]);
   });
 
+  test('of which strangers spent the inputs one after the other loses each when that is final, and keeps what comes back', async () => {
+    await earn(3);
+    await request('0.025');
+    const batch = await formed();
+    const [first, second, third] = batch.inputs.map((input) => [input]);
+    await signed(batch);
+    const lost = () => service.balance('expense:reorg_loss:BTC');
+    service.spend(randomBytes(32).toString('hex'), first!);
+    await service.mine(3);
+    service.spend(randomBytes(32).toString('hex'), second!);
+    await service.mine(2);
+    service.spend(randomBytes(32).toString('hex'), third!);
+    await service.mine(1);
+    expect(await progress(ctx, batch.id)).toBe('failed');
+    expect(await lost()).toBe(1_000_000n);
+    expect(await progress(ctx, batch.id)).toBe('unsettled');
+    await service.vanish('BTC', 1);
+    await service.mine(4);
+    expect(await progress(ctx, batch.id)).toBe('waiting');
+    expect(await lost()).toBe(2_000_000n);
+    await service.admin.query('update outgoing_batches set due_at = null');
+    expect(await service.findings()).toEqual([]);
+    await clearAfterAudit(ctx, await runAudit(ctx), 'test');
+    await request('0.005');
+    expect((await formed()).inputs).toMatchObject(third!.map(({ txid, vout }) => ({ txid, vout })));
+  });
+
   test('that is dead gives back the outputs that nothing has spent: the next batch spends them', async () => {
     await earn(2);
     await request('0.015');

@@ -83,10 +83,10 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     const how = await progress(ctx, batch.id);
     if (how === 'confirmed') await reached('completed');
     if (how === 'final') await reached('final');
-    if (how === 'final' || how === 'failed' || how === 'displaced') {
-      searched.delete(batch.id);
-      return null;
-    }
+    if (how === 'final' || how === 'failed' || how === 'displaced') searched.delete(batch.id);
+    if (how === 'final') return null;
+    // some of its outputs may be spent by others in blocks that are not final yet
+    if (how === 'failed' || how === 'displaced' || how === 'unsettled') return MINED_LOOK_MS;
     const now = (await readBatch(ctx.db, batch.id, { lock: false })) as Batch;
     if (now.state === 'final' || now.state === 'dead') return null;
     if (how === 'unagreed') return RETRY_MS;
