@@ -56,6 +56,25 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     return found === undefined ? { state: 'accepted' } : { state: 'waiting', forMs: Math.max(0, Date.now() - found.ctimeMs) };
   }
 
+  /**
+   * Since when a loss of `handed` is known; none: the beginning of time. The moment is written into the marker when it is first seen: whoever
+   * touches it later, or copies it, excuses no more by that.
+   */
+  async function lostUntil(nowMs: number): Promise<number> {
+    const path = join(handed, KNOWN_LOSS);
+    const found = await stat(path).catch(nothing);
+    if (found === undefined) return Number.NEGATIVE_INFINITY;
+    const written = Date.parse(await readFile(path, 'utf8'));
+    if (!Number.isNaN(written)) return written;
+    const atMs = Math.floor(found.mtimeMs);
+    if (atMs > nowMs) return atMs;
+    const part = `${path}.${randomBytes(4).toString('hex')}`;
+    await writeWhole(part, Buffer.from(new Date(atMs).toISOString()));
+    await rename(part, path);
+    await sync(handed);
+    return atMs;
+  }
+
   /** A day's letter is used again by a database that has forgotten the file of that name: the bank never gets two of one name. */
   async function refuseOther({ name, bytes }: BankFile): Promise<void> {
     if (!(await readFile(join(handed, name))).equals(bytes))
@@ -72,7 +91,7 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     forgets: (files, nowMs) =>
       onDisk(async () => {
         const known = new Set(await readdir(handed));
-        const lostMs = (await stat(join(handed, KNOWN_LOSS)).catch(nothing))?.mtimeMs ?? Number.NEGATIVE_INFINITY;
+        const lostMs = await lostUntil(nowMs);
         // a loss that is still to come excuses nothing
         const isLost = ({ atMs }: DatedFile): boolean => lostMs <= nowMs && atMs <= lostMs;
         return files.filter((file) => !known.has(file.name) && !isLost(file)).map(({ name }) => name);
@@ -111,7 +130,17 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
         const sorted = found.sort((a, b) => Buffer.compare(a.name, b.name));
         return { cutOffMs: null, reports: readOneByOne(incoming, sorted, atRestMs) };
       }),
-    acknowledge: (reportId) => onDisk(() => rename(join(incoming, reportId), join(done, reportId))),
+    acknowledge: (reportId) =>
+      onDisk(async () => {
+        const read = join(incoming, reportId);
+        try {
+          await rename(read, join(done, reportId));
+        } catch (error) {
+          // a folder of that name lies there: what is booked must not come again, and what comes after it must be read
+          if ((error as NodeJS.ErrnoException).code !== 'EISDIR') throw error;
+          await rename(read, join(done, `${reportId}.${randomBytes(4).toString('hex')}`));
+        }
+      }),
   };
 }
 

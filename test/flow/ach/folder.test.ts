@@ -8,7 +8,7 @@ import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
 import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
 import { unsealed } from '../../../src/outside/sealing.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
-import { openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { type AchStep, achJob } from '../../../src/worker/payouts/ach/driver.ts';
 import { returnOf } from '../../support/bank.ts';
 import { tellingTo } from '../../support/payout-jobs.ts';
@@ -102,6 +102,18 @@ test('a folder that is not mounted gets nothing; the one that is there again get
   expect([await stateOf(first), await stateOf(second)]).toEqual(['acked', 'acked']);
 });
 
+test('a report is booked once, and what comes after it is read, where a folder has its name in done/', async () => {
+  const id = await requested();
+  const [name = ''] = take();
+  mkdirSync(join(bank, 'incoming', 'done', `${name}.refused`));
+  writeFileSync(join(bank, 'incoming', `${name}.refused`), 'unknown company');
+  writeFileSync(join(bank, 'incoming', 'z.ach'), 'no NACHA file');
+  await look();
+  expect(readdirSync(join(bank, 'incoming')).sort()).toEqual(['done', 'z.ach']);
+  expect([(await row(id)).status, readdirSync(join(bank, 'incoming', 'done')).length]).toEqual(['failed', 2]);
+  expect(troubles.join()).toContain('z.ach of the bank says nothing that can be booked');
+});
+
 describe('a folder that was lost before it was certain that a file lay in it', () => {
   /** The bank has the file, and a worker died before it had written that. Nothing is left of the folder. */
   async function lost(): Promise<{ readonly id: string; readonly name: string }> {
@@ -114,11 +126,11 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     return { id, name: name.slice(0, -'.ach'.length) };
   }
   const says = (name: string, words: string): void => writeFileSync(join(bank, 'incoming', `${name}.refused`), words);
+  const touch = (): void => utimesSync(join(bank, 'handed', '.known-loss'), world.now() / 1000, world.now() / 1000);
   /** A person says that the folder was lost. */
   function accept(): void {
-    const path = join(bank, 'handed', '.known-loss');
-    writeFileSync(path, '');
-    utimesSync(path, world.now() / 1000, world.now() / 1000);
+    writeFileSync(join(bank, 'handed', '.known-loss'), '');
+    touch();
   }
   async function isPaidOnce(id: string): Promise<void> {
     for (let n = 0; n < 3; n++) {
@@ -230,6 +242,25 @@ describe('a folder that was lost before it was certain that a file lay in it', (
         .rows[0].at,
     );
     utimesSync(join(bank, 'handed', '.known-loss'), at - 600, at - 600);
+    says(rows[0].file, 'duplicate: we have it');
+    await look();
+    expect(await stateOf(id)).not.toBe('acked');
+    expect((await openBreakers(ctx.db)).map(({ trippedBy }) => trippedBy)).toEqual([['INV-20']]);
+  });
+
+  test('excuses no more when its marker is touched after it was seen', async () => {
+    await clearBreakers(ctx.db, 'test', world.now());
+    await requested();
+    take();
+    await look();
+    accept();
+    await world.wait(600_000);
+    await requested();
+    take();
+    await look();
+    const id = await requested('ach-made');
+    const { rows } = await world.admin.query('select file from ach_entries where payout_id = $1', [id]);
+    touch();
     says(rows[0].file, 'duplicate: we have it');
     await look();
     expect(await stateOf(id)).not.toBe('acked');
