@@ -75,7 +75,7 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/core\/payouts\/(postings|evm-postings)\.ts$/,
+    code: /^src\/core\/payouts\/(postings|evm-postings|booked-steps)\.ts$/,
     tests: [
       'test/core/payouts',
       'test/flow/payouts/booked-amounts',
@@ -83,6 +83,8 @@ export const AREAS = [
       'test/flow/payouts/batches.test',
       'test/flow/payouts/restored',
       'test/flow/payouts/reimbursements.test',
+      'test/flow/payouts/displaced-again',
+      'test/flow/payouts/reimbursements-paid',
     ],
   },
   {
@@ -94,6 +96,7 @@ export const AREAS = [
       'test/flow/ach/clock-set',
       'test/flow/ach/trace-numbers',
       'test/flow/ach/bank-reports',
+      'test/flow/ach/executed',
       'test/flow/ach/payouts',
       'test/flow/ach/stolen-database',
       'test/flow/ach/forgotten',

@@ -3,6 +3,7 @@
 import type { CurrencyCode } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
 import { basisPointsUp, least, minus, negated, plus } from '../money.ts';
+import { type BookedSteps, nextTime } from './booked-steps.ts';
 
 /** Amounts in cents, but for `source.amount`. */
 export type PostedAchPayout = {
@@ -80,14 +81,32 @@ export function achCompleteEntry(payout: PostedAchPayout): Entry {
 }
 
 /** The bank refused the whole file: nothing has left. */
-export function achRefusedEntries(payout: PostedAchPayout, owed: bigint): readonly Entry[] {
-  return [
-    entry(payout, 'failed', 'payout_failed', [
-      { account: OUTBOUND, amount: negated(payout.amount) },
-      { account: BANK, amount: payout.amount },
-    ]),
-    achReleaseEntry(payout, owed),
-  ];
+export function achRefusedEntries(payout: PostedAchPayout, owed: bigint, booked: BookedSteps): readonly Entry[] {
+  const failed = entry(payout, 'failed', 'payout_failed', [
+    { account: OUTBOUND, amount: negated(payout.amount) },
+    { account: BANK, amount: payout.amount },
+  ]);
+  return [nextTime(failed, booked), nextTime(achReleaseEntry(payout, owed), booked)];
+}
+
+/**
+ * The bank has executed a file that it had refused: what its refusal gave back is taken again, and is on its way out.
+ * @param taken what is available of it; the rest its merchant owes
+ */
+export function achExecutedEntries(payout: PostedAchPayout, taken: bigint, booked: BookedSteps): readonly Entry[] {
+  const { merchantId, source } = payout;
+  const hold = entry(payout, 'paid:hold_again', 'payout_hold', [
+    { account: `merchant:${merchantId}:available:${source.currency}`, amount: taken },
+    { account: `asset:receivable:merchant:${merchantId}:${source.currency}`, amount: minus(source.amount, taken) },
+    { account: fx(payout), amount: negated(source.amount) },
+    { account: 'fx:USD', amount: whole(payout) },
+    { account: held(payout), amount: negated(whole(payout)) },
+  ]);
+  const left = entry(payout, 'executed', 'payout_signed', [
+    { account: OUTBOUND, amount: payout.amount },
+    { account: BANK, amount: negated(payout.amount) },
+  ]);
+  return [nextTime(hold, booked), nextTime(left, booked)];
 }
 
 /**
@@ -141,8 +160,14 @@ export function bankOutflowEntry(file: string, cents: bigint): Entry {
 }
 
 /** The bank has refused that file after all: nothing of it has left. */
-export function bankOutflowUndoneEntry(file: string, cents: bigint): Entry {
+export function bankOutflowUndoneEntry(file: string, cents: bigint, booked: BookedSteps): Entry {
   const { key, kind, postings, parts } = bankOutflowEntry(file, cents);
   const back = postings.map(({ account, amount }) => ({ account, amount: negated(amount) }));
-  return { key: `${key}:refused`, kind, postings: back, parts };
+  return nextTime({ key: `${key}:refused`, kind, postings: back, parts }, booked);
+}
+
+/** It has executed the file all the same. */
+export function bankOutflowExecutedEntry(file: string, cents: bigint, booked: BookedSteps): Entry {
+  const { key, kind, postings, parts } = bankOutflowEntry(file, cents);
+  return nextTime({ key: `${key}:executed`, kind, postings, parts }, booked);
 }

@@ -6,7 +6,8 @@ import { greatest, least, minus, negated } from '../money.ts';
 /** By step: how often it was booked, and what left our outputs by it altogether. */
 export type BookedSteps = ReadonlyMap<string, { readonly times: number; readonly out: bigint }>;
 
-const KEY = /^([a-z]+:[^:]+):(.+)$/;
+/** `po:<id>:<step>`, and of a bank file `unknown:usd:<file>:<step>`. */
+const KEY = /^(unknown:usd:[^:]+|[a-z]+:[^:]+):(.+)$/;
 
 /** The entry under a key that none before it has: the first time of its step has no number. */
 export function nextTime(entry: Entry, booked: BookedSteps): Entry {

@@ -19,7 +19,7 @@ import {
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/ach/files.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { asBooked, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
+import { asBooked, bookedSteps, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -57,7 +57,7 @@ export async function acknowledgeFile(ctx: Context, name: string): Promise<boole
 export async function stopOnRefused(ctx: Context, name: string): Promise<string | null> {
   return ctx.db.transaction(async (sql) => {
     if ((await lockAchFile(sql, name)) !== 'refused') return null;
-    const finding = `bank file ${name} was refused, its payouts have failed, and now the bank has executed it: ask the bank, and take back from the merchants what they were paid`;
+    const finding = `bank file ${name} was refused, its payouts have failed, and now the bank has executed it: ask the bank, and once it is certain book it (bursar payout recover ${name} --executed)`;
     await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
     return finding;
   });
@@ -88,12 +88,14 @@ function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFile
     for (const payout of payouts.filter(isSourced)) {
       // a return before the refusal proves that the bank had executed it
       if (payout.status !== 'processing') continue;
-      await post(ctx, sql, payout.id, achRefusedEntries(payout, await lockOwed(sql, payout)));
+      const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+      await post(ctx, sql, payout.id, achRefusedEntries(payout, await lockOwed(sql, payout), booked));
       const error = `the bank refused the file: ${reason}`;
       await movePayout(sql, payout, 'refused', { error, givenBack: payout.source.amount, atMs });
     }
     const lost = await readAchLost(sql, name);
-    if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowUndoneEntry(name, lost), transactionId: null, atMs }]);
+    const booked = (await bookedSteps(sql, 'unknown', [`usd:${name}`]))(`usd:${name}`);
+    if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowUndoneEntry(name, lost, booked), transactionId: null, atMs }]);
     await endAchFile(sql, name, 'refused');
     await wakeHeldJob(sql);
     return state;

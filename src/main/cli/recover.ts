@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { isUtxo, type LedgerCurrency, type UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
+import { recoverExecutedFile } from '../../flow/ach/executed-after-all.ts';
 import { recoverAchFile } from '../../flow/ach/restored-files.ts';
 import type { Context } from '../../flow/context.ts';
 import { recoverFailedOnEvm } from '../../flow/evm/recover-failed.ts';
@@ -33,7 +34,13 @@ type Found = Recovered & {
   /** Whose customer's payment it is. */
   readonly transactionId?: string;
 };
-type Options = { readonly json?: boolean; readonly acceptLoss?: boolean; readonly own?: boolean; readonly block?: string };
+type Options = {
+  readonly json?: boolean;
+  readonly acceptLoss?: boolean;
+  readonly own?: boolean;
+  readonly executed?: boolean;
+  readonly block?: string;
+};
 
 /** Adds `payout recover` to the group `payout`. */
 export function addRecover(payout: Command): void {
@@ -44,6 +51,7 @@ export function addRecover(payout: Command): void {
   )
     .option('--block <hash>', 'the block that has the transaction, where no look has found it')
     .option('--accept-loss', 'books what it pays to nobody that this database knows as lost')
+    .option('--executed', 'books a bank file that the bank has refused and executed all the same: its merchants pay it')
     .option('--own', 'books a Lightning payment that you have made yourself, or what you have taken from the node, as yours')
     .action(recover);
 }
@@ -55,7 +63,8 @@ const LIGHTNING_NODE = /^0[23][0-9a-f]{64}$/;
 const BANK_FILE = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const by = (): string => `operator ${userInfo().username}`;
 
-async function recover(id: string, { json, acceptLoss = false, own = false, block }: Options): Promise<void> {
+async function recover(id: string, { json, acceptLoss = false, own = false, executed = false, block }: Options): Promise<void> {
+  if (executed) return recoverExecuted(id, json);
   if (own && acceptLoss) throw new CommandFailed('it is yours (--own), or lost (--accept-loss): not both');
   if (own || LIGHTNING_NODE.test(id)) return recoverOwn(id, { json: json === true, own, acceptLoss });
   const { payoutIds, transactionId, lost, fee, currency }: Found = BANK_FILE.test(id)
@@ -70,6 +79,15 @@ async function recover(id: string, { json, acceptLoss = false, own = false, bloc
   const whose = payoutIds.join(', ') || transactionId || 'no payout';
   print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [
     `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
+    'When bursar audit is green, bursar audit --clear lets payouts go on.',
+  ]);
+}
+
+/** A bank file that was executed after it had been refused. */
+async function recoverExecuted(name: string, json: boolean | undefined): Promise<void> {
+  const ids = await withBooks((ctx) => recoverExecutedFile(ctx, { name, by: by() }));
+  print(json, { file: name, currency: 'USD', payout_ids: ids }, [
+    `${name} is booked as executed for ${ids.join(', ') || 'no payout'}: what was given back is taken from their merchants again.`,
     'When bursar audit is green, bursar audit --clear lets payouts go on.',
   ]);
 }

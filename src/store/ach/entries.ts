@@ -34,6 +34,16 @@ export async function achPayoutIds(sql: Sql, file: string): Promise<readonly str
   return rows.map((row) => row.payout_id);
 }
 
+/** Those of them that the bank has not sent back. */
+export async function keptAchPayouts(sql: Sql, file: string): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ payout_id: string }>({
+    name: 'kept_ach_payouts',
+    text: 'select payout_id from ach_entries where file = $1 and returned is null order by payout_id',
+    values: [file],
+  });
+  return rows.map((row) => row.payout_id);
+}
+
 /**
  * The entry of a trace number; null when there is none. Numbers come again after years: of several the one of the payout that is named, else
  * the newest.

@@ -82,11 +82,11 @@ export async function oneAsBooked<P extends Row>(sql: Sql, payout: P): Promise<P
 
 /**
  * What is booked of each step, by identifier; nothing is missing where an identifier has no entry.
- * @param of whose steps: the beginning of their keys
+ * @param of whose steps: the beginning of their keys; `unknown`: what bank files have paid to others
  */
 export async function bookedSteps(
   sql: Sql,
-  of: 'po' | 'batch' | 'sweep',
+  of: 'po' | 'batch' | 'sweep' | 'unknown',
   ids: readonly string[],
 ): Promise<(id: string) => BookedSteps> {
   const { rows } = await sql.query<{ id: string; step: string; times: number; spent: string }>({

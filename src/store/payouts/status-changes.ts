@@ -58,7 +58,7 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
                as t(id, status, step, fee, error, completed_at, is_announced, held_reason, given_back, is_displaced))
            update payouts p set status = c.status, step = c.step, fee = coalesce(c.fee, p.fee), error = case when c.status = 'failed' then coalesce(c.error, p.error) end,
                   completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then coalesce(c.held_reason, p.held_reason) end,
-                  given_back = coalesce(c.given_back, p.given_back), sequence = p.sequence + c.is_announced::int,
+                  given_back = case when c.status = 'failed' then coalesce(c.given_back, p.given_back) end, sequence = p.sequence + c.is_announced::int,
                   noted = p.noted and not c.is_displaced
              from changes c where p.id = c.id`,
     values: [

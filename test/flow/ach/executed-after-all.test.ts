@@ -1,0 +1,110 @@
+// A bank refuses a file, its payouts fail and are given back, and the bank has executed it all the same: an operator has it booked, and its
+// payouts go on as those of any other file. After each step the audit is green.
+import { beforeEach, expect, test } from 'vitest';
+import { recoverExecutedFile } from '../../../src/flow/ach/executed-after-all.ts';
+import { bookReturn } from '../../../src/flow/ach/progress.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { BTC, ctx, ledgerFindings, of, path, refusedWith, request, row, shopWith, world } from '../payouts/merchants.ts';
+import { entryOf, newBank, requested } from './new-bank.ts';
+
+const DAY = 86_400_000;
+let bank: Awaited<ReturnType<typeof newBank>>;
+let merchantId: bigint;
+let id: string;
+let file: string;
+
+const green = async (): Promise<void> => expect(await ledgerFindings()).toEqual([]);
+const owed = () => world.balance(`asset:receivable:merchant:${merchantId}:BTC`);
+const recover = () => recoverExecutedFile(ctx, { name: file, by: 'operator test' });
+const took = async (): Promise<bigint> => BigInt((await row(id)).source_amount as string);
+
+beforeEach(async () => {
+  await clearBreakers(ctx.db, 'test', world.now());
+  bank = await newBank();
+  merchantId = await shopWith(BTC);
+  id = await requested(merchantId);
+  world.pass(1);
+  bank.cutOff();
+  await bank.look();
+  ({ file } = await entryOf(id));
+  bank.refuse(file);
+  await bank.look();
+  expect([(await row(id)).status, await of(merchantId, 'available')]).toEqual(['failed', BTC]);
+});
+/** The bank says that it has executed the file; the operator reads what ends the stop. */
+async function executed(): Promise<void> {
+  bank.hadBefore(file);
+  await bank.look();
+  const [stop] = await openBreakers(ctx.db);
+  expect(stop?.findings.join()).toContain(`bursar payout recover ${file} --executed`);
+  await clearBreakers(ctx.db, 'test', world.now());
+}
+
+test('what was given back is taken again, and it is completed when the days of returns are over', async () => {
+  await executed();
+  expect(await recover()).toEqual([id]);
+  expect(await row(id)).toMatchObject({ status: 'processing', step: 'batched', error: null, given_back: null });
+  expect(await of(merchantId, 'available')).toBe(BTC - (await took()));
+  await green();
+  expect(await refusedWith(recover())).toBe('not_resolvable');
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect((await row(id)).status).toBe('completed');
+  expect((await path(id)).slice(-3)).toEqual(['payout.failed', 'payout.processing', 'payout.completed']);
+  expect(bank.executed.filter(({ name }) => name === file)).toHaveLength(1);
+  await green();
+});
+
+test('what its merchant has spent since he owes, and repays it with what comes next', async () => {
+  await request(merchantId, '0.9995');
+  const there = await of(merchantId, 'available');
+  await executed();
+  await recover();
+  expect([await of(merchantId, 'available'), await owed()]).toEqual([0n, (await took()) - there]);
+  await green();
+  // what comes back of it repays first
+  const { trace } = await entryOf(id);
+  bank.answer(trace, 'R03');
+  await bank.look();
+  expect(await row(id)).toMatchObject({ status: 'failed', error: 'R03' });
+  expect(await owed()).toBe(0n);
+  await green();
+});
+
+test('one that the bank has sent back stays failed: its merchant has his money', async () => {
+  const { trace } = await entryOf(id);
+  bank.answer(trace, 'R03');
+  await bank.look();
+  await clearBreakers(ctx.db, 'test', world.now());
+  expect(await recover()).toEqual([]);
+  expect([(await row(id)).status, await of(merchantId, 'available')]).toEqual(['failed', BTC]);
+  await green();
+});
+
+test('as often as the bank changes its mind, each word is booked once', async () => {
+  for (const _ of [1, 2]) {
+    await recover();
+    await green();
+    bank.refuse(file);
+    await bank.look();
+    expect([(await row(id)).status, await of(merchantId, 'available'), await owed()]).toEqual(['failed', BTC, 0n]);
+    await green();
+  }
+});
+
+test('it is booked once, also at the same moment and beside a return of its entry', async () => {
+  const { trace } = await entryOf(id);
+  const returned = { trace, reference: '', cents: 99_00n, code: 'R03', error: 'R03' };
+  const all = await Promise.allSettled([recover(), recover(), bookReturn(ctx, returned, { stopsOnUnknown: true }), recover()]);
+  expect(all.map(({ status }) => status).sort()).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected']);
+  // whichever was first: its merchant has his money
+  expect([(await row(id)).status, await of(merchantId, 'available'), await owed()]).toEqual(['failed', BTC, 0n]);
+  await green();
+});
+
+test('only a file that was refused can be booked so', async () => {
+  expect(await refusedWith(recoverExecutedFile(ctx, { name: '2020-01-01-A', by: 'test' }))).toBe('not_resolvable');
+  await recover();
+  expect(await refusedWith(recover())).toBe('not_resolvable');
+  expect(await of(merchantId, 'held', 'USD')).toBe(100_00n);
+});
