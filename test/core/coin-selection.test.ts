@@ -77,6 +77,27 @@ describe('which outputs are spent', () => {
     expect(selectOutputs([output(100_000n + kept + 4_999n, 1)], asked)).toMatchObject({ fee: kept + 4_999n, change: 0n });
   });
 
+  test('change that is worth exactly what spending it costs goes to the fee', () => {
+    const kept = feeOf(virtualBytes(['p2wpkh'], [22, 22]), 10_000n);
+    const worth = feeOf(68, 10_000n);
+    expect(selectOutputs([output(100_000n + kept + worth, 1)], wanted)).toMatchObject({ fee: kept + worth, change: 0n });
+    expect(selectOutputs([output(100_000n + kept + worth + 1n, 1)], wanted)).toMatchObject({ fee: kept, change: worth + 1n });
+  });
+
+  test('with the fee inside, one output is enough, exactly or with change from the smallest that is relayed', () => {
+    const inside = { ...wanted, isFeeInside: true, gatherUpTo: null };
+    const without = virtualBytes(['p2wpkh'], [22]);
+    const vbytes = virtualBytes(['p2wpkh'], [22, 22]);
+    expect(selectOutputs([output(100_000n, 1)], inside)).toMatchObject({
+      change: 0n,
+      vbytes: without,
+      fee: feeOf(without, 10_000n),
+    });
+    expect(selectOutputs([output(100_546n, 1)], inside)).toMatchObject({ change: 546n, vbytes, fee: feeOf(vbytes, 10_000n) });
+    expect(selectOutputs([output(100_545n, 1)], inside)).toBeNull();
+    expect(completed([], { ...inside, amount: 0n })).toBeNull();
+  });
+
   test('outputs that cost more than they are worth are not spent, and small ones are gathered while fees are low and many are left', () => {
     const dust = Array.from({ length: 50 }, (_, n) => output(600n, n + 10));
     expect(selectOutputs([...dust, output(10n ** 6n, 1)], wanted)?.inputs).toHaveLength(1);
