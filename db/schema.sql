@@ -692,9 +692,12 @@ create table public.own_outputs (
   block_hash text,
   booked boolean default false not null,
   spent boolean default false not null,
+  coinbase boolean default false not null,
+  lost integer default 0 not null,
   constraint own_outputs_pkey PRIMARY KEY (currency, txid, vout),
   constraint own_outputs_script_fkey FOREIGN KEY (script, currency) REFERENCES own_addresses(script, currency),
-  constraint own_outputs_amount_check CHECK (((amount)::numeric > (0)::numeric))
+  constraint own_outputs_amount_check CHECK (((amount)::numeric > (0)::numeric)),
+  constraint own_outputs_lost_check CHECK ((lost >= 0))
 );
 
 create table public.payment_decisions (
@@ -1209,6 +1212,8 @@ CREATE INDEX outgoing_inputs_spent ON public.outgoing_inputs USING btree (curren
 CREATE INDEX outgoing_shares_payout ON public.outgoing_shares USING btree (payout_id);
 
 CREATE INDEX own_addresses_made ON public.own_addresses USING btree (made_in);
+
+CREATE INDEX own_outputs_gone ON public.own_outputs USING btree (currency) WHERE (booked AND (height IS NULL));
 
 CREATE INDEX own_outputs_height ON public.own_outputs USING btree (currency, height) WHERE (height IS NOT NULL);
 

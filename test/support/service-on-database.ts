@@ -172,10 +172,10 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
       await see([sent], currency);
       return sent;
     },
-    /** A transaction with this id that spends outputs of ours, in the mempool. */
-    spend(txid: string, spends: readonly Outpoint[], outputs: readonly OutputFacts[] = []): Sent {
+    /** A transaction with this id that spends outputs of ours, in the mempool; `coinbase`: what a miner makes with the next block. */
+    spend(txid: string, spends: readonly Outpoint[], outputs: readonly OutputFacts[] = [], coinbase = false): Sent {
       const inputs = spends.map(({ txid: from, vout }) => ({ txid: from, vout }));
-      const sent: Sent = { currency: 'BTC', facts: { txid, coinbase: false, inputs, spends: inputs, outputs } };
+      const sent: Sent = { currency: 'BTC', facts: { txid, coinbase, inputs, spends: inputs, outputs } };
       mempool.push(sent);
       return sent;
     },

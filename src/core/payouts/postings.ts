@@ -277,20 +277,3 @@ export function adoptedEntry(
     parts: [],
   };
 }
-
-/** Capital of the service that arrived at an address of its own. */
-export function capitalEntry(
-  currency: CurrencyCode,
-  outpoint: { readonly txid: string; readonly vout: number },
-  amount: bigint,
-): Entry {
-  return {
-    key: `capital:${currency.toLowerCase()}:${outpoint.txid}:${outpoint.vout}`,
-    kind: 'capital',
-    postings: [
-      { account: `asset:chain:${currency}`, amount },
-      { account: `equity:operator:${currency}`, amount: negated(amount) },
-    ],
-    parts: [],
-  };
-}

@@ -1,12 +1,13 @@
 // Outputs of our own at addresses of chain 1 of the signer's accounts: change, and the service's capital, which is booked here.
 import { finalDepth } from '../../core/confirmations.ts';
-import { type CurrencyCode, ETHER, type EvmCode } from '../../core/currency.ts';
-import { capitalEntry } from '../../core/payouts/postings.ts';
+import { type CurrencyCode, chainRow, ETHER, type EvmCode } from '../../core/currency.ts';
+import { type CapitalOutput, capitalEntry, capitalLostEntry } from '../../core/payouts/capital.ts';
 import type { DerivedAddress } from '../../core/ports.ts';
 import { spendingKey } from '../../store/chain/xpubs.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
-import { insertOwnAddress, lockUnbooked, markBooked, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
+import { insertOwnAddress, lockGone, lockUnbooked, markBooked, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { HOT_INDEX } from '../evm/batches.ts';
 
@@ -31,17 +32,33 @@ export async function newOwnAddresses(
   });
 }
 
-/** Books what lies at our own addresses at final depth and is no change of ours: capital of the service. */
+/**
+ * Books what lies at our own addresses at final depth and is no change of ours: capital of the service. From then on batches spend it, so what a
+ * miner has made with his block waits until it is mature: our change is known to everybody, and no node takes a batch before. What a reorganisation
+ * has taken out of its block since is no capital until it is at that depth again.
+ */
 export async function bookCapital(ctx: Context, currency: CurrencyCode): Promise<void> {
   await ctx.db.transaction(async (sql) => {
-    const outputs = await lockUnbooked(sql, currency, finalDepth(currency).depth);
-    const atMs = ctx.ports.clock.now();
-    await postEntries(
-      sql,
-      outputs.map((output) => ({ entry: capitalEntry(currency, output, output.amount), transactionId: null, atMs })),
-    );
-    await markBooked(sql, currency, outputs);
+    await book(ctx, sql, currency, await lockGone(sql, currency), false);
+    const depths = { depth: finalDepth(currency).depth, maturity: chainRow(currency).coinbaseMaturity };
+    await book(ctx, sql, currency, await lockUnbooked(sql, currency, depths), true);
   });
+}
+
+async function book(
+  ctx: Context,
+  sql: Sql,
+  currency: CurrencyCode,
+  outputs: readonly CapitalOutput[],
+  isHere: boolean,
+): Promise<void> {
+  const entry = isHere ? capitalEntry : capitalLostEntry;
+  const atMs = ctx.ports.clock.now();
+  await postEntries(
+    sql,
+    outputs.map((output) => ({ entry: entry(currency, output), transactionId: null, atMs })),
+  );
+  await markBooked(sql, currency, outputs, isHere);
 }
 
 /** Records the address from which a currency of Ethereum's chain leaves, and that ether may come to it; false while the signer has no key. */

@@ -4,6 +4,7 @@ import { CURRENCIES, ETHER } from '../../core/currency.ts';
 import { PAYOUT_TRANSITIONS } from '../../core/payouts/states.ts';
 import { OPERATORS_BALANCE } from '../lightning/operators-part.ts';
 import { OVER_LIGHTNING } from '../lightning/outgoing.ts';
+import { isCapital } from '../payouts/own-outputs.ts';
 import type { Question } from './audit.ts';
 import { isBorne } from './batch-audit.ts';
 
@@ -37,7 +38,8 @@ const OUTPUTS = `with unbooked as materialized (
            outputs as (
              select currency, amount from decided_payments where part_key is not null and currency <> '${LIGHTNING.code}'
              union all select currency, amount from own_outputs
-                        where booked and height is not null and (currency, txid) not in (select currency, txid from unbooked)
+                        where booked and (height is not null or ${isCapital('own_outputs')})
+                          and (currency, txid) not in (select currency, txid from unbooked)
              union all select currency, -amount from outgoing_inputs where spent_by is not null and batch_id not in (select batch_id from unbooked)
                           -- what moves between our own addresses costs its gas only
                           and batch_id not in (select id from outgoing_batches where (state = 'dead' and tip is not null) or purpose <> 'payout')

@@ -5,7 +5,7 @@ import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type Batch, isDue } from './batch-rows.ts';
 import { wakeDriver } from './outgoing-facts.ts';
-import { insertOwnAddress } from './own-outputs.ts';
+import { insertOwnAddress, isGone } from './own-outputs.ts';
 import { isStale, takesAvailable } from './request-facts.ts';
 
 /** An output of ours that may be spent, and where its key is. */
@@ -209,7 +209,7 @@ export type PayoutWork = {
   readonly currency: CurrencyCode;
   /** Payouts wait for a batch. */
   readonly queued: boolean;
-  /** Outputs lie at our own addresses that no entry knows. */
+  /** Outputs lie at our own addresses that no entry knows, or lay there and are gone. */
   readonly unbooked: boolean;
   /** A batch is due, or will be soon: another worker may have died over it. */
   readonly soon: boolean;
@@ -224,7 +224,8 @@ export async function readWork(sql: Sql, nowMs: number): Promise<readonly Payout
     name: 'read_payout_work',
     text: `with queued as (select distinct currency from payouts where step = 'queued' and script is not null and internal_to is null),
            soon as (select distinct currency from outgoing_batches where ${isDue('$1::timestamptz')}),
-           unbooked as (select distinct currency from own_outputs where not booked)
+           unbooked as (select currency from own_outputs where not booked and height is not null
+                        union select currency from own_outputs c where ${isGone('c')})
            select currency, currency in (select * from queued) as queued, currency in (select * from unbooked) as unbooked,
                   currency in (select * from soon) as soon,
                   exists (select from outgoing_batches b where b.currency = q.currency and ${isDue('$1::timestamptz')} and b.state = 'reserved') as reserved

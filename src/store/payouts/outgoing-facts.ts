@@ -30,7 +30,9 @@ export async function recordOutgoing(
     facts.spends.map((spend) => ({ ...spend, by: facts.txid, outcome: facts.outcome ?? null })),
   );
   const outputs = touched.flatMap((facts) =>
-    facts.outputs.filter(({ script }) => !owners.has(script)).map((output) => ({ txid: facts.txid, ...output })),
+    facts.outputs
+      .filter(({ script }) => !owners.has(script))
+      .map((output) => ({ txid: facts.txid, coinbase: facts.coinbase, ...output })),
   );
   let changed = 0;
   await inParts(spends, CHOSEN_AT_ONCE, async (part) => {
@@ -79,19 +81,19 @@ async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, s
   return rowCount ?? 0;
 }
 
-type Output = { readonly txid: string; readonly vout: number; readonly script: string; readonly amountMinor: bigint };
+type Output = Outpoint & { readonly coinbase: boolean; readonly script: string; readonly amountMinor: bigint };
 
 async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
-    text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, booked)
-             select $1, o.txid, o.vout, o.amount, a.script, $2, $3,
+    text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, coinbase, booked)
+             select $1, o.txid, o.vout, o.amount, a.script, $2, $3, o.coinbase,
                     -- no entry knows what a sweep brings from an address that this database has forgotten: it was restored, and the signer has
                     -- told it of the sweep
                     -- what a contract that we have paid sends back is no change of ours either
                     $8 and exists (select 1 from outgoing_attempts t join outgoing_batches b on b.id = t.batch_id
                              where t.currency = $1 and t.txid = o.txid and b.purpose = 'payout')
-               from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[]) as o(txid, vout, amount, script)
+               from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[], $9::boolean[]) as o(txid, vout, amount, script, coinbase)
               cross join lateral (select script from own_addresses where script = o.script and currency = $1 offset 0) a
               where o.amount > 0
              on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, booked = own_outputs.booked or excluded.booked`,
@@ -104,6 +106,7 @@ async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRe
       outputs.map((output) => output.amountMinor),
       outputs.map((output) => Buffer.from(output.script, 'hex')),
       isUtxo(currency),
+      outputs.map((output) => output.coinbase),
     ],
   });
   return rowCount ?? 0;

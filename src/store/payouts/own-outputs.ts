@@ -1,5 +1,6 @@
 // Our own addresses (chain 1 of the signer's accounts) and the outputs there: change, and the service's own capital.
 import type { CurrencyCode } from '../../core/currency.ts';
+import type { CapitalOutput } from '../../core/payouts/capital.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 type OwnAddress = { readonly index: number; readonly script: Uint8Array };
@@ -28,28 +29,63 @@ export async function nextOwnIndex(sql: Sql, accountId: bigint): Promise<number>
   return Number(rows[0]?.next ?? 0n);
 }
 
-type OwnOutput = { readonly txid: string; readonly vout: number; readonly amount: bigint };
+/** SQL: what nobody here has signed: capital. What a transaction of ours makes is looked after with its batch. */
+export const isCapital = (output: string): string =>
+  `not exists (select from outgoing_attempts t where t.currency = ${output}.currency and t.txid = ${output}.txid)`;
 
-/** Outputs at our own addresses at this depth that no entry knows yet, locked. */
-export async function lockUnbooked(sql: Sql, currency: CurrencyCode, depth: number): Promise<readonly OwnOutput[]> {
-  const { rows } = await sql.query<{ txid: string; vout: number; amount: string }>({
-    name: 'lock_unbooked_outputs',
-    text: `select txid, vout, amount from own_outputs c
-            where currency = $1 and not booked and height <= (select height from chain_cursors where currency = $1) - $2 + 1
-            order by txid, vout limit 500 for update skip locked`,
-    values: [currency, depth],
+/**
+ * SQL: capital that a reorganisation has taken out of its block, and that no entry says is lost. What a batch spends stays booked: its bytes are
+ * sent again, and may be mined with it.
+ */
+export const isGone = (output: string): string =>
+  `(${output}.booked and ${output}.height is null and not ${output}.spent and ${isCapital(output)})`;
+
+/** Capital that is in no block any more, locked. */
+export async function lockGone(sql: Sql, currency: CurrencyCode): Promise<readonly CapitalOutput[]> {
+  return capitalOutputs(sql, {
+    name: 'lock_gone_outputs',
+    text: `select txid, vout, amount, lost from own_outputs c where currency = $1 and ${isGone('c')} order by txid, vout limit 500 for update`,
+    values: [currency],
   });
+}
+
+async function capitalOutputs(sql: Sql, query: Parameters<Sql['query']>[0]): Promise<readonly CapitalOutput[]> {
+  const { rows } = await sql.query<{ txid: string; vout: number; amount: string; lost: number }>(query);
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
-/** Notes that an entry of the ledger knows these outputs. */
-export async function markBooked(sql: Sql, currency: CurrencyCode, outputs: readonly OwnOutput[]): Promise<void> {
+/** Outputs at our own addresses at this depth that no entry knows yet, locked; those that a miner made with his block once they are mature. */
+export async function lockUnbooked(
+  sql: Sql,
+  currency: CurrencyCode,
+  { depth, maturity }: { readonly depth: number; readonly maturity: number },
+): Promise<readonly CapitalOutput[]> {
+  return capitalOutputs(sql, {
+    name: 'lock_unbooked_outputs',
+    text: `select txid, vout, amount, lost from own_outputs c
+            where currency = $1 and not booked
+              and height <= (select height from chain_cursors where currency = $1) - case when coinbase then greatest($2::integer, $3::integer) else $2::integer end + 1
+              -- it spends outputs of ours: what it is must be known first, and its change is no capital then
+              and not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+                               where i.currency = $1 and i.spent_height = c.height and i.spent_by = c.txid and b.state <> 'dead')
+            order by txid, vout limit 500 for update skip locked`,
+    values: [currency, depth, maturity],
+  });
+}
+
+/** Notes that an entry of the ledger knows these outputs, or (`false`) that one has taken them out again. */
+export async function markBooked(
+  sql: Sql,
+  currency: CurrencyCode,
+  outputs: readonly CapitalOutput[],
+  booked: boolean,
+): Promise<void> {
   if (outputs.length === 0) return;
   await sql.query({
     name: 'mark_outputs_booked',
-    text: `update own_outputs c set booked = true from unnest($2::text[], $3::int[]) as t(txid, vout)
+    text: `update own_outputs c set booked = $4, lost = case when $4 then lost else lost + 1 end from unnest($2::text[], $3::int[]) as t(txid, vout)
             where c.currency = $1 and c.txid = t.txid and c.vout = t.vout`,
-    values: [currency, outputs.map((output) => output.txid), outputs.map((output) => output.vout)],
+    values: [currency, outputs.map((output) => output.txid), outputs.map((output) => output.vout), booked],
   });
 }
 
