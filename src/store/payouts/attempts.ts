@@ -57,6 +57,31 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
   });
 }
 
+/**
+ * Stores a transaction that does what a signed one of the same batch does, with its signatures written in another way: the signer knows nothing of
+ * it (sequence 0). Nothing where it is stored already.
+ */
+export async function insertTwin(
+  sql: Sql,
+  attemptId: bigint,
+  { txid, raw }: { readonly txid: string; readonly raw: Buffer },
+): Promise<void> {
+  await sql.query({
+    name: 'insert_twin',
+    text: `with of as (select a.* from outgoing_attempts a where a.id = $1),
+           batch as materialized (select b.id from outgoing_batches b where b.id = (select batch_id from of) for update),
+           made as (
+             insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, sequence, signed_at,
+                                            sent_at, lost, max_fee)
+               select batch.id, (select max(number) + 1 from outgoing_attempts where batch_id = batch.id), currency, $2, $3, fee, vbytes, change_vout,
+                      change_amount, lease_epoch, 0, signed_at, sent_at, lost, max_fee from of, batch
+               on conflict (currency, txid) do nothing returning id)
+           insert into outgoing_shares (attempt_id, payout_id, vout, fee)
+             select made.id, s.payout_id, s.vout, s.fee from made, outgoing_shares s where s.attempt_id = $1`,
+    values: [attemptId, txid, raw],
+  });
+}
+
 export type Attempt = {
   readonly id: bigint;
   readonly number: number;

@@ -65,9 +65,10 @@ export async function lockUnbooked(
     text: `select txid, vout, amount, lost from own_outputs c
             where currency = $1 and not booked
               and height <= (select height from chain_cursors where currency = $1) - case when coinbase then greatest($2::integer, $3::integer) else $2::integer end + 1
-              -- it spends outputs of ours: what it is must be known first, and its change is no capital then
+              -- it spends outputs of ours and nobody has signed it here: what it is must be known first, and its change is no capital then
               and not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
-                               where i.currency = $1 and i.spent_height = c.height and i.spent_by = c.txid and b.state <> 'dead')
+                               where i.currency = $1 and i.spent_height = c.height and i.spent_by = c.txid and b.state <> 'dead'
+                                 and not exists (select from outgoing_attempts a where a.currency = i.currency and a.txid = i.spent_by))
             order by txid, vout limit 500 for update skip locked`,
     values: [currency, depth, maturity],
   });

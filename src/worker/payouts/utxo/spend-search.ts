@@ -1,9 +1,12 @@
 // Finds the block that holds a transaction of ours, or one that spends the same outputs, among blocks that were read before anybody looked for it.
+import { isDeepStrictEqual } from 'node:util';
+import { utxoRow } from '../../../core/currency.ts';
 import { minus } from '../../../core/money.ts';
 import type { PayingPort, TransactionFacts } from '../../../core/ports.ts';
 import type { Context } from '../../../flow/context.ts';
 import { recordUnknown } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { blocksSince, hashesDown, isInChain } from '../../../store/chain/blocks.ts';
+import { insertTwin } from '../../../store/payouts/attempts.ts';
 import type { Batch } from '../../../store/payouts/batch-rows.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { paysPayout } from '../../../store/payouts/unknown-movements.ts';
@@ -44,7 +47,7 @@ export async function isForgotten(ctx: Context, port: PayingPort, batch: Batch):
   const taken = batch.inputs.find(({ spentBy }) => spentBy !== null && !ours.has(spentBy));
   if (taken === undefined || taken.spentHeight === null) return false;
   const [block] = await hashesDown(ctx.db, currency, taken.spentHeight, 1);
-  if (block === undefined) return false;
+  if (block === undefined || (await isTwin(ctx, port, batch, { txid: taken.spentBy as string, block }))) return false;
   const watch = { ...watchOnly(batch.payouts.map(({ script }) => script)), ...createOutpointSet(batch.inputs) };
   const { touched } = await port.readBlock(block.hash, watch);
   const outputs = touched.find(({ txid }) => txid === taken.spentBy)?.outputs ?? [];
@@ -58,4 +61,38 @@ export async function isForgotten(ctx: Context, port: PayingPort, batch: Batch):
   const movement = { currency, txid: taken.spentBy, blockHash: block.hash, finding };
   await recordUnknown(ctx, currency, { movements: [movement], payoutIds: [] });
   return true;
+}
+
+type Mined = { readonly txid: string; readonly block: { readonly height: number; readonly hash: string } };
+
+/**
+ * Whether a transaction that has taken inputs of a batch is one of the batch's own whose signatures somebody has written in another way: without
+ * segwit they are part of the txid, and whoever mines it can do that. It is recorded as a transaction of the batch.
+ */
+async function isTwin(ctx: Context, port: PayingPort, batch: Batch, { txid, block }: Mined): Promise<boolean> {
+  const { currency } = port;
+  if (utxoRow(currency).utxo.addressKind === 'p2wpkh') return false;
+  const raw = (await port.minedTransactions(block.hash, new Set([txid]))).get(txid);
+  const facts = raw === undefined ? null : port.readRaw(raw, EVERYTHING);
+  if (raw === undefined || facts === null) return false;
+  const attempt = batch.attempts.find((one) => {
+    const signed = port.readRaw(one.raw, EVERYTHING);
+    return signed !== null && doesTheSame(signed, facts);
+  });
+  if (attempt === undefined) return false;
+  await ctx.db.transaction(async (sql) => {
+    if (!(await isInChain(sql, currency, block))) return;
+    await insertTwin(sql, attempt.id, { txid, raw: Buffer.from(raw) });
+    await recordOutgoing(sql, currency, block, [{ ...facts, spends: facts.inputs }], new Set());
+  });
+  return true;
+}
+
+const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };
+
+/** The same inputs and the same outputs, each in its place. */
+function doesTheSame(one: TransactionFacts, other: TransactionFacts): boolean {
+  const told = ({ inputs, outputs, tokenOutputs = [], unprotectedOutputs = [] }: TransactionFacts) =>
+    [inputs, outputs, tokenOutputs, unprotectedOutputs] as const;
+  return isDeepStrictEqual(told(one), told(other));
 }
