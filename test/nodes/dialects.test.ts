@@ -187,6 +187,17 @@ describe('bchd', () => {
     await port.close();
   });
 
+  test('shows the bytes of a transaction in the block that is named, though its getrawtransaction takes none', async () => {
+    const port = createUtxoNode({ currency: 'BCH', url: node.url, network: 'regtest', clock });
+    const hash = await node.rpc<string>('getblockhash', 2);
+    const { tx } = await node.rpc<{ tx: readonly [string] }>('getblock', hash, 1);
+    expect(await refusal(node.rpc('getrawtransaction', tx[0], false, hash))).toContain('wrong number of params');
+    const raw = Buffer.from((await port.rawTransaction(tx[0], hash)) ?? []);
+    expect(raw.toString('hex')).toBe(await node.rpc('getrawtransaction', tx[0], 0));
+    expect(await port.rawTransaction(tx[0], await node.rpc<string>('getblockhash', 3))).toBeNull();
+    await port.close();
+  });
+
   test('gives a block that lost a reorganisation as bytes, and refuses its header', async () => {
     const port = createUtxoNode({ currency: 'BCH', url: node.url, network: 'regtest', clock });
     const lost = await node.rpc<string>('getblockhash', 110);

@@ -1,5 +1,5 @@
 // What a node knows of single outputs and transactions: whether an output is unspent, and the bytes of a transaction.
-import type { Outpoint } from '../../core/ports.ts';
+import type { Outpoint, PayingPort } from '../../core/ports.ts';
 import { fromHex, orRefusal, type Rpc } from './node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from './node/trouble.ts';
 
@@ -20,8 +20,16 @@ export async function readSpent(rpc: Rpc, outpoints: readonly Outpoint[]): Promi
   return spent;
 }
 
-/** The bytes of a transaction in the mempool, or in the block that is named; null when the node does not show them. */
-export async function readRawTransaction(rpc: Rpc, txid: string, blockHash: string | null): Promise<Buffer | null> {
+/**
+ * The bytes of a transaction in the mempool, or in the block that is named; null when the node does not show them.
+ * @param ofBlock reads them from the bytes of the block: Dogecoin Core and bchd take no block with getrawtransaction
+ */
+export async function readRawTransaction(
+  rpc: Rpc,
+  { txid, blockHash }: { readonly txid: string; readonly blockHash: string | null },
+  ofBlock: PayingPort['minedTransactions'] | null,
+): Promise<Uint8Array | null> {
+  if (blockHash !== null && ofBlock !== null) return (await ofBlock(blockHash, new Set([txid]))).get(txid) ?? null;
   const params = blockHash === null ? [txid] : [txid, false, blockHash];
   const answer = await orRefusal(rpc.call('getrawtransaction', params));
   if (answer instanceof RpcRefusal) return null;

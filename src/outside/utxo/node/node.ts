@@ -106,6 +106,11 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
     if (denied.size > 0) denied = stillListed(denied, listing);
   }
 
+  async function minedTransactions(hash: string, txids: ReadonlySet<string>): Promise<ReadonlyMap<string, Uint8Array>> {
+    const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
+    return asTrouble(rpc, hash, () => transactionsIn(bytes, hash, features, txids));
+  }
+
   async function readBlockOf(
     bytes: Buffer,
     hash: string,
@@ -152,10 +157,7 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
       await watch.fresh();
       return readBlockOf(bytes, hash, watch);
     },
-    async minedTransactions(hash, txids) {
-      const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
-      return asTrouble(rpc, hash, () => transactionsIn(bytes, hash, features, txids));
-    },
+    minedTransactions,
     async proveBlock(hash, easiest) {
       const bytes = await refusalAsTrouble(rpc, rpc.callHex('getblock', [hash, dialect.rawBlock]), `block ${hash}`);
       const { previousHash } = await readBlockOf(bytes, hash, NOTHING);
@@ -227,7 +229,7 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
     send: (raw) => sendTransaction(rpc, raw),
     feeRate: () => readFeeRate(quick),
     spentOf: (outpoints) => readSpent(rpc, outpoints),
-    rawTransaction: (txid, blockHash) => readRawTransaction(rpc, txid, blockHash),
+    rawTransaction: (txid, blockHash) => readRawTransaction(rpc, { txid, blockHash }, features.segwit ? null : minedTransactions),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),
     close: async () => {
       await Promise.all([rpc.close(), quick.close(), patient.close()]);
