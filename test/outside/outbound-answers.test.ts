@@ -170,6 +170,12 @@ describe('an answer', () => {
     expect(result.kind === 'answered' && Buffer.from(result.body).toString()).toBe(LIKE_ONE);
   });
 
+  test('is none that changes to a protocol that nobody asked for, whatever follows', async () => {
+    const change = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n';
+    const { port } = await listening((socket) => socket.once('data', () => socket.end(`${change}${TAKEN}`)));
+    expect(await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/` })).toMatchObject({ kind: 'failed' });
+  });
+
   test.each([
     ['one huge header', () => `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(1_000_000)}\r\n\r\n`],
     ['very many headers', () => `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(200_000)}\r\n`],

@@ -21,7 +21,7 @@ export function passingContinue(): (part: Uint8Array) => void {
       const byte = part[at] as number;
       const digit = read - STATUS_AT;
       if (digit === CONTINUE.length) {
-        ending = byte === HEAD_ENDS[ending] ? ending + 1 : byte === CR ? 1 : 0;
+        ending = byte === HEAD_ENDS[ending] ? ending + 1 : 0;
         if (ending === HEAD_ENDS.length) [read, isContinue, ending] = [0, true, 0];
         continue;
       }
