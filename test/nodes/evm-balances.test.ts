@@ -60,8 +60,60 @@ test('many addresses are read in few calls, and what the block before left is kn
   expect([reader.answers(), reader.lacks()]).toEqual([true, []]);
 });
 
+test('what four blocks left is remembered, and of no addresses nothing is asked', async () => {
+  const { state, gains } = node();
+  for (let height = 9; height <= 13; height++) await gains(height);
+  expect(state.batches).toBe(6);
+  await gains(11);
+  expect(state.batches).toBe(7);
+  await gains(10);
+  expect(state.batches).toBe(9);
+  expect([await gains(14, []), state.batches]).toEqual([new Map(), 9]);
+});
+
+test('a block that was answered has its whole time again', async () => {
+  const { state, gains, refuse } = node();
+  for (const ms of [0, 40_000, 80_000]) {
+    state.ms = ms;
+    refuse(-32_000, 'header not found');
+    expect(await gains(9)).toBeInstanceOf(NodeTrouble);
+  }
+  state.answer = null;
+  expect(await gains(9)).toBeInstanceOf(Map);
+  state.ms = 120_000;
+  refuse(-32_000, 'header not found');
+  expect(await gains(9)).toBeInstanceOf(NodeTrouble);
+});
+
+test('a node that has said it before and does not any more does not answer', async () => {
+  const { state, gains, refuse, reader } = node();
+  await gains(8);
+  refuse(-32_000, 'header not found');
+  for (const ms of [0, 40_000, 80_000]) {
+    state.ms = ms;
+    await gains(9);
+    expect(reader.answers()).toBe(true);
+  }
+  state.ms = 120_000;
+  expect([await gains(9), reader.answers()]).toEqual([null, false]);
+});
+
+test('what addresses hold is asked of one block', async () => {
+  const { state, reader } = node();
+  expect(await reader.held(block(9), [addressOf(5)])).toEqual(new Map([[addressOf(5), 45n]]));
+  expect(await reader.held(block(9), [addressOf(5), addressOf(6)])).toEqual(
+    new Map([
+      [addressOf(5), 45n],
+      [addressOf(6), 54n],
+    ]),
+  );
+  expect([await reader.held(block(9), []), state.batches]).toEqual([new Map(), 2]);
+});
+
 test('more addresses than are looked at are told', async () => {
   const { gains, reader } = node();
+  await gains(9, [addressOf(1)], 4_200);
+  expect(reader.lacks()).toEqual([]);
   await gains(9, [addressOf(1)], 4_201);
   expect(reader.lacks().join()).toContain('the newest 4200 of 4201 addresses');
 });
@@ -99,6 +151,24 @@ test('one block of which it has no state is done without, though it says it of o
   // of one that was waited for meanwhile no patience is left over
   state.answer = () => new RpcRefusal('eth_call', -32_000, 'missing trie node 0bc3');
   expect(await gains(90)).toMatchObject({ isPassing: true });
+});
+
+test('a node that says what addresses hold after a block, and not before it, does not say what the block has brought', async () => {
+  const { state, gains, honest, reader } = node();
+  state.answer = (call) =>
+    honest(call).startsWith(`0x${word(8)}`) ? new RpcRefusal('eth_call', -32_603, 'internal error') : honest(call);
+  expect([await gains(9), reader.answers()]).toEqual([null, false]);
+});
+
+test('what an answer lacks is named, and full parts are no call more', async () => {
+  const { state, gains } = node();
+  await gains(
+    9,
+    Array.from({ length: 700 }, (_, n) => addressOf(n)),
+  );
+  expect([state.batches, state.calls]).toEqual([2, 2]);
+  state.answer = () => '0x';
+  expect(await gains(10)).toMatchObject({ message: expect.stringContaining('not what was asked for, or of another block') });
 });
 
 test('a node that does not know how is not asked twice for a block, and one that is asked too much always is', async () => {
