@@ -11,4 +11,6 @@ export type Unconfirmed = {
   readonly reason: string;
   /** Hex: the scripts that it is about. */
   readonly scripts: readonly string[];
+  /** Beside what is denied: what the others cannot show, which stays in `touched`. */
+  readonly unseen?: Pick<Unconfirmed, 'reason' | 'scripts'>;
 };

@@ -1,5 +1,6 @@
 // Ether that contracts send, of which one of two nodes shows the call and the other only what the address holds.
 import { expect, test } from 'vitest';
+import { rescan } from '../../src/worker/rescan/rescan-all.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
 import { type Alteration, openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
@@ -9,6 +10,7 @@ const TIMEOUT = 300_000;
 const FINAL = 70;
 const ETHER = 10n ** 18n;
 const STRANGER = `0x${'5e'.repeat(20)}`;
+type Json = Record<string, unknown>;
 type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
 
 test.each(['the one that is read', 'the other one'])(
@@ -79,5 +81,104 @@ test('a balance that one node raises pays nothing where the other shows the call
   } finally {
     await other.close();
     (relay as Relay | null)?.close();
+  }
+});
+
+test('a payment that one node puts into another transaction of its block is not recorded', { timeout: TIMEOUT }, async () => {
+  const moved = { from: '', to: '', address: '' };
+  let relay: Relay | null = null;
+  const other = await openEvmService({
+    async through(url) {
+      relay = await openAlteredNode(url);
+      relay.alter({
+        ...WITHOUT_TRACES,
+        afterwards({ method }, answer) {
+          const { result } = answer as { result?: { transactions?: readonly Json[] } };
+          if (!method.startsWith('eth_getBlockBy') || typeof result?.transactions?.[0] !== 'object') return answer;
+          const of = (one: Json): Json =>
+            one.hash === moved.from
+              ? { ...one, value: '0x0' }
+              : one.hash === moved.to
+                ? { ...one, to: moved.address, value: `0x${(ETHER / 10n).toString(16)}` }
+                : one;
+          return { ...answer, result: { ...result, transactions: result.transactions.map(of) } };
+        },
+      });
+      return relay.url;
+    },
+    second: async (url) => url,
+  });
+  try {
+    const { id, address } = await other.owe('ETH', 300_00n);
+    const paid = await other.pay('ETH', address, ETHER / 10n);
+    const strangers = await other.anvil.send({ to: STRANGER, value: 1n });
+    Object.assign(moved, { from: paid.hash, to: strangers.hash, address });
+    await other.mine(FINAL);
+    // the block is read once more when nobody lies any more
+    const from = Number(await other.anvil.rpc<string>('eth_blockNumber')) - FINAL - 1;
+    Object.assign(moved, { from: '', to: '' });
+    await other.mine(10);
+    await rescan(other.ctx, 'ETH', { fromHeight: from });
+    await other.mine(1);
+    const { rows } = await other.db.query({
+      text: `select amount from payments where transaction_id = $1 and state = 'mined'`,
+      values: [id],
+    });
+    expect(rows).toEqual([{ amount: String(ETHER / 10n) }]);
+  } finally {
+    await other.close();
+    (relay as Relay | null)?.close();
+  }
+});
+
+/** Shows neither the calls of a block nor what addresses hold. */
+const SHOWS_NO_ETHER: Alteration = {
+  instead(call) {
+    const [asked] = call.params as readonly { readonly to?: string }[];
+    if (call.method === 'eth_call' && asked?.to === undefined)
+      return { error: { code: -32601, message: 'the method eth_call does not exist/is not available' } };
+    return WITHOUT_TRACES.instead?.(call) ?? null;
+  },
+};
+
+test('a call that the other node cannot show is one word also beside what that node denies', { timeout: TIMEOUT }, async () => {
+  const made = { in: '', to: '', raised: '' };
+  const relays: Relay[] = [];
+  const relayed = async (url: string, alteration: Alteration): Promise<string> => {
+    const relay = await openAlteredNode(url);
+    relay.alter(alteration);
+    relays.push(relay);
+    return relay.url;
+  };
+  const hex = (wei: bigint): string => `0x${wei.toString(16)}`;
+  const lying: Alteration = {
+    afterwards({ method }, answer) {
+      const { result } = answer as { result?: { transactions?: readonly Json[] } };
+      if (method.startsWith('eth_getBlockBy') && typeof result?.transactions?.[0] === 'object') {
+        const of = (one: Json): Json => (one.to === made.raised ? { ...one, value: hex(ETHER) } : one);
+        return { ...answer, result: { ...result, transactions: result.transactions.map(of) } };
+      }
+      if (!method.startsWith('debug_trace') || !Array.isArray(answer.result)) return answer;
+      const call = { type: 'CALL', from: STRANGER, to: made.to, value: hex(2n * ETHER), gas: '0x0', gasUsed: '0x0', input: '0x' };
+      const of = (one: Json): Json =>
+        one.txHash === made.in ? { ...one, result: { ...(one.result as Json), calls: [call] } } : one;
+      return { ...answer, result: (answer.result as readonly Json[]).map(of) };
+    },
+  };
+  const other = await openEvmService({ through: (url) => relayed(url, lying), second: (url) => relayed(url, SHOWS_NO_ETHER) });
+  try {
+    const [large, raised] = [await other.owe('ETH', 5_000_00n), await other.owe('ETH', 3_000_00n)];
+    const { hash } = await other.anvil.send({ to: STRANGER, value: 1n });
+    await other.pay('ETH', raised.address, 1_000n);
+    Object.assign(made, { in: hash, to: large.address, raised: raised.address });
+    await other.mine(FINAL);
+    const { rows } = await other.db.query({
+      text: 'select transaction_id from payments where transaction_id = $1',
+      values: [raised.id],
+    });
+    expect([await other.status(large.id), rows]).toEqual(['pending', []]);
+  } finally {
+    await other.close();
+    for (const relay of relays) relay.close();
   }
 });

@@ -67,6 +67,17 @@ test('where all have failed the one that failed first is tried again, so that on
   await group.close();
 });
 
+test('one that failed rests no longer than that when our clock is set back', async () => {
+  let [nowMs, steadyMs] = [Date.now(), 0];
+  const group = createNodeGroup([node(a), node(b)], { clock: { now: () => nowMs, steady: () => steadyMs } });
+  await expect(group.readBlock('ab'.repeat(32), nothing)).rejects.toMatchObject({ name: 'NodeTrouble' });
+  expect(await group.condition()).toMatchObject({ node: host(b), others: [expect.stringMatching(/^failed: /)] });
+  nowMs -= 86_400_000;
+  steadyMs += 61_000;
+  expect(await group.condition()).not.toHaveProperty('others');
+  await group.close();
+});
+
 test('one that stops following the chain is left, and reported', async () => {
   const group = createNodeGroup([node(a), node(b)], { clock });
   expect(await group.condition()).toMatchObject({ node: host(a) });

@@ -2,6 +2,7 @@
 // events and calls are a node's word. So where several nodes are configured, what only one of them shows counts for nothing; and while no other
 // can say, the block is unconfirmed.
 import type { Unconfirmed } from '../../core/block-ref.ts';
+import { plus } from '../../core/money.ts';
 import type { BlockFacts, OutputFacts, TransactionFacts, WatchList } from '../../core/ports.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
@@ -35,67 +36,76 @@ async function judged(
   of: { readonly watch: WatchList; readonly scripts: readonly string[] },
 ): Promise<BlockFacts> {
   if (others.length === 0) return facts;
-  const answers = await Promise.all(others.map((other) => answerOf(facts, other, of.watch)));
+  const paid = paidIn(facts);
+  const answers = await Promise.all(others.map((other) => answerOf(facts, paid, other, of.watch)));
   const said = answers.filter((answer) => answer.state === 'said');
-  const isConfirmed = said.some(({ denied, isUnseen }) => denied.length === 0 && !isUnseen);
-  const denial = isConfirmed ? undefined : said.find(({ denied }) => denied.length > 0);
-  if (!isConfirmed && denial === undefined) {
-    const reasons = answers.map((answer) => (answer.state === 'silent' ? answer.reason : `${answer.by}: ${UNSEEN}`));
-    return { ...facts, unconfirmed: { state: 'silent', reason: reasons.join('; '), scripts: of.scripts } };
-  }
+  // one of them is enough for each payment, and none need show all
+  const unsaid = paid.filter((one) => !said.some(({ denied, unseen }) => !denied.has(one) && !unseen.has(one)));
+  const isDenied = (one: Paid): boolean => said.some((answer) => answer.denied.has(one));
+  const denied = unsaid.filter(isDenied);
+  const silent = unsaid.filter((one) => !isDenied(one));
+  const reasons = answers.flatMap((answer) =>
+    answer.state === 'silent' ? [answer.reason] : answer.unseen.size > 0 ? [`${answer.by}: ${UNSEEN}`] : [],
+  );
+  const unseen = { reason: reasons.join('; '), scripts: said.length === 0 ? of.scripts : scriptsOf(silent) };
+  const isSilent = said.length === 0 || silent.length > 0;
   const more = said.find(({ hidden }) => hidden.length > 0);
-  if (denial === undefined && more === undefined) return facts;
+  if (denied.length === 0 && more === undefined)
+    return isSilent ? { ...facts, unconfirmed: { state: 'silent', ...unseen } } : facts;
   // one of them may have been wrong for a moment: when they are asked again, they read the block again
   for (const node of [saidBy, ...others.map((other) => other.node)]) node.forget?.(facts.hash);
+  const deniers = said.filter((answer) => denied.some((one) => answer.denied.has(one))).map(({ by }) => by);
   const contradictions = [
-    ...(denial === undefined ? [] : [{ shownBy: saidBy.name, notBy: denial.by, what: denial.denied }]),
+    ...(denied.length === 0 ? [] : [{ shownBy: saidBy.name, notBy: deniers.join(', '), what: denied }]),
     ...(more === undefined ? [] : [{ shownBy: more.by, notBy: saidBy.name, what: more.hidden }]),
   ];
   const unconfirmed: Unconfirmed = {
-    state: denial === undefined ? 'hidden' : 'denied',
+    state: denied.length === 0 ? 'hidden' : 'denied',
     reason: contradictions.map((one) => contradictionIn(facts.hash, one)).join('; '),
     scripts: scriptsOf(contradictions.flatMap(({ what }) => what)),
+    ...(isSilent ? { unseen } : {}),
   };
-  return { ...facts, touched: denial === undefined ? facts.touched : without(facts.touched, denial.denied), unconfirmed };
+  return { ...facts, touched: denied.length === 0 ? facts.touched : without(facts.touched, denied), unconfirmed };
 }
 
 type Answer =
   | { readonly state: 'silent'; readonly reason: string }
   | ({ readonly state: 'said'; readonly by: string } & Compared);
 
-async function answerOf(facts: BlockFacts, { node, read }: Asked, watch: WatchList): Promise<Answer> {
+async function answerOf(facts: BlockFacts, paid: readonly Paid[], { node, read }: Asked, watch: WatchList): Promise<Answer> {
   const theirs = await read(watch);
   if (theirs instanceof NodeTrouble) return { state: 'silent', reason: theirs.message };
-  return { state: 'said', by: node.name, ...compared(facts, theirs) };
+  return { state: 'said', by: node.name, ...compared(facts, paid, theirs) };
 }
 
 const UNSEEN = 'it shows neither the calls of the block nor the balances after it';
 type Compared = {
   /** What the other node does not show. */
-  readonly denied: readonly Paid[];
+  readonly denied: ReadonlySet<Paid>;
+  /** What it does not show, and cannot. */
+  readonly unseen: ReadonlySet<Paid>;
   /** What only the other shows. */
   readonly hidden: readonly Paid[];
-  /** It cannot say whether there is some of what contracts have sent. */
-  readonly isUnseen: boolean;
 };
 
-function compared(facts: BlockFacts, theirs: BlockFacts): Compared {
+/** @param paid what the facts show, each as one object that the answer names */
+function compared(facts: BlockFacts, paid: readonly Paid[], theirs: BlockFacts): Compared {
   const isByBalance = facts.inner === 'by_balance' || theirs.inner === 'by_balance';
-  const [ours, shown] = [paidIn(facts), paidIn(theirs)];
-  const missing = notIn(shown, ours, isByBalance);
-  const unseen = theirs.inner === 'unseen' ? missing.filter(isInner) : [];
-  const more = notIn(ours, shown, isByBalance);
+  const shown = paidIn(theirs);
+  const missing = notIn(shown, paid, isByBalance);
+  const isUnseen = (one: Paid): boolean => theirs.inner === 'unseen' && isInner(one);
+  const more = notIn(paid, shown, isByBalance);
   return {
-    denied: missing.filter((one) => !unseen.includes(one)),
+    denied: new Set(missing.filter((one) => !isUnseen(one))),
+    unseen: new Set(missing.filter(isUnseen)),
     // of a node that cannot see what contracts send it is told already
     hidden: facts.inner === 'unseen' ? more.filter((one) => !isInner(one)) : more,
-    isUnseen: unseen.length > 0,
   };
 }
 
 /**
  * What of some payments of a block another list of them lacks. Ether that contracts sent is known to some nodes by calls, to others by balances:
- * then what an address has been paid in the whole block is compared.
+ * then what an address has got by them in the whole block is compared. What a transaction pays by itself, every node shows as it is.
  */
 function notIn(shown: readonly Paid[], paid: readonly Paid[], isByBalance: boolean): readonly Paid[] {
   const left = new Map<string, number>();
@@ -105,18 +115,29 @@ function notIn(shown: readonly Paid[], paid: readonly Paid[], isByBalance: boole
     left.set(nameOf(one), count - 1);
     return count <= 0;
   });
-  return missing.filter(({ output: { script } }) => !isByBalance || totalTo(script, paid) > totalTo(script, shown));
+  const [inThese, inThose] = [innerByScript(paid), innerByScript(shown)];
+  const isCovered = (one: Paid): boolean =>
+    isByBalance && isInner(one) && (inThese.get(one.output.script) ?? 0n) <= (inThose.get(one.output.script) ?? 0n);
+  return missing.filter((one) => !isCovered(one));
 }
 
-/** Two equal events of a transaction are two payments, so they are counted; their places are each reader's own. */
-const nameOf = ({ transaction, output }: Paid): string => `${transaction.txid} ${output.script} ${output.amountMinor}`;
+/**
+ * Two equal events of a transaction are two payments, so they are counted; their places are each reader's own. What a block pays by itself has
+ * its name, as what balances show has.
+ */
+const nameOf = ({ transaction: { txid, coinbase }, output: { script, amountMinor } }: Paid): string =>
+  `${txid} ${coinbase} ${script} ${amountMinor}`;
 /** Ether that a contract has sent: it has a place behind the transaction's own value. */
 const isInner = ({ transaction, output }: Paid): boolean => !transaction.coinbase && output.vout > 0;
 const paidIn = ({ touched }: BlockFacts): readonly Paid[] =>
   touched.flatMap((transaction) => transaction.outputs.map((output) => ({ transaction, output })));
 const scriptsOf = (paid: readonly Paid[]): readonly string[] => [...new Set(paid.map(({ output }) => output.script))];
-const totalTo = (script: string, paid: readonly Paid[]): bigint =>
-  paid.reduce((total, { output }) => (output.script === script ? total + output.amountMinor : total), 0n);
+function innerByScript(paid: readonly Paid[]): ReadonlyMap<string, bigint> {
+  const totals = new Map<string, bigint>();
+  for (const { output } of paid.filter(isInner))
+    totals.set(output.script, plus(totals.get(output.script) ?? 0n, output.amountMinor));
+  return totals;
+}
 
 function without(touched: readonly TransactionFacts[], denied: readonly Paid[]): readonly TransactionFacts[] {
   const gone = new Set(denied.map(({ output }) => output));

@@ -179,7 +179,7 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
           }),
         ),
       ),
-    receipts: (block) => receiptsOf.get(block.hash, () => readBlockReceipts(block)),
+    receipts: (block) => receiptsOf.get(block.hash, () => refused(rpc, readBlockReceipts(block))),
     transfers: (block) => transfersOf.get(block.hash, () => traces.read(block)),
     gains: balances.gains,
     held: balances.held,

@@ -119,6 +119,12 @@ export async function rewindReconciled(sql: Sql, currency: CurrencyCode, to: Blo
   await keepBlock(sql, currency, to);
 }
 
+/** The same, where the second reading has come further than this block: what was said of one above it is no longer what is said. */
+export async function rewindBelow(sql: Sql, currency: CurrencyCode, to: BlockRef, atMs: number): Promise<void> {
+  const at = await readReconciled(sql, currency);
+  if (at !== null && at.height > to.height) await rewindReconciled(sql, currency, to, atMs);
+}
+
 /** The blocks that the second reading has read, from a height downwards; only the newest are kept. */
 export async function reconciledDown(
   sql: Sql,

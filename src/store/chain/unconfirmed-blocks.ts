@@ -2,8 +2,10 @@
 // contradict each other about is not recorded at all, until both say the same.
 import type { Unconfirmed } from '../../core/block-ref.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
+import { sum } from '../../core/money.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { BlockRow } from './blocks.ts';
+import type { RecordedPlace } from './inner-ether.ts';
 
 export type UnconfirmedBlock = BlockRow & {
   readonly isDenied: boolean;
@@ -18,8 +20,9 @@ export async function insertUnconfirmed(
   sql: Sql,
   currency: CurrencyCode,
   { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
-  { state, reason, scripts, atMs }: Unconfirmed & { readonly atMs: number },
+  { state, reason, scripts, unseen, atMs }: Unconfirmed & { readonly atMs: number },
 ): Promise<void> {
+  if (unseen !== undefined) await insertUnconfirmed(sql, currency, { height, hash }, { state: 'silent', ...unseen, atMs });
   await sql.query({
     name: 'insert_unconfirmed_block',
     text: `insert into unconfirmed_blocks as u (currency, height, hash, denied, reason, scripts, since) values ($1, $2, $3, $4, $5, $6, $7)
@@ -83,15 +86,11 @@ export async function readUnconfirmed(
 export async function recordedAt(
   sql: Sql,
   currency: CurrencyCode,
-  { hash, height, scripts }: UnconfirmedBlock,
+  block: UnconfirmedBlock,
 ): Promise<ReadonlyMap<string, bigint>> {
-  const { rows } = await sql.query<{ script: string; amount: string }>({
-    name: 'recorded_at_unconfirmed',
-    text: `select encode(t.script, 'hex') as script, sum(p.amount) as amount from payments p join transactions t on t.id = p.transaction_id
-            where p.currency = $1 and p.height = $2 and p.block_hash = $3 and p.state = 'mined' and t.script = any ($4) group by t.script`,
-    values: [currency, height, hash, scripts],
-  });
-  return new Map(rows.map(({ script, amount }) => [script, BigInt(amount)]));
+  const scripts = block.scripts.map((script) => Buffer.from(script).toString('hex'));
+  const places = Map.groupBy(await paymentsIn(sql, currency, block, scripts), ({ script }) => script);
+  return new Map([...places].map(([script, all]) => [script, sum(all.map(({ amountMinor }) => amountMinor))]));
 }
 
 /** Nothing contradicts any more what is recorded of this block: what waited for that is due again. */
@@ -99,7 +98,7 @@ export async function confirmBlock(sql: Sql, currency: CurrencyCode, block: Unco
   await sql.query({
     name: 'confirm_block',
     text: `
-      with gone as (delete from unconfirmed_blocks where currency = $1 and height = $2 and hash = $3 and denied = $4 returning height),
+      with gone as (delete from unconfirmed_blocks where currency = $1 and height = $2 and hash = $3 and denied = $4 and scripts <@ $5 returning height),
       waiting as (
         select p.transaction_id from payments p join gone g on p.height = g.height
           where p.currency = $1 and ((p.part_key is null and p.state = 'mined') or p.in_suspense > 0)
@@ -107,6 +106,37 @@ export async function confirmBlock(sql: Sql, currency: CurrencyCode, block: Unco
         select p.reimburses from payouts p where p.currency = $1 and p.step = 'held' and p.reimburses is not null and exists (select from gone)),
       woken as (insert into due_marks (transaction_id) select transaction_id from waiting returning 1)
       select pg_notify('judge', $1) from (select count(*) as n from woken) w where w.n > 0`,
-    values: [currency, block.height, block.hash, block.isDenied],
+    // more of it may have been recorded since it was read: that was not asked about
+    values: [currency, block.height, block.hash, block.isDenied, block.scripts],
   });
+}
+
+/** What another node denies of a block, or did when it was asked last: the scripts (hex) that this is about. */
+export async function deniedScripts(
+  sql: Sql,
+  currency: CurrencyCode,
+  { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
+): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ script: string }>({
+    name: 'denied_scripts',
+    text: `select encode(unnest(scripts), 'hex') as script from unconfirmed_blocks where currency = $1 and height = $2 and hash = $3 and denied`,
+    values: [currency, height, hash],
+  });
+  return rows.map(({ script }) => script);
+}
+
+/** Payments that are recorded in a block at some scripts (hex), as {@link recordedIn} tells of those that contracts have sent. */
+export async function paymentsIn(
+  sql: Sql,
+  currency: CurrencyCode,
+  { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
+  scripts: readonly string[],
+): Promise<readonly RecordedPlace[]> {
+  const { rows } = await sql.query<{ txid: string; vout: number; script: string; amount: string }>({
+    name: 'payments_in_block',
+    text: `select p.txid, p.vout, encode(t.script, 'hex') as script, p.amount from payments p join transactions t on t.id = p.transaction_id
+            where p.currency = $1 and p.height = $2 and p.block_hash = $3 and p.state = 'mined' and t.script = any ($4)`,
+    values: [currency, height, hash, scripts.map((script) => Buffer.from(script, 'hex'))],
+  });
+  return rows.map(({ amount, ...row }) => ({ ...row, amountMinor: BigInt(amount) }));
 }

@@ -2,6 +2,7 @@
 import { isUtxo } from '../../core/currency.ts';
 import { sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
+import { rewindBelow } from '../../store/chain/receipts.ts';
 import {
   confirmBlock,
   orderOf,
@@ -56,12 +57,17 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
     if (facts === null || facts.inner === 'unseen') return 'same';
     if (facts.unconfirmed?.state === 'silent') return 'same';
     const isHiding = facts.unconfirmed?.state === 'hidden';
+    if (isHiding && !block.isDenied && facts.unconfirmed?.unseen !== undefined) return 'same';
     if (facts.unconfirmed !== undefined && (block.isDenied || !isHiding)) return block.isDenied ? 'same' : 'denied';
     // whoever said it then may say nothing of it now, or another node is read
     if (!block.isDenied && !isShown(await recordedAt(ctx.db, port.currency, block), facts)) return 'denied';
     // whoever showed it first has seen it at that time, and when the others do is none of the payer's business
     await recordAgain(ctx, port, block, isHiding ? { ...facts, touched: [] } : { ...facts, seenAtMs: block.sinceMs });
-    await confirmBlock(ctx.db, port.currency, block);
+    await ctx.db.transaction(async (sql) => {
+      await confirmBlock(sql, port.currency, block);
+      // the second reading may have come past it while a part of it was not recorded
+      if (block.isDenied) await rewindBelow(sql, port.currency, forkBelow(block), clock.now());
+    });
     return 'over';
   }
 
@@ -73,13 +79,17 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
     if (isUtxo(port.currency) || steadyMs() < nextMs) return null;
     const asked = await readUnconfirmed(ctx.db, port.currency, { after: askedTo, limit: ASKED_AT_ONCE });
     askedTo = asked.length < ASKED_AT_ONCE ? -1 : orderOf(asked.at(-1) as UnconfirmedBlock);
+    let isOver = false;
     for (const block of asked) {
-      if ((await askAbout(block)) !== 'denied') continue;
+      const now = await askAbout(block);
+      isOver ||= now === 'over';
+      if (now !== 'denied') continue;
       nextMs = 0;
-      return takeBranch(ctx, port, watch, { ...options, fork: { height: block.height - 1, hash: block.previousHash } });
+      return takeBranch(ctx, port, watch, { ...options, fork: forkBelow(block), areSame: true });
     }
     known = await readUnconfirmed(ctx.db, port.currency, { after: -1, limit: TOLD });
-    nextMs = steadyMs() + (known.some((block) => !block.isDenied) ? SILENT_MS : DENIED_MS);
+    // a node that is there again after a day may have thousands to confirm
+    nextMs = steadyMs() + (isOver && known.length > 0 ? SOON_MS : known.some((block) => !block.isDenied) ? SILENT_MS : DENIED_MS);
     return null;
   }
 
@@ -94,6 +104,8 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
     },
   };
 }
+
+const forkBelow = ({ height, previousHash }: UnconfirmedBlock) => ({ height: height - 1, hash: previousHash });
 
 /** Whether a block shows as much at each script as is recorded of it. */
 function isShown(recorded: ReadonlyMap<string, bigint>, { touched }: BlockFacts): boolean {

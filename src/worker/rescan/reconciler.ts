@@ -19,6 +19,7 @@ import {
   setReconciledTrouble,
 } from '../../store/chain/receipts.ts';
 import { ownersOf } from '../../store/chain/script-owners.ts';
+import { deniedScripts, paymentsIn } from '../../store/chain/unconfirmed-blocks.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { isPassing, troubleOf } from '../chain/pass-result.ts';
 import { heights, readAhead } from '../chain/read-ahead.ts';
@@ -165,7 +166,7 @@ async function readReceipts(
   const owners = await ownersOf(ctx.db, [...collector.scripts(), ...hidden]);
   if (owners.size === 0) return { height, hash, previousHash, receipts: [] };
   const scripts = [...owners.keys()].map((script) => Buffer.from(script, 'hex'));
-  const { touched, inner } = await port.readBlock(hash, watchOnly(scripts));
+  const { touched, inner, unconfirmed } = await port.readBlock(hash, watchOnly(scripts));
   const fromOthers = await withoutOwnSends(ctx.db, port.currency, touched);
   const { facts, instead } = await asRecorded(ctx.db, port.currency, hash, fromOthers);
   // nobody can look again once the node has no state of the block: what was recorded stands, and EVM-1 compares the address
@@ -177,7 +178,14 @@ async function readReceipts(
           hidden.map((script) => script.toString('hex')),
         )
       : [];
-  const receipts = [...receiptsOf(facts, owners), ...receiptsUnder([...instead, ...unseen], owners)];
+  // of what nodes contradict each other about nothing was found: what was recorded stands, and the contradiction is told
+  const denied = new Set([
+    ...(unconfirmed?.state === 'denied' ? unconfirmed.scripts : []),
+    ...(await deniedScripts(ctx.db, port.currency, { height, hash })),
+  ]);
+  const kept = await paymentsIn(ctx.db, port.currency, { height, hash }, [...denied]);
+  const found = receiptsOf(facts, owners, denied);
+  const receipts = [...found, ...receiptsUnder([...instead, ...unseen, ...kept], owners)];
   const byPlace = new Map(receipts.map((one) => [`${one.txid}:${one.vout}`, one]));
   return { height, hash, previousHash, receipts: [...byPlace.values()] };
 }
@@ -190,11 +198,15 @@ function receiptsUnder(places: readonly RecordedPlace[], owners: ReadonlyMap<str
   });
 }
 
-function receiptsOf(touched: readonly TransactionFacts[], owners: ReadonlyMap<string, string>): Receipt[] {
+function receiptsOf(
+  touched: readonly TransactionFacts[],
+  owners: ReadonlyMap<string, string>,
+  without: ReadonlySet<string>,
+): Receipt[] {
   return touched.flatMap(({ txid, coinbase, outputs }) =>
     outputs.flatMap(({ vout, script, amountMinor }) => {
       const transactionId = owners.get(script);
-      return transactionId === undefined || amountMinor <= 0n
+      return transactionId === undefined || amountMinor <= 0n || without.has(script)
         ? []
         : [{ txid, vout, amount: amountMinor, coinbase, transactionId }];
     }),

@@ -72,7 +72,8 @@ export async function lookUpAgain(
     const printer = createPrinter(watch);
     const facts = await port!.readBlock(hash, printer.watch);
     memory.set(hash, printer.prints());
-    return facts;
+    // a list that cannot name what it watches is one node's word (outside/evm/second-word)
+    return facts.touched.length === 0 ? null : port!.readBlock(hash, watch);
   }
   return unlessTrouble(options.onTrouble, async () => {
     const condition = await port.condition();

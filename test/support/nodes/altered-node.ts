@@ -9,6 +9,8 @@ export type Alteration = {
   before?(call: Call): Promise<void> | undefined;
   instead?(call: Call): Answer | null;
   afterwards?(call: Call, answer: Answer): Answer;
+  /** What is answered to calls in one request, as a whole (null: each is answered). */
+  batch?(calls: readonly Call[]): Answer | null;
 };
 
 /** A node whose operator offers no traces: many providers' cheaper plans, and geth as it starts by itself. */
@@ -60,7 +62,9 @@ export async function openAlteredNode(url: string) {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const call = JSON.parse(Buffer.concat(parts).toString('utf8')) as Call | Call[];
-    const answer = await (Array.isArray(call) ? Promise.all(call.map(answered)) : answered(call)).catch(() => null);
+    const whole = Array.isArray(call) ? (alteration.batch?.(call) ?? null) : null;
+    const each = (): Promise<object> => (Array.isArray(call) ? Promise.all(call.map(answered)) : answered(call));
+    const answer = whole === null ? await each().catch(() => null) : { jsonrpc: '2.0', id: null, ...whole };
     if (answer === null) return void response.destroy();
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
   }

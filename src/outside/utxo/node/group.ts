@@ -1,7 +1,7 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
-import { askInTime, createMember, type HashAt, inTime, type Member, rest, type Waiting } from './member.ts';
+import { askInTime, createMember, type HashAt, inTime, type Member, rest, steadyMs, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
 import { NodeTrouble, plainText } from './trouble.ts';
 
@@ -71,7 +71,7 @@ export function grouped<N extends ReadingNode>(nodes: readonly N[], options: Nod
     // the answer to an earlier request lists an older mempool
     const wasAsked = inUse.conditions.isOld();
     const all = await lookAtAll(inOrder(), waiting, asked);
-    const nowMs = clock.now();
+    const nowMs = steadyMs(clock);
     const ready = choose(all, nowMs);
     if (ready === null) return noneReady(all);
     const agreements = await compare(ready, all, waiting);

@@ -55,9 +55,12 @@ export function createMember<N extends ReadingNode>(
   return member;
 }
 
+/** What pauses are measured by: our own clock may be set. */
+export const steadyMs = (clock: Clock): number => clock.steady?.() ?? clock.now();
+
 /** Lets a node that failed rest before it is asked again; what was wrong is shown in its condition. */
 export function rest(member: Member, trouble: NodeTrouble, clock: Clock): void {
-  member.restsUntilMs = clock.now() + REST_MS;
+  member.restsUntilMs = steadyMs(clock) + REST_MS;
   member.fault = trouble.message;
 }
 
@@ -85,7 +88,7 @@ export async function askInTime<T extends object>(
 
 /** How long we wait for an answer of a member, in milliseconds: only a part of its time while it rests. */
 export function patienceNow(member: Member, waiting: Waiting): number {
-  const isResting = member.restsUntilMs > waiting.clock.now() && !waiting.isInUse(member);
+  const isResting = member.restsUntilMs > steadyMs(waiting.clock) && !waiting.isInUse(member);
   return isResting ? patienceFor(member, waiting) * BRIEFLY : patienceFor(member, waiting);
 }
 
