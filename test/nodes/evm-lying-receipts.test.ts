@@ -1,29 +1,21 @@
 // The node that is read lies about our own transactions under block hashes that every node has: what would give money back is asked of all of them.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { EvmPort } from '../../src/core/evm/port.ts';
 import { evmProgress } from '../../src/flow/evm/progress.ts';
 import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
-import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { recordOutgoing, takeBackOutgoing } from '../../src/store/payouts/outgoing-facts.ts';
-import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
-import { type Alteration, openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
-import { type EvmService, openEvmService } from './evm-service.ts';
+import { type Alteration, receipts } from '../support/nodes/altered-node.ts';
+import { FINAL, LATER_MS, type LiedTo, openLiedTo, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
-const PAYEE = `0x${'a9'.repeat(20)}`;
-const FINAL = 70;
-const LATER_MS = 61_000;
 const FIFTY = 50_000_000n;
 const HOUR = 3_600_000;
-type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
-let liar: Relay;
-let honest: Relay;
-let service: EvmService;
-/** The transactions that have failed, as the first node says. */
-const denied = new Set<string>();
+let lied: LiedTo;
+let service: LiedTo['service'];
+let honest: LiedTo['honest'];
+let denied: Set<string>;
+let LYING: Alteration;
 
-const LYING = receipts((one) => (denied.has(one.transactionHash) ? { ...one, status: '0x0', logs: [] } : one));
 const ON_ANOTHER_BRANCH = receipts((one) => ({ ...one, blockHash: `0x${'ab'.repeat(32)}` }));
 const REFUSING: Alteration = {
   instead: ({ method }) => (method.endsWith('Receipt') ? { error: { code: -32005, message: 'limit exceeded' } } : null),
@@ -33,67 +25,23 @@ const UNUSED: Alteration = {
   instead: ({ method }) =>
     method.endsWith('Receipt') ? { result: null } : method === 'eth_getTransactionCount' ? { result: '0x0' } : null,
 };
-const WITHOUT_RECEIPTS: Alteration = {
-  instead: ({ method }) => (method.endsWith('Receipt') ? { result: null } : null),
-};
 const BEHIND: Alteration = {
   instead: ({ method }) =>
     method === 'eth_blockNumber' || method.endsWith('Receipt') ? { result: method.endsWith('t') ? null : '0x1' } : null,
 };
-const SILENT: Alteration = {
-  instead() {
-    throw new Error('nothing is answered');
-  },
-};
 
 beforeAll(async () => {
-  service = await openEvmService({
-    async through(url) {
-      liar = await openAlteredNode(url);
-      return liar.url;
-    },
-    async second(url) {
-      honest = await openAlteredNode(url);
-      return honest.url;
-    },
-  });
-  const { address } = await service.owe('USDT', 500_00n);
-  await service.pay('USDT', address, 500_000_000n);
-  await service.mine(FINAL);
-  liar.alter(LYING);
+  lied = await openLiedTo();
+  ({ service, honest, denied, lying: LYING } = lied);
 }, TIMEOUT);
-afterAll(async () => {
-  await service?.close();
-  liar?.close();
-  honest?.close();
-}, TIMEOUT);
+afterAll(() => lied?.close(), TIMEOUT);
 beforeEach(() => {
   denied.clear();
   honest.alter({});
 });
-
-/** A payout that has arrived, and that has failed for good by the word of the node that is read. */
-async function paidAndDenied(): Promise<string> {
-  const id = await service.request(PAYEE);
-  await service.work(30_000);
-  const { rows } = await service.db.query<{ txid: string }>({
-    text: 'select a.txid from outgoing_attempts a join payouts p on p.batch_id = a.batch_id where p.id = $1',
-    values: [id],
-  });
-  expect(rows).toHaveLength(1);
-  for (const { txid } of rows) denied.add(txid);
-  await service.mine(FINAL);
-  return id;
-}
-/** What was read of the newest blocks is not asked for again. */
-async function isHonestAgain(): Promise<void> {
-  denied.clear();
-  await service.mine(10);
-}
-const shown = async (id: string) => {
-  const found = await readPayoutDetails(service.db, id);
-  return { status: found?.status, error: found?.error, trouble: found?.trouble };
-};
+const paidAndDenied = () => lied.paidAndDenied();
+const isHonestAgain = () => lied.isHonestAgain();
+const shown = (id: string) => lied.shown(id);
 
 test('a payout that has paid, says one of them, is not given back: payouts stop until the wrong node is gone', {
   timeout: TIMEOUT,
@@ -211,35 +159,6 @@ test('a node that says nothing holds back what has failed, and is told', { timeo
     await recoverFailedOnEvm(service.ctx, { txid: `0x${'ee'.repeat(32)}`, by: 'operator test', acceptsLoss: false }),
   ).toBeNull();
   expect(await service.findings()).toEqual([]);
-});
-
-test('of three nodes two that say no are enough, and one that says paid is believed', { timeout: TIMEOUT }, async () => {
-  await service.goOn();
-  const id = await paidAndDenied();
-  const third = await openAlteredNode(service.anvil.url);
-  third.alter(SILENT);
-  const { chains, close } = createChainNodes({
-    network: 'regtest',
-    clock: service.ctx.ports.clock,
-    urls: new Map([['USDT', [liar.url, honest.url, third.url]]]),
-    tokenContract: service.anvil.token,
-  });
-  try {
-    const port = chains.get('USDT') as unknown as EvmPort;
-    const said = () => port.succeeded([...denied], { height: 1, sender: { address: PAYEE, nonce: -1 }, wasMined: true });
-    expect(await said()).toMatchObject({ paid: { txid: [...denied][0] }, isDenied: false, silent: [expect.any(String)] });
-    honest.alter(WITHOUT_RECEIPTS);
-    expect(await said()).toMatchObject({ paid: null, isDenied: false, silent: [expect.any(String), expect.any(String)] });
-    honest.alter(LYING);
-    expect(await said()).toMatchObject({ paid: null, isDenied: true, silent: [expect.any(String)] });
-  } finally {
-    await close();
-    third.close();
-  }
-  honest.alter({});
-  await isHonestAgain();
-  await service.work(LATER_MS);
-  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
 });
 
 test('one that was recovered and leaves the chain again is given back again; its gas is what each block says', {

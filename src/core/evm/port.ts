@@ -50,11 +50,12 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
    * Whether any of these transactions is in a block and succeeded in it, by the word of any node.
    * @param of.height a node that has not read so far says nothing
    * @param of.sender whose nonce they all have
-   * @param of.wasMined a block held one of them: a node without a receipt does not know how it ended
+   * @param of.rival the transaction that is said to have used their nonce in their place, which a node must show to deny; null: a block held one
+   *   of them, and a node without its receipt does not know how it ended
    */
   succeeded(
     txids: readonly string[],
-    of: { readonly height: number; readonly sender: Nonce; readonly wasMined: boolean },
+    of: { readonly height: number; readonly sender: Nonce; readonly rival: string | null },
   ): Promise<PaidByWord>;
   /** Null when no block of the node's best chain holds it. */
   mined(txid: string): Promise<MinedTransaction | null>;

@@ -1,11 +1,11 @@
 // What payouts need of an Ethereum node: sending a transaction, what gas costs, what an account holds, and why a payee cannot be paid. A
 // refusal is sorted by what it proves: only the chain itself proves that a transaction can never be mined, so nothing here ends a payout.
-import type { EvmSending, MinedTransaction } from '../../core/evm/port.ts';
+import type { EvmSending, MinedTransaction, Nonce } from '../../core/evm/port.ts';
 import type { SendAnswer } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
 import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
-import { asFields, asHash, asNumber, asQuantity } from './answers.ts';
+import { asFields, asHash, asNumber, asQuantity, readTransaction } from './answers.ts';
 import { type EvmSource, isLimit, quantity, readAs } from './source.ts';
 
 const KNOWN = /already known|known transaction|alreadyknown|already imported|already in mempool/i;
@@ -126,12 +126,14 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const problem = questions.find((_, at) => (said[at] ?? 0n) !== 0n);
       return problem === undefined ? null : { what: problem.what, isPayee: problem.isPayee };
     },
-    async succeeded(txids, { height, sender, wasMined }) {
+    async succeeded(txids, { height, sender, rival }) {
       const calls = txids.map((txid) => ({ method: 'eth_getTransactionReceipt', params: [txid] }));
       const used = { method: 'eth_getTransactionCount', params: [sender.address, 'latest'] };
-      const said = await orRefusal(rpc.batch([{ method: 'eth_blockNumber' }, used, ...calls]));
+      const inPlace = rival === null ? [] : [{ method: 'eth_getTransactionByHash', params: [rival] }];
+      const said = await orRefusal(rpc.batch([{ method: 'eth_blockNumber' }, used, ...calls, ...inPlace]));
       if (said instanceof RpcRefusal) throw busy(rpc, said);
-      const [tip, count, ...receipts] = said as readonly unknown[];
+      const [tip, count, ...rest] = said as readonly unknown[];
+      const [receipts, shown = null] = [rest.slice(0, txids.length), rest[txids.length]];
       const refused: RpcRefusal[] = [];
       let hasFailed = false;
       for (const [at, answer] of receipts.entries()) {
@@ -148,15 +150,16 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
         }
       }
       // one receipt is enough to have paid, and it takes all of them not to have
-      const [first = [tip, count].find((one) => one instanceof RpcRefusal)] = refused;
+      const [first = [tip, count, shown].find((one) => one instanceof RpcRefusal)] = refused;
       if (first instanceof RpcRefusal) throw busy(rpc, first);
       const read = readAs(rpc, 'eth_blockNumber', () => asNumber(tip, 'eth_blockNumber'));
       if (read < height) throw new NodeTrouble('syncing', `${rpc.name}: has read ${read} blocks, and ${height} are asked about`);
       const sent = readAs(rpc, 'eth_getTransactionCount', () => asNumber(count, 'eth_getTransactionCount'));
       const isUnused = sent <= sender.nonce;
+      const isRivals = readAs(rpc, 'eth_getTransactionByHash', () => isMinedAt(shown, sender));
       // a node that has thrown old receipts away, or has not fetched them yet, does not know how it ended
-      const silent =
-        isUnused || hasFailed || !wasMined ? [] : [`${rpc.name}: it has no receipt of what has used nonce ${sender.nonce}`];
+      const lacks = rival === null ? 'has no receipt of what has used' : `does not show ${rival} at`;
+      const silent = isUnused || hasFailed || isRivals ? [] : [`${rpc.name}: it ${lacks} nonce ${sender.nonce}`];
       return { paid: null, isUnused, isDenied: !isUnused && silent.length === 0, silent };
     },
     async mined(txid) {
@@ -165,6 +168,13 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       return answer === null ? null : readAs(rpc, 'eth_getTransactionReceipt', () => minedOf(answer, txid));
     },
   };
+}
+
+/** Whether a block holds this transaction, and an account has sent it with this nonce. */
+function isMinedAt(answer: unknown, { address, nonce }: Nonce): boolean {
+  if (answer === null) return false;
+  const { from, nonce: used } = readTransaction(answer);
+  return from === address.toLowerCase() && used === nonce && asFields(answer, 'the transaction').blockHash != null;
 }
 
 function minedOf(answer: unknown, txid: string): MinedTransaction {

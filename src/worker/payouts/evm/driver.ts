@@ -100,8 +100,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (input === undefined) throw new Error(`batch ${id} has no nonce`);
     const sender = { address: evmAddressOf(input.script.toString('hex')), nonce: input.vout };
     const txids = attempts.map(({ txid }) => txid);
-    const wasMined = attempts.some((attempt) => attempt.height !== null);
-    const said = await reachable(() => port.succeeded(txids, { height: finalized, sender, wasMined }));
+    const rival = attempts.some((attempt) => attempt.height !== null) ? null : input.spentBy;
+    const said = await reachable(() => port.succeeded(txids, { height: finalized, sender, rival }));
     if (said === null) return waits(batch, 'no node says whether it has paid');
     const { paid, isUnused, isDenied, silent } = said;
     if (paid !== null || isUnused) {
