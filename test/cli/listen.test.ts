@@ -99,6 +99,9 @@ async function listen(...args: string[]) {
   await eventually('its place is kept', () => (places().length > 0 ? true : null), 60_000);
   return {
     said: () => said,
+    ended,
+    /** As `| head` does after its first line. */
+    readNoMore: () => child.stdout?.destroy(),
     /** Of each event that was passed on: its object, and the status of the program's answer. */
     told: () => lines.flatMap(({ event, forwarded }) => (event ? [[event.data.object.transaction_id, forwarded?.status]] : [])),
     async end(signal: NodeJS.Signals): Promise<void> {
@@ -138,6 +141,23 @@ test('what the program refuses, or is not there for, is told and tried again, be
     [refused, 204],
     [after, 204],
   ]);
+});
+
+test('who reads it no more is told so, in its own words', async () => {
+  const listener = await listen();
+  listener.readNoMore();
+  await started();
+  await listener.ended;
+  expect(listener.said()).toMatch(/"error":"output_closed","message":"nobody reads what it writes/);
+});
+
+test('types in another order are the same place', async () => {
+  const types = ['transaction.started', 'transaction.cancelled'];
+  for (const order of [types, types.toReversed()]) {
+    const listener = await listen('--events', order.join(','));
+    await listener.end('SIGKILL');
+  }
+  expect(places()).toHaveLength(1);
 });
 
 test('a proxy that knows no such page, or nobody, moves no place', async () => {

@@ -28,7 +28,7 @@ test('a problem is logged when it begins, changes or comes again; heights that c
     close: async () => undefined,
   };
   const alarms: string[] = [];
-  const jobs = workerJobs({ ports: {} } as Context, new Map([['BTC', watcher]]), (job, error) =>
+  const jobs = workerJobs({ ports: { chains: new Map() } } as unknown as Context, new Map([['BTC', watcher]]), (job, error) =>
     alarms.push(`${job}: ${(error as Error).message}`),
   );
   const job = jobs.find((one) => one.name === 'chain BTC');

@@ -53,10 +53,11 @@ export function print(json: boolean | undefined, value: unknown, lines: readonly
   process.stdout.write(json === true ? `${JSON.stringify(value)}\n` : lines.map((line) => `${line}\n`).join(''));
 }
 
-/** Writes a text to standard output; resolves when the system has accepted all of it, rejects when it has not. */
+/** Writes a text to standard output; resolves when the system has accepted all of it. @throws CommandFailed where nobody reads it any more */
 export function writeOut(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+    const failed = ({ message }: Error) => new CommandFailed(`nobody reads what it writes (${message})`, 'output_closed');
+    process.stdout.write(text, (error) => (error ? reject(failed(error)) : resolve()));
   });
 }
 

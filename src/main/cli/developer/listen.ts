@@ -66,7 +66,7 @@ async function listen(options: ListenOptions): Promise<void> {
   const target = forwardTo === undefined ? null : targetIn(forwardTo);
   const session = openSession(profile);
   const secret = listenSecret(profile);
-  const cursor = openCursor(profile, [session.url, session.username, ...(events ?? []), object ?? '', target ?? '']);
+  const cursor = openCursor(profile, [session.url, session.username, ...(events ?? []).toSorted(), object ?? '', target ?? '']);
   const forward = target === null ? null : forwarder(target, secret);
   await writeOut(
     json
