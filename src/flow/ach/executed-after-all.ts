@@ -1,17 +1,18 @@
 // An operator has a bank file booked that the bank had refused and has executed all the same: what was given back of its payouts is taken from
 // their merchants again, and the file goes on as one that the bank has.
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
-import { formatAmount, least, minus } from '../../core/money.ts';
+import { least, minus } from '../../core/money.ts';
 import { achExecutedEntries, bankOutflowExecutedEntry } from '../../core/payouts/ach-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { keptAchPayouts, readAchLost } from '../../store/ach/entries.ts';
 import { lockAchFile } from '../../store/ach/files.ts';
 import { setAchExecuted } from '../../store/ach/hand-overs.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { asBooked, bookedSteps } from '../../store/payouts/booked-amounts.ts';
+import { asBooked, bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { stillOwed } from '../payouts/after-restore/recover.ts';
 
 type Executed = { readonly name: string; readonly by: string };
 
@@ -31,7 +32,7 @@ export function recoverExecutedFile(ctx: Context, { name, by }: Executed): Promi
     for (const payout of payouts) await takeAgain(ctx, sql, payout, { name, by });
     const atMs = ctx.ports.clock.now();
     const lost = await readAchLost(sql, name);
-    const booked = (await bookedSteps(sql, 'unknown', [`usd:${name}`]))(`usd:${name}`);
+    const booked = await bookedStepsOf(sql, 'unknown', `usd:${name}`);
     if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowExecutedEntry(name, lost, booked), transactionId: null, atMs }]);
     const settlesOn = settlementDate(easternTime(atMs).date);
     await setAchExecuted(sql, name, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
@@ -46,7 +47,7 @@ async function takeAgain(ctx: Context, sql: Sql, payout: PayoutRow, { name, by }
   const { currency, amount } = source;
   const balances = await lockBalances(sql, merchantId, [currency], { heldDollars: true });
   const there = least(balances.get(currency)?.available ?? 0n, amount);
-  const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+  const booked = await bookedStepsOf(sql, 'po', payout.id);
   const atMs = ctx.ports.clock.now();
   await postEntries(
     sql,
@@ -57,8 +58,7 @@ async function takeAgain(ctx: Context, sql: Sql, payout: PayoutRow, { name, by }
       atMs,
     })),
   );
-  const owes = minus(amount, there);
-  const short = owes > 0n ? `; its merchant owes ${formatAmount(owes, currency)} ${currency}` : '';
-  const reason = `the bank has executed file ${name} after it had refused it (${by})${short}`;
+  const owes = stillOwed(minus(amount, there), currency);
+  const reason = `the bank has executed file ${name} after it had refused it (${by})${owes}`;
   await movePayout(sql, await movePayout(sql, payout, 'found_paid', { reason, atMs }), 'filed', { atMs });
 }

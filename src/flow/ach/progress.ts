@@ -19,7 +19,7 @@ import {
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/ach/files.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { asBooked, bookedSteps, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
+import { asBooked, bookedStepsOf, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -88,13 +88,13 @@ function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFile
     for (const payout of payouts.filter(isSourced)) {
       // a return before the refusal proves that the bank had executed it
       if (payout.status !== 'processing') continue;
-      const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+      const booked = await bookedStepsOf(sql, 'po', payout.id);
       await post(ctx, sql, payout.id, achRefusedEntries(payout, await lockOwed(sql, payout), booked));
       const error = `the bank refused the file: ${reason}`;
       await movePayout(sql, payout, 'refused', { error, givenBack: payout.source.amount, atMs });
     }
     const lost = await readAchLost(sql, name);
-    const booked = (await bookedSteps(sql, 'unknown', [`usd:${name}`]))(`usd:${name}`);
+    const booked = await bookedStepsOf(sql, 'unknown', `usd:${name}`);
     if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowUndoneEntry(name, lost, booked), transactionId: null, atMs }]);
     await endAchFile(sql, name, 'refused');
     await wakeHeldJob(sql);

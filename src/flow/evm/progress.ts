@@ -19,7 +19,7 @@ import type { SignedTransaction } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
-import { bookedSteps } from '../../store/payouts/booked-amounts.ts';
+import { bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -170,7 +170,7 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirma
  */
 async function bookGas(ctx: Context, sql: Sql, { payouts, attempts }: Batch<EvmCode>, mined: Attempt | null): Promise<void> {
   const [payout] = payouts as readonly [BatchPayout];
-  const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+  const booked = await bookedStepsOf(sql, 'po', payout.id);
   const gasPaid = mined?.outcome?.gasPaid ?? 0n;
   // what the service bears of a reimbursement is what has arrived
   const hasLeft = mined?.outcome?.result === 'paid' && payout.status !== 'failed';
@@ -188,7 +188,7 @@ async function fail(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attemp
   }
   const [payout] = batch.payouts as readonly [BatchPayout];
   const signed = (batch.attempts[0] as Attempt).fee;
-  const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+  const booked = await bookedStepsOf(sql, 'po', payout.id);
   const nowMs = ctx.ports.clock.now();
   const error = mined === null ? 'displaced' : 'reverted';
   const owed = await lockOwed(sql, [payout]);

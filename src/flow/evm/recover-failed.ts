@@ -8,7 +8,7 @@ import { evmBorneEntry, evmPaidAfterAllEntries, paidGas } from '../../core/payou
 import { Refusal } from '../../core/refusal.ts';
 import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
-import { bookedSteps } from '../../store/payouts/booked-amounts.ts';
+import { bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { batchOfTransaction } from '../../store/payouts/taken-back.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
@@ -49,7 +49,7 @@ export async function recoverFailedOnEvm(
       throw refused('has paid in no block that was read');
     const last = mined.height + finalDepth(currency).depth - 1;
     if (last > agreed) throw refused(notFinal(ETHER, last, compared.areSeveral));
-    const booked = (await bookedSteps(sql, 'po', [payout.id]))(payout.id);
+    const booked = await bookedStepsOf(sql, 'po', payout.id);
     const found = { batch, payout, mined, booked };
     const done =
       payout.reimburses === null

@@ -20,7 +20,7 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { heldAgain, insertAttempt, readShares } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { descendantsDue, freeInputs } from '../../store/payouts/batches.ts';
-import { bookedSteps } from '../../store/payouts/booked-amounts.ts';
+import { bookedSteps, bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { type PayoutChange, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -241,7 +241,7 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
  */
 async function settleInputs(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[]): Promise<Progress> {
   const { id, currency, inputs } = batch;
-  const booked = (await bookedSteps(sql, 'batch', [id]))(id);
+  const booked = await bookedStepsOf(sql, 'batch', id);
   const more = minus(sum(lost), plus(outBy(booked, 'lost'), outBy(booked, 'lost_undone')));
   const entry = lostInputsEntry(id, currency, more, booked);
   if (more > 0n) await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);

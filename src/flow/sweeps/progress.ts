@@ -4,7 +4,7 @@ import type { EvmCode } from '../../core/currency.ts';
 import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { type Attempt, type Batch, setBatchState } from '../../store/payouts/batch-rows.ts';
-import { bookedSteps } from '../../store/payouts/booked-amounts.ts';
+import { bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
@@ -47,6 +47,6 @@ async function ended(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attem
 
 /** Books what its gas has cost, as the difference to what is booked of that. */
 async function bookGas(ctx: Context, sql: Sql, { id }: Batch<EvmCode>, wei: bigint): Promise<void> {
-  const entry = sweepGasEntry(id, wei, (await bookedSteps(sql, 'sweep', [id]))(id));
+  const entry = sweepGasEntry(id, wei, await bookedStepsOf(sql, 'sweep', id));
   if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
 }

@@ -24,6 +24,7 @@ import { readAchBytes } from '../../store/ach/entries.ts';
 import { heightOf } from '../../store/chain/blocks.ts';
 import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../../worker/chain/context.ts';
+import { EVERYTHING } from '../../worker/chain/watch-list.ts';
 import { recoverSent } from '../../worker/payouts/evm/passed-nonces.ts';
 import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
@@ -191,4 +192,3 @@ async function recovered(ctx: Context, txid: string, { acceptsLoss, named }: Ask
   const block = { height, hash };
   return { ...(await recoverTransaction(ctx, { currency, block, facts, raw, by: by(), acceptsLoss })), currency };
 }
-const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };

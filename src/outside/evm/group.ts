@@ -4,7 +4,7 @@ import type { EvmPort } from '../../core/evm/port.ts';
 import { greatest } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
 import { grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
-import { type Member, patienceNow } from '../utxo/node/member.ts';
+import { type Member, patienceNow, steadyMs } from '../utxo/node/member.ts';
 import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
 import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
 import { within } from '../utxo/node/patience.ts';
@@ -19,14 +19,14 @@ const OVERDUE_MS = 60_000;
 /** @param nodes at least one, in the order of preference; all of one currency */
 export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], options: NodeGroupOptions): ChainNode & EvmPort {
   const { node, use, members, waiting } = grouped(nodes, options);
-  const steadyMs = (): number => options.clock.steady?.() ?? options.clock.now();
   /** Of members that have not answered about a block in time: until when they are asked about no other, unless that answer comes. */
   const overdue = new Map<Member, number>();
 
   /** What a member besides the one that was read says of a block; nothing more is asked of one that has not answered about another block yet. */
   async function readInTime(member: Member, hash: string, watch: WatchList): Promise<BlockFacts | NodeTrouble> {
     const { name } = member.node;
-    if (steadyMs() < (overdue.get(member) ?? 0)) return new NodeTrouble('down', `${name}: no answer about another block yet`);
+    if (steadyMs(options.clock) < (overdue.get(member) ?? 0))
+      return new NodeTrouble('down', `${name}: no answer about another block yet`);
     const reading = member.node.readBlock(hash, watch);
     const patienceMs = patienceNow(member, waiting) * (watch.scripts === undefined ? FOR_ALL : 1);
     try {
@@ -36,7 +36,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
       if (!(error instanceof NodeTrouble)) throw error;
       return error;
     }
-    overdue.set(member, steadyMs() + OVERDUE_MS);
+    overdue.set(member, steadyMs(options.clock) + OVERDUE_MS);
     const end = (): void => void overdue.delete(member);
     reading.then(end, end);
     return new NodeTrouble('down', `${name}: no answer within ${patienceMs / 1000} s`);

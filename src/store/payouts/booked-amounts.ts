@@ -102,3 +102,8 @@ export async function bookedSteps(
   const byId = Map.groupBy(rows, ({ id }) => id);
   return (id) => new Map((byId.get(id) ?? []).map(({ step, times, spent }) => [step, { times, out: BigInt(spent) }]));
 }
+
+/** The same of one identifier. */
+export async function bookedStepsOf(sql: Sql, of: Parameters<typeof bookedSteps>[1], id: string): Promise<BookedSteps> {
+  return (await bookedSteps(sql, of, [id]))(id);
+}

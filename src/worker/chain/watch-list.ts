@@ -167,6 +167,9 @@ function outpointKey({ txid, vout }: SpentOutpoint): Buffer {
   return key;
 }
 
+/** Every output and every input: for one transaction or one block. */
+export const EVERYTHING: WatchList = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };
+
 /** A watch list of only these scripts. */
 export function watchOnly(scripts: readonly Uint8Array[]): WatchList {
   const set = createByteSet();

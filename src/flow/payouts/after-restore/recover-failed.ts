@@ -17,7 +17,7 @@ import { batchOfTransaction, rivalsOf, takeInputsBack } from '../../../store/pay
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { compare, post } from '../batch-progress.ts';
-import type { Recovered, Refused } from './recover.ts';
+import { type Recovered, type Refused, stillOwed } from './recover.ts';
 
 type FailedRecovery = {
   readonly txid: string;
@@ -161,8 +161,7 @@ export async function completeFound(ctx: Context, sql: Sql, payout: BatchPayout,
     entries.map((entry) => ({ payout, entry })),
   );
   const owes = minus(plus(payout.amount, fee), there);
-  const short = owes > 0n ? `; its merchant owes ${formatAmount(owes, currency)} ${currency}` : '';
-  const reason = `it was found paid after all by ${txid} (${by})${short}`;
+  const reason = `it was found paid after all by ${txid} (${by})${stillOwed(owes, currency)}`;
   await writePayoutChanges(sql, [{ payout, from: ['failed', 'ended'], event: 'found_paid', reason }], atMs);
   const reopened = { ...payout, sequence: payout.sequence + 1 };
   const completed = { fee, completedAtMs: atMs } as const;

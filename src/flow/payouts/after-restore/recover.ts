@@ -1,6 +1,6 @@
 // What booking a forgotten transaction shares on every chain: what an operator names, what is refused before anything is booked, and the words of a
 // loss. Each is one database transaction.
-import type { CurrencyCode } from '../../../core/currency.ts';
+import type { CurrencyCode, LedgerCurrency } from '../../../core/currency.ts';
 import { formatAmount } from '../../../core/money.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
@@ -39,6 +39,11 @@ export function recovering(
     if (await isStored(sql, currency, facts.txid)) throw refused('is known: it was signed here');
     return book(sql, refused);
   });
+}
+
+/** What a merchant is left owing, as text for the record: `; its merchant owes 0.5 BTC`, or nothing. */
+export function stillOwed(owes: bigint, currency: LedgerCurrency): string {
+  return owes > 0n ? `; its merchant owes ${formatAmount(owes, currency)} ${currency}` : '';
 }
 
 /** What is lost, as text for the record: `, 0.5 BTC lost`, or nothing. @throws Refusal where the operator does not accept it */

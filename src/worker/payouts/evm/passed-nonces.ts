@@ -14,7 +14,7 @@ import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { paysPayout, signedHere, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
-import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
+import { createOutpointSet, EVERYTHING, watchOnly } from '../../chain/watch-list.ts';
 
 export type SentTransaction = {
   readonly nonce: number;
@@ -102,8 +102,6 @@ export async function recordSent(
   if (movements.length > 0) await recordUnknown(ctx, currency, { movements, payoutIds });
   return movements.length;
 }
-
-const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };
 
 /**
  * Books a transaction that one of our sending addresses has sent, by its hash alone.

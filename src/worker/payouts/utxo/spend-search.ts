@@ -11,7 +11,7 @@ import type { Batch } from '../../../store/payouts/batch-rows.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { paysPayout } from '../../../store/payouts/unknown-movements.ts';
 import type { ChainContext } from '../../chain/context.ts';
-import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
+import { createOutpointSet, EVERYTHING, watchOnly } from '../../chain/watch-list.ts';
 
 /** A block's own date may be up to two hours before the time at which it was mined. */
 const EARLIER_MS = 2 * 3_600_000;
@@ -87,8 +87,6 @@ async function isTwin(ctx: Context, port: PayingPort, batch: Batch, { txid, bloc
   });
   return true;
 }
-
-const EVERYTHING = { hasScript: () => true, hasOutpoint: () => true, fresh: async () => undefined };
 
 /** The same inputs and the same outputs, each in its place. */
 function doesTheSame(one: TransactionFacts, other: TransactionFacts): boolean {
