@@ -3,8 +3,8 @@
 import { expect, test } from 'vitest';
 import { callData, rawOf } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
-import { type Alteration, openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
-import { openEvmService } from './evm-service.ts';
+import { WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
+import { openOnTwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const ETHER = 10n ** 18n;
@@ -12,18 +12,7 @@ const BOOKED = 15;
 const FINAL = 70;
 
 test('it is credited once, whatever became of its name', { timeout: TIMEOUT }, async () => {
-  const relays: Awaited<ReturnType<typeof openAlteredNode>>[] = [];
-  const relayed = async (url: string, alteration: Alteration) => {
-    const relay = await openAlteredNode(url);
-    relay.alter(alteration);
-    relays.push(relay);
-    return relay.url;
-  };
-  const service = await openEvmService({
-    through: (url) => relayed(url, {}),
-    second: (url) => relayed(url, WITHOUT_TRACES),
-  });
-  const [shows] = relays;
+  const { service, read, close } = await openOnTwoNodes({ other: WITHOUT_TRACES });
   const credited = async () => service.balance(`merchant:${service.merchantId}:available:ETH`);
   try {
     const { id, address } = await service.owe('ETH', 300_00n);
@@ -32,7 +21,7 @@ test('it is credited once, whatever became of its name', { timeout: TIMEOUT }, a
     await service.mine(BOOKED);
     expect([await service.status(id), await credited()]).toEqual(['succeeded', ETHER / 10n]);
     // it is away, and the other one is read
-    shows?.alter({ instead: () => ({ error: { code: -32005, message: 'limit exceeded' } }) });
+    read.alter({ instead: () => ({ error: { code: -32005, message: 'limit exceeded' } }) });
     await service.anvil.rpc('anvil_reorg', BOOKED, [[rawOf(sent), 2]]);
     for (let tries = 0; tries < 5; tries++) await service.mine().catch(() => undefined);
     await service.mine(FINAL);
@@ -48,7 +37,6 @@ test('it is credited once, whatever became of its name', { timeout: TIMEOUT }, a
     expect([await service.status(id), await credited()]).toEqual(['succeeded', ETHER / 10n]);
     expect(await service.findings()).toEqual([]);
   } finally {
-    await service.close();
-    for (const relay of relays) relay.close();
+    await close();
   }
 });

@@ -6,8 +6,8 @@ import { readChainStatus } from '../../src/store/chain/node-conditions.ts';
 import { deepScan } from '../../src/worker/rescan/rescan.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
-import { type Alteration, openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
-import { type EvmService, openEvmService } from './evm-service.ts';
+import { type Alteration, receipts } from '../support/nodes/altered-node.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const FINAL = 70;
@@ -16,28 +16,16 @@ const LATER_MS = 61_000;
 const HOUR_MS = 3_600_000;
 const STRANGER = `0x${'5e'.repeat(20)}`;
 type Json = Record<string, unknown>;
-type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
-let read: Relay;
-let other: Relay;
-let service: EvmService;
+let nodes: TwoNodes;
+let read: TwoNodes['read'];
+let other: TwoNodes['other'];
+let service: TwoNodes['service'];
 
 beforeAll(async () => {
-  service = await openEvmService({
-    async through(url) {
-      read = await openAlteredNode(url);
-      return read.url;
-    },
-    async second(url) {
-      other = await openAlteredNode(url);
-      return other.url;
-    },
-  });
+  nodes = await openOnTwoNodes();
+  ({ service, read, other } = nodes);
 }, TIMEOUT);
-afterAll(async () => {
-  await service?.close();
-  read?.close();
-  other?.close();
-}, TIMEOUT);
+afterAll(() => nodes?.close(), TIMEOUT);
 afterEach(async () => {
   read.alter({});
   other.alter({});

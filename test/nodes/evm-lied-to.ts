@@ -1,8 +1,8 @@
 // A service on two nodes of Ethereum's chain of which the one that is read lies about its own transactions: it says that they have failed.
 import { expect } from 'vitest';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
-import { type Alteration, openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
-import { openEvmService } from './evm-service.ts';
+import { type Alteration, receipts } from '../support/nodes/altered-node.ts';
+import { openOnTwoNodes } from './two-nodes.ts';
 
 export const PAYEE = `0x${'a9'.repeat(20)}`;
 export const FINAL = 70;
@@ -20,14 +20,7 @@ export type LiedTo = Awaited<ReturnType<typeof openLiedTo>>;
 
 /** With 500 USDT of a merchant, final. */
 export async function openLiedTo() {
-  const nodes: Awaited<ReturnType<typeof openAlteredNode>>[] = [];
-  const through = async (url: string): Promise<string> => {
-    const node = await openAlteredNode(url);
-    nodes.push(node);
-    return node.url;
-  };
-  const service = await openEvmService({ through, second: through });
-  const [liar, honest] = nodes as [(typeof nodes)[number], (typeof nodes)[number]];
+  const { service, read: liar, other: honest, close } = await openOnTwoNodes();
   /** The transactions that have failed, as the first node says. */
   const denied = new Set<string>();
   const lying = receipts((one) => (denied.has(one.transactionHash) ? { ...one, status: '0x0', logs: [] } : one));
@@ -63,9 +56,6 @@ export async function openLiedTo() {
       const found = await readPayoutDetails(service.db, id);
       return { status: found?.status, error: found?.error, trouble: found?.trouble };
     },
-    async close(): Promise<void> {
-      await service.close();
-      for (const node of nodes) node.close();
-    },
+    close,
   };
 }

@@ -6,38 +6,24 @@ import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
 import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
-import { type EvmService, openEvmService } from './evm-service.ts';
+import { receipts } from '../support/nodes/altered-node.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'b7'.repeat(20)}`;
 const FINAL = 70;
 const LATER_MS = 61_000;
-type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
-let liar: Relay;
-let other: Relay;
-let service: EvmService;
+let nodes: TwoNodes;
+let service: TwoNodes['service'];
+let other: TwoNodes['other'];
 const denied = new Set<string>();
 const LYING = receipts((one) => (denied.has(one.transactionHash) ? { ...one, status: '0x0', logs: [] } : one));
 
 beforeAll(async () => {
-  service = await openEvmService({
-    async through(url) {
-      liar = await openAlteredNode(url);
-      return liar.url;
-    },
-    async second(url) {
-      other = await openAlteredNode(url);
-      return other.url;
-    },
-  });
-  liar.alter(LYING);
+  nodes = await openOnTwoNodes({ read: LYING });
+  ({ service, other } = nodes);
 }, TIMEOUT);
-afterAll(async () => {
-  await service?.close();
-  liar?.close();
-  other?.close();
-}, TIMEOUT);
+afterAll(() => nodes?.close(), TIMEOUT);
 beforeEach(() => {
   denied.clear();
   other.alter({});

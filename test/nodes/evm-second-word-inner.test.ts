@@ -3,32 +3,21 @@ import { expect, test } from 'vitest';
 import { rescan } from '../../src/worker/rescan/rescan-all.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
-import { type Alteration, openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
-import { openEvmService } from './evm-service.ts';
+import { type Alteration, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
+import { openOnTwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const FINAL = 70;
 const ETHER = 10n ** 18n;
 const STRANGER = `0x${'5e'.repeat(20)}`;
 type Json = Record<string, unknown>;
-type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
 
 test.each(['the one that is read', 'the other one'])(
   'ether of a contract counts where one node shows the call and the other the balance: %s shows no calls',
   { timeout: TIMEOUT },
   async (which) => {
-    const relays: Relay[] = [];
-    const relayed = async (url: string, alteration: Alteration): Promise<string> => {
-      const relay = await openAlteredNode(url);
-      relay.alter(alteration);
-      relays.push(relay);
-      return relay.url;
-    };
     const isRead = which === 'the one that is read';
-    const other = await openEvmService({
-      through: (url) => relayed(url, isRead ? WITHOUT_TRACES : {}),
-      second: (url) => relayed(url, isRead ? {} : WITHOUT_TRACES),
-    });
+    const { service: other, close } = await openOnTwoNodes(isRead ? { read: WITHOUT_TRACES } : { other: WITHOUT_TRACES });
     try {
       const { id, address } = await other.owe('ETH', 300_00n);
       const input = callData(FORWARDER, 'halves(address)', address);
@@ -37,8 +26,7 @@ test.each(['the one that is read', 'the other one'])(
       const { rows } = await other.db.query({ text: 'select denied, reason from unconfirmed_blocks' });
       expect([await other.status(id), rows]).toEqual(['succeeded', []]);
     } finally {
-      await other.close();
-      for (const relay of relays) relay.close();
+      await close();
     }
   },
 );
@@ -61,15 +49,7 @@ const raised = (balance: { address: string; from: number }): Alteration => ({
 
 test('a balance that one node raises pays nothing where the other shows the calls', { timeout: TIMEOUT }, async () => {
   const balance = { address: '', from: 0 };
-  let relay: Relay | null = null;
-  const other = await openEvmService({
-    async through(url) {
-      relay = await openAlteredNode(url);
-      relay.alter(raised(balance));
-      return relay.url;
-    },
-    second: async (url) => url,
-  });
+  const { service: other, close } = await openOnTwoNodes({ read: raised(balance) });
   try {
     const { id, address } = await other.owe('ETH', 300_00n);
     Object.assign(balance, { address, from: Number(await other.anvil.rpc<string>('eth_blockNumber')) + 1 });
@@ -79,34 +59,27 @@ test('a balance that one node raises pays nothing where the other shows the call
     const { rows } = await other.db.query<{ denied: boolean }>({ text: 'select denied from unconfirmed_blocks' });
     expect([await other.status(id), paid, rows]).toEqual(['started', [], [{ denied: true }]]);
   } finally {
-    await other.close();
-    (relay as Relay | null)?.close();
+    await close();
   }
 });
 
 test('a payment that one node puts into another transaction of its block is not recorded', { timeout: TIMEOUT }, async () => {
   const moved = { from: '', to: '', address: '' };
-  let relay: Relay | null = null;
-  const other = await openEvmService({
-    async through(url) {
-      relay = await openAlteredNode(url);
-      relay.alter({
-        ...WITHOUT_TRACES,
-        afterwards({ method }, answer) {
-          const { result } = answer as { result?: { transactions?: readonly Json[] } };
-          if (!method.startsWith('eth_getBlockBy') || typeof result?.transactions?.[0] !== 'object') return answer;
-          const of = (one: Json): Json =>
-            one.hash === moved.from
-              ? { ...one, value: '0x0' }
-              : one.hash === moved.to
-                ? { ...one, to: moved.address, value: `0x${(ETHER / 10n).toString(16)}` }
-                : one;
-          return { ...answer, result: { ...result, transactions: result.transactions.map(of) } };
-        },
-      });
-      return relay.url;
+  const { service: other, close } = await openOnTwoNodes({
+    read: {
+      ...WITHOUT_TRACES,
+      afterwards({ method }, answer) {
+        const { result } = answer as { result?: { transactions?: readonly Json[] } };
+        if (!method.startsWith('eth_getBlockBy') || typeof result?.transactions?.[0] !== 'object') return answer;
+        const of = (one: Json): Json =>
+          one.hash === moved.from
+            ? { ...one, value: '0x0' }
+            : one.hash === moved.to
+              ? { ...one, to: moved.address, value: `0x${(ETHER / 10n).toString(16)}` }
+              : one;
+        return { ...answer, result: { ...result, transactions: result.transactions.map(of) } };
+      },
     },
-    second: async (url) => url,
   });
   try {
     const { id, address } = await other.owe('ETH', 300_00n);
@@ -126,8 +99,7 @@ test('a payment that one node puts into another transaction of its block is not 
     });
     expect(rows).toEqual([{ amount: String(ETHER / 10n) }]);
   } finally {
-    await other.close();
-    (relay as Relay | null)?.close();
+    await close();
   }
 });
 
@@ -143,13 +115,6 @@ const SHOWS_NO_ETHER: Alteration = {
 
 test('a call that the other node cannot show is one word also beside what that node denies', { timeout: TIMEOUT }, async () => {
   const made = { in: '', to: '', raised: '' };
-  const relays: Relay[] = [];
-  const relayed = async (url: string, alteration: Alteration): Promise<string> => {
-    const relay = await openAlteredNode(url);
-    relay.alter(alteration);
-    relays.push(relay);
-    return relay.url;
-  };
   const hex = (wei: bigint): string => `0x${wei.toString(16)}`;
   const lying: Alteration = {
     afterwards({ method }, answer) {
@@ -165,7 +130,7 @@ test('a call that the other node cannot show is one word also beside what that n
       return { ...answer, result: (answer.result as readonly Json[]).map(of) };
     },
   };
-  const other = await openEvmService({ through: (url) => relayed(url, lying), second: (url) => relayed(url, SHOWS_NO_ETHER) });
+  const { service: other, close } = await openOnTwoNodes({ read: lying, other: SHOWS_NO_ETHER });
   try {
     const [large, raised] = [await other.owe('ETH', 5_000_00n), await other.owe('ETH', 3_000_00n)];
     const { hash } = await other.anvil.send({ to: STRANGER, value: 1n });
@@ -178,7 +143,6 @@ test('a call that the other node cannot show is one word also beside what that n
     });
     expect([await other.status(large.id), rows]).toEqual(['pending', []]);
   } finally {
-    await other.close();
-    for (const relay of relays) relay.close();
+    await close();
   }
 });

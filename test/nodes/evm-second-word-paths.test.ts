@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { lookUpAgain } from '../../src/worker/rescan/rescan.ts';
-import { type Alteration, openAlteredNode, type Receipt, receipts } from '../support/nodes/altered-node.ts';
-import { type EvmService, openEvmService } from './evm-service.ts';
+import { type Alteration, type Receipt, receipts } from '../support/nodes/altered-node.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const FINAL = 70;
@@ -11,28 +11,16 @@ const LATER_MS = 61_000;
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const STRANGER = `0x${'5e'.repeat(20)}`;
 type Json = Record<string, unknown>;
-type Relay = Awaited<ReturnType<typeof openAlteredNode>>;
-let liar: Relay;
-let honest: Relay;
-let service: EvmService;
+let nodes: TwoNodes;
+let liar: TwoNodes['read'];
+let honest: TwoNodes['other'];
+let service: TwoNodes['service'];
 
 beforeAll(async () => {
-  service = await openEvmService({
-    async through(url) {
-      liar = await openAlteredNode(url);
-      return liar.url;
-    },
-    async second(url) {
-      honest = await openAlteredNode(url);
-      return honest.url;
-    },
-  });
+  nodes = await openOnTwoNodes();
+  ({ service, read: liar, other: honest } = nodes);
 }, TIMEOUT);
-afterAll(async () => {
-  await service?.close();
-  liar?.close();
-  honest?.close();
-}, TIMEOUT);
+afterAll(() => nodes?.close(), TIMEOUT);
 afterEach(async () => {
   liar.alter({});
   honest.alter({});

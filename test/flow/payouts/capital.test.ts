@@ -1,24 +1,11 @@
 // What strangers, and operators, send to our own addresses: capital. Our change is known to everybody who reads the chain, so anybody can.
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Context } from '../../../src/flow/context.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { bookCapital, newOwnAddresses } from '../../../src/flow/payouts/own-outputs.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { readWork } from '../../../src/store/payouts/batches.ts';
-import { batchesOf, RATE } from '../../support/batches.ts';
-import { tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
-
-let service: ServiceOnDatabase;
-let ctx: Context;
-let batches: ReturnType<typeof batchesOf>;
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
+import { RATE } from '../../support/batches.ts';
+import { batches, ctx, service } from './batch-service.ts';
 
 /** An address of our own, as the change of a payout has one. */
 async function ownScript(): Promise<string> {

@@ -1,24 +1,10 @@
 // Batches whose outputs, or whose times, are not what they were: what spends the change of a dead batch is dead too, nodes that contradict each
 // other decide nothing, and a clock that was fast holds nothing back.
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Context } from '../../../src/flow/context.ts';
+import { describe, expect, test } from 'vitest';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { leaseBatch, readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { readWork } from '../../../src/store/payouts/batches.ts';
-import { batchesOf } from '../../support/batches.ts';
-import { tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
-
-let service: ServiceOnDatabase;
-let ctx: Context;
-let batches: ReturnType<typeof batchesOf>;
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
+import { batches, ctx, service } from './batch-service.ts';
 
 const lease = () => {
   const nowMs = ctx.ports.clock.now();

@@ -3,7 +3,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import type { Batch } from '../../../src/store/payouts/batch-rows.ts';
-import { AMOUNT, batches, cleared, ctx, eventsOf, fails, minedAfterAll, owed, recover, service } from './failed-batches.ts';
+import { batches, ctx, service } from './batch-service.ts';
+import { AMOUNT, cleared, eventsOf, fails, minedAfterAll, owed, recover } from './failed-batches.ts';
 
 describe('a second reorganisation below the final depth', () => {
   let before: bigint;

@@ -1,34 +1,16 @@
 // A service on a database whose batches fail by blocks that the chain leaves again: what the tests of `payout recover` share.
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, expect } from 'vitest';
+import { expect } from 'vitest';
 import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
-import type { Context } from '../../../src/flow/context.ts';
 import { type RecoveredFailed, recoverFailed } from '../../../src/flow/payouts/after-restore/recover-failed.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import type { Batch } from '../../../src/store/payouts/batch-rows.ts';
-import { batchesOf } from '../../support/batches.ts';
-import { tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
-
-type Batches = ReturnType<typeof batchesOf>;
+import { batches, ctx, service } from './batch-service.ts';
 
 export const AMOUNT = 200_000n;
-export let service: ServiceOnDatabase;
-export let ctx: Context;
-export let batches: Batches;
-export let owed: () => Promise<bigint>;
-
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  owed = () => service.balance(`asset:receivable:merchant:${service.merchantId}:BTC`);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
-
+export const owed = (): Promise<bigint> => service.balance(`asset:receivable:merchant:${service.merchantId}:BTC`);
 export const recover = (txid: string, acceptsLoss = false): Promise<RecoveredFailed | null> =>
   recoverFailed(ctx, { txid, by: 'operator test', acceptsLoss });
 export const eventsOf = async (id: string): Promise<string[]> =>

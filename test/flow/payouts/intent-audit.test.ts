@@ -1,25 +1,13 @@
 // What the audit says of open payouts: each is what its API has signed (INT-1), and none takes too long (INV-19).
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { runAudit } from '../../../src/flow/audit.ts';
-import type { Context } from '../../../src/flow/context.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
-import { batchesOf } from '../../support/batches.ts';
-import { OUTSIDE, tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
+import { OUTSIDE } from '../../support/funded.ts';
+import { batches, ctx, service } from './batch-service.ts';
 
 const HOUR = 3_600_000;
-let service: ServiceOnDatabase;
-let ctx: Context;
-let batches: ReturnType<typeof batchesOf>;
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  await tellFee(ctx);
-  await batches.earn(4);
-});
-afterEach(() => service.drop());
+beforeEach(() => batches.earn(4));
 
 const red = async (): Promise<string[]> =>
   (await runAudit(ctx)).answers.filter(({ id }) => id === 'INT-1').flatMap(({ findings }) => findings);

@@ -1,10 +1,9 @@
 // A forgotten transaction that spends outputs of which the database knows nothing is booked too: what it paid is paid, and payouts can go on.
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../../src/core/ports.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
-import type { Context } from '../../../src/flow/context.ts';
 import { recoverTransaction } from '../../../src/flow/payouts/after-restore/recover-utxo.ts';
 import { recordUnknown } from '../../../src/flow/payouts/after-restore/unknown-movements.ts';
 import { bookCapital } from '../../../src/flow/payouts/own-outputs.ts';
@@ -15,20 +14,7 @@ import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { nextOwnIndex } from '../../../src/store/payouts/own-outputs.ts';
 import { testBank } from '../../support/bank.ts';
-import { batchesOf } from '../../support/batches.ts';
-import { tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
-
-let service: ServiceOnDatabase;
-let ctx: Context;
-let batches: ReturnType<typeof batchesOf>;
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
+import { batches, ctx, service } from './batch-service.ts';
 
 type Output = { readonly txid: string; readonly vout: number };
 const unknownOutput = (): Output => ({ txid: randomBytes(32).toString('hex'), vout: 0 });

@@ -1,23 +1,10 @@
 // A payout or reimbursement that a stranger's transaction seems to have paid, as a person has decided it: the books agree, whatever he has found.
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Context } from '../../../src/flow/context.ts';
+import { expect, test } from 'vitest';
 import { recordUnknown } from '../../../src/flow/payouts/after-restore/unknown-movements.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
-import { batchesOf } from '../../support/batches.ts';
-import { OUTSIDE, tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
-
-let service: ServiceOnDatabase;
-let ctx: Context;
-let batches: ReturnType<typeof batchesOf>;
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
+import { OUTSIDE } from '../../support/funded.ts';
+import { batches, ctx, service } from './batch-service.ts';
 
 test.each(['paid', 'failed'] as const)(
   'a payout that a stranger seems to have paid, decided by hand as %s, leaves the books green',

@@ -1,8 +1,7 @@
 // What the signer has signed and a database does not know, because it is an older copy: each signature is written back as what it was, whatever
 // the copy's merchants did meanwhile, and one that cannot be is named until an operator has it booked.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
-import type { Context } from '../../../src/flow/context.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { awaitComparison } from '../../../src/flow/payouts/after-restore/comparison-wait.ts';
 import { restoreSignature } from '../../../src/flow/payouts/after-restore/restored-signatures.ts';
@@ -12,22 +11,11 @@ import { progress } from '../../../src/flow/payouts/progress.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { saveChecked } from '../../../src/store/payouts/unknown-movements.ts';
-import { batchesOf, RATE } from '../../support/batches.ts';
-import { FEE_MAX, tellFee } from '../../support/funded.ts';
-import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
+import { RATE } from '../../support/batches.ts';
+import { FEE_MAX } from '../../support/funded.ts';
+import { batches, ctx, service } from './batch-service.ts';
 
 const AMOUNT = 200_000n;
-let service: ServiceOnDatabase;
-let ctx: Context;
-let batches: ReturnType<typeof batchesOf>;
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
-
 const sql = (text: string, ...values: unknown[]) => service.admin.query(text, values);
 /** A payout that was let go and signed; the copy that is there now knows it as waiting for its approval. */
 async function signedAndForgotten(amount = '0.002') {
