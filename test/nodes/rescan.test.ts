@@ -1,7 +1,8 @@
 // Blocks that the watchers have passed are read again: the last look-up of an address (rule 8), and the deep scan that finds payments to
 // addresses of any age. And a reorganisation deeper than a hundred blocks. On the sandbox's node.
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type ChainCursor, claimCursor, readCursor } from '../../src/store/chain/blocks.ts';
 import { createBlockMemory } from '../../src/worker/rescan/block-script-fingerprints.ts';
 import { deepScan, lookUpAgain } from '../../src/worker/rescan/rescan.ts';
 import type { Engine } from './engine.ts';
@@ -31,6 +32,28 @@ test('a payment on an address of forty days ago is not in the watch list, and fo
   expect(await chain.takeDue(old)).toBe(true);
   expect((await chain.cursor())?.deep_height).toBe(await engine.height());
   expect(await deepScan(chain.ctx, 'BTC')).toBe(0);
+});
+
+test('a watcher that moves the cursor while the deep scan records what it found takes nothing from it', async () => {
+  const old = await chain.owe({ ageDays: 40 });
+  await engine.pay([{ script: old.script, minor: 5_000n }]);
+  await engine.mine(1);
+  await chain.catchUp();
+  const at = await readCursor(chain.db, 'BTC');
+  let scan: Promise<number> = Promise.resolve(0);
+  await chain.db.transaction(async (sql) => {
+    await claimCursor(sql, 'BTC', at as ChainCursor);
+    scan = deepScan(chain.ctx, 'BTC');
+    await vi.waitFor(async () => {
+      const { rows } = await chain.db.query({
+        text: `select 1 from pg_locks where not granted and locktype = 'transactionid' and pid in (
+                 select d.pid from pg_locks d where d.database = (select oid from pg_database where datname = current_database()))`,
+      });
+      expect(rows).toHaveLength(1);
+    }, 10_000);
+  });
+  expect(await scan).toBe(1);
+  expect(await chain.facts(old)).toMatchObject([{ state: 'mined' }]);
 });
 
 test('what the deep scan found is watched like any payment: its double spend is noticed', async () => {

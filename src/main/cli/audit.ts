@@ -8,7 +8,7 @@ import { type AuditReport, clearAfterAudit, runAudit, tripIfRed } from '../../fl
 import type { Context } from '../../flow/context.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { acceptEarly, acknowledgeEarly } from '../../store/chain/early-payments.ts';
-import { LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-conditions.ts';
+import { type ChainStatus, LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-conditions.ts';
 import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
 import { makeDue } from '../../store/postgres/schedules.ts';
@@ -101,12 +101,27 @@ async function audit(ctx: Context, options: Options): Promise<Audited> {
 /**
  * Payments to an address too old for the watch list are found by the next audit at the latest: the workers search the blocks that came
  * since they last did, and judge what they find.
- * @returns whether all was searched; null when no worker runs that could
+ * @returns whether every block that is recorded was searched; null when no worker runs that could
  */
 async function searchOldAddresses(ctx: Context): Promise<boolean | null> {
   if (!(await isWatched(ctx))) return null;
-  await makeDue(ctx.db, 'deep scan ');
-  return settle(ctx, SEARCH_WITHIN_MS);
+  const deadline = performance.now() + SEARCH_WITHIN_MS;
+  const left = () => deadline - performance.now();
+  let recorded: readonly ChainStatus[] | null = null;
+  while (left() > 0) {
+    await makeDue(ctx.db, 'deep scan ');
+    if (!(await settle(ctx, left()))) return false;
+    const now = await readChainStatus(ctx.db);
+    recorded ??= now;
+    const heights = new Map(recorded.map(({ currency, height }) => [currency, height ?? 0]));
+    // a search that began before the newest block was recorded, or that was interrupted, ends without it
+    const isSearched = ({ currency, height, deepHeight }: ChainStatus): boolean =>
+      (deepHeight ?? 0) >= Math.min(height ?? 0, heights.get(currency) ?? 0);
+    const unsearched = now.filter((chain) => !isSearched(chain));
+    if (unsearched.length === 0) return true;
+    if (unsearched.every(({ state }) => state !== 'ready')) return false;
+  }
+  return false;
 }
 
 /** Whether a worker runs: a hurried one looks at its nodes at once. */
@@ -185,7 +200,7 @@ function printAudit(json: boolean | undefined, { report, breakers, cleared, sear
       : [
           searched === null
             ? 'No worker runs that could search the newest blocks for addresses older than 30 days.'
-            : 'The workers are still searching the newest blocks for addresses older than 30 days.',
+            : 'The newest blocks are not all searched yet for addresses older than 30 days.',
         ]),
     summary,
     ...breakers.map(breakerLine),

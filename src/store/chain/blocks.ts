@@ -19,15 +19,24 @@ export type BlockRow = { readonly height: number; readonly hash: string; readonl
 export class CursorMoved extends Error {}
 
 type RawCursor = { height: number; hash: string; caught_up_at: Date; epoch: bigint; deep_height: number };
+const CURSOR = 'select height, hash, caught_up_at, epoch, deep_height from chain_cursors where currency = $1';
 
 /** Up to which block a chain is recorded; null before the first start on it. */
 export async function readCursor(sql: Sql, currency: PaymentMethod): Promise<ChainCursor | null> {
-  const { rows } = await sql.query<RawCursor>({
-    name: 'read_cursor',
-    text: 'select height, hash, caught_up_at, epoch, deep_height from chain_cursors where currency = $1',
-    values: [currency],
-  });
-  const row = rows[0];
+  const { rows } = await sql.query<RawCursor>({ name: 'read_cursor', text: CURSOR, values: [currency] });
+  return cursorOf(rows[0]);
+}
+
+/**
+ * Locks the chain where it stands, for facts that do not move the cursor: whoever is moving it is waited for.
+ * @returns the cursor as it is then; null before the first start on the chain
+ */
+export async function lockCursor(sql: Sql, currency: CurrencyCode): Promise<ChainCursor | null> {
+  const { rows } = await sql.query<RawCursor>({ name: 'lock_cursor', text: `${CURSOR} for no key update`, values: [currency] });
+  return cursorOf(rows[0]);
+}
+
+function cursorOf(row: RawCursor | undefined): ChainCursor | null {
   if (row === undefined) return null;
   return {
     height: row.height,
@@ -76,7 +85,7 @@ export async function claimCursor(sql: Sql, currency: CurrencyCode, at: ChainCur
   return { ...at, epoch: at.epoch + 1n };
 }
 
-/** Locks the chain for facts that do not move the cursor. @throws CursorMoved */
+/** Locks the chain for facts that were read at this cursor and do not move it. @throws CursorMoved */
 export async function holdCursor(sql: Sql, currency: CurrencyCode, at: ChainCursor): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'hold_cursor',

@@ -9,7 +9,7 @@ import {
   type ChainCursor,
   CursorMoved,
   hashesDown,
-  holdCursor,
+  lockCursor,
   readCursor,
   setDeepHeight,
 } from '../../store/chain/blocks.ts';
@@ -246,9 +246,9 @@ async function record(
   place: (sql: Sql, cursor: ChainCursor) => Promise<BlockRow | null>,
 ): Promise<void> {
   await ctx.db.transaction(async (sql) => {
-    const cursor = await readCursor(sql, port.currency);
+    // a watcher that goes on at this very moment takes nothing from what was read here
+    const cursor = await lockCursor(sql, port.currency);
     if (cursor === null) throw new CursorMoved(`${port.currency} has no cursor`);
-    await holdCursor(sql, port.currency, cursor);
     const block = await place(sql, cursor);
     const context = { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: cursor.caughtUpAtMs };
     if ((await recordSightings(sql, port.currency, context, sightings)) > 0) await wakeJudge(sql, port.currency);
