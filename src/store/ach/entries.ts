@@ -85,6 +85,17 @@ export async function hasReturned(sql: Sql, file: string): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
+/** Whether an operator has booked that the bank has executed a file which it had refused. */
+export async function wasExecuted(sql: Sql, file: string): Promise<boolean> {
+  const { rows } = await sql.query<{ found: boolean }>({
+    name: 'was_ach_executed',
+    text: `select exists (select from ledger.entry where key = 'unknown:usd:' || $1::text || ':executed')
+               or exists (select from ach_entries e join ledger.entry n on n.key = 'po:' || e.payout_id || ':executed' where e.file = $1) as found`,
+    values: [file],
+  });
+  return rows[0]?.found === true;
+}
+
 /** Whether one of these trace numbers stands in a file that the bank does not certainly have, as far as this database knows. */
 export async function areInOpenFile(sql: Sql, entries: readonly Pick<AchEntry, 'trace'>[]): Promise<boolean> {
   const { rows } = await sql.query<{ found: boolean }>({

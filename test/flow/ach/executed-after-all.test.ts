@@ -1,6 +1,6 @@
 // A bank refuses a file, its payouts fail and are given back, and the bank has executed it all the same: an operator has it booked, and its
 // payouts go on as those of any other file. After each step the audit is green.
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { recoverExecutedFile } from '../../../src/flow/ach/executed-after-all.ts';
 import { bookReturn } from '../../../src/flow/ach/progress.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
@@ -107,4 +107,54 @@ test('only a file that was refused can be booked so', async () => {
   await recover();
   expect(await refusedWith(recover())).toBe('not_resolvable');
   expect(await of(merchantId, 'held', 'USD')).toBe(100_00n);
+});
+
+describe('a start of PostgreSQL, after which what the bank had reported is read again', () => {
+  const started = async (): Promise<void> => {
+    await world.admin.query(`update comparisons set checked_at = '2020-01-01' where currency = 'USD'`);
+    await bank.look();
+  };
+
+  test('gives nothing back of what the operator has booked since, neither before nor after it is completed', async () => {
+    await executed();
+    await recover();
+    await started();
+    expect([(await row(id)).status, await of(merchantId, 'available')]).toEqual(['processing', BTC - (await took())]);
+    await world.wait(10 * DAY);
+    await bank.look();
+    await started();
+    expect([(await row(id)).status, await of(merchantId, 'available')]).toEqual(['completed', BTC - (await took())]);
+    expect((await path(id)).filter((type) => type === 'payout.failed')).toHaveLength(1);
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    await green();
+  });
+
+  test('stops nothing where what the bank had sent back was all that it had executed', async () => {
+    const { trace } = await entryOf(id);
+    bank.answer(trace, 'R03');
+    await bank.look();
+    await recover();
+    await clearBreakers(ctx.db, 'test', world.now());
+    await started();
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    expect([(await entryOf(id)).state, await of(merchantId, 'available')]).toEqual(['acked', BTC]);
+  });
+
+  test('stops payouts again where the database that is there has forgotten that the bank has executed it', async () => {
+    await executed();
+    await started();
+    expect((await openBreakers(ctx.db)).flatMap(({ findings }) => findings).join()).toContain(`${file} --executed`);
+  });
+
+  test('does not where the bank had the file before it refused it', async () => {
+    const other = await requested(await shopWith(BTC));
+    bank.cutOff();
+    await bank.look();
+    const { file: second } = await entryOf(other);
+    bank.hadBefore(second);
+    bank.refuse(second);
+    await bank.look();
+    await started();
+    expect([(await row(other)).status, await openBreakers(ctx.db)]).toEqual(['failed', []]);
+  });
 });

@@ -13,7 +13,7 @@ import {
   stopOnRefused,
 } from '../../../flow/ach/progress.ts';
 import type { Context } from '../../../flow/context.ts';
-import { areInOpenFile, hasReturned } from '../../../store/ach/entries.ts';
+import { areInOpenFile, hasReturned, wasExecuted } from '../../../store/ach/entries.ts';
 import { setAchOver } from '../../../store/ach/files.ts';
 import { type Placed, whereFileIs } from './file-places.ts';
 
@@ -79,15 +79,20 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
 
 /** Books again what our folder has kept of the bank's reports; false while one of them waits. */
 export async function bookKeptReports(ctx: Context, files: KeptFiles): Promise<boolean> {
-  for await (const report of await files.reports())
-    if ((await bookReport(ctx, report, { onTrouble: () => undefined, place: null })).how === 'waits') return false;
+  const booking = { onTrouble: () => undefined, place: null, refused: new Set<string>() };
+  for await (const report of await files.reports()) {
+    if ((await bookReport(ctx, report, booking)).how === 'waits') return false;
+    if (report.kind === 'refused') booking.refused.add(report.file);
+  }
   return true;
 }
 
 type Booking = {
   readonly onTrouble: (what: string) => void;
-  /** Where one of our files is. Null for a report that was kept: it was compared and told, and has stopped payouts, when it came. */
+  /** Where one of our files is. Null for a report that was kept: it was compared and told when it came. */
   readonly place: ((file: string) => Promise<Placed>) | null;
+  /** Of kept reports: files that an earlier one refuses. */
+  readonly refused?: ReadonlySet<string>;
 };
 
 async function bookReport(ctx: Context, report: BankReport, booking: Booking): Promise<Booked> {
@@ -98,12 +103,14 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
   }
   if (report.kind === 'had' || report.kind === 'refused') {
     // what failed by it would be given back although it is paid
-    if (report.kind === 'refused' && booking.place !== null && (await hasReturned(ctx.db, report.file)))
-      return contradicts(report);
+    if (report.kind === 'refused' && (await hasReturned(ctx.db, report.file)))
+      return booking.place === null ? BOOKED : contradicts(report);
     const waits = await beforeItLeft(ctx, report.id, [report.file], booking);
     if (waits !== null) return waits;
+    // an operator has booked since that the bank has executed it: what it says anew counts, what it had said does not
+    if (report.kind === 'refused' && booking.place === null && (await wasExecuted(ctx.db, report.file))) return BOOKED;
     if (report.kind === 'refused') return aboutFile(report, await bookRefusal(ctx, report.file, report.reason));
-    if (booking.place !== null) await tellRefused(ctx, report.file, booking);
+    await tellRefused(ctx, report.file, booking);
     return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
   }
   if (report.kind === 'unreadable' || !report.content.startsWith(NACHA_BEGINS)) {
@@ -196,7 +203,7 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
   if (entry.change !== null) {
     const notice = { ...entry.change, reference: entry.id };
     const isOurs = await bookNotice(ctx, notice);
-    if (booking.place !== null) await tellRefused(ctx, await fileOf(ctx, notice), booking);
+    await tellRefused(ctx, await fileOf(ctx, notice), booking);
     booking.onTrouble(
       `the bank asks for other details of ${isOurs ? '' : 'an unknown '}trace number ${entry.change.trace} (${entry.change.code})`,
     );
@@ -210,12 +217,13 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
   const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.place !== null });
   if (how === 'unknown')
     booking.onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
-  if (how === 'booked' && booking.place !== null) await tellRefused(ctx, await fileOf(ctx, returned), booking);
+  if (how === 'booked' || booking.place === null) await tellRefused(ctx, await fileOf(ctx, returned), booking);
   return how === 'unpriced' ? 'unpriced' : 'booked';
 }
 
-/** A file that was refused was executed all the same. */
-async function tellRefused(ctx: Context, file: string | null, { onTrouble }: Booking): Promise<void> {
-  const finding = file === null ? null : await stopOnRefused(ctx, file);
+/** A file that was refused was executed all the same. A database that was put back may have forgotten that this has stopped payouts. */
+async function tellRefused(ctx: Context, file: string | null, { onTrouble, place, refused }: Booking): Promise<void> {
+  if (file === null || (place === null && refused?.has(file) !== true)) return;
+  const finding = await stopOnRefused(ctx, file);
   if (finding !== null) onTrouble(finding);
 }
