@@ -11,6 +11,7 @@ import { createAddressDeriver } from '../../src/outside/utxo/derive.ts';
 import { RBF_SEQUENCE, sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
 import { type Batch, readBatch } from '../../src/store/payouts/batch-rows.ts';
 import { saveFeeRate } from '../../src/store/payouts/fee-rates.ts';
+import { readSigningFacts } from '../../src/store/payouts/signing-facts.ts';
 import { createPayoutDriver } from '../../src/worker/payouts/utxo/driver.ts';
 import { account } from '../keys/vectors.ts';
 import { tellingTo } from '../support/payout-jobs.ts';
@@ -23,6 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
+const HOUR = 3_600_000;
 const RATE = { DASH: 1_000n, DOGE: 1_000_000n };
 const FINAL = { DASH: 12, DOGE: 60 };
 
@@ -54,17 +56,18 @@ test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is s
   await history.look();
   expect(await formBatch(ctx, currency, RATE[currency])).toMatchObject({ outcome: 'formed' });
 
-  const made: { twin: Transaction | null } = { twin: null };
+  const made: { twin: Transaction | null; readonly numbers: number[] } = { twin: null, numbers: [] };
   const signing = {
     async sign(request: TransactionToSign): Promise<SignedTransaction> {
       const batch = (await readBatch(db, request.batchId, { lock: false })) as Batch;
       const { txid, raw, vsize } = transactionOf(batch, request, Buffer.alloc(0));
-      made.twin = transactionOf(batch, request, Buffer.from([0x51]));
+      made.twin ??= transactionOf(batch, request, Buffer.from([0x51]));
+      made.numbers.push(request.number);
       const paid = [...request.outputs, ...(request.change === null ? [] : [request.change])];
       const fee =
         batch.inputs.reduce((all, one) => all + one.amount, 0n) - paid.reduce((all, one) => all + BigInt(one.amount), 0n);
       const signedAtMs = service.now();
-      return { sequence: 1, request, txid, raw: raw.toString('hex'), fee: `${fee}`, vbytes: vsize, signedAtMs };
+      return { sequence: made.numbers.length, request, txid, raw: raw.toString('hex'), fee: `${fee}`, vbytes: vsize, signedAtMs };
     },
     signed: async () => ({ transactions: [], more: false }),
   };
@@ -98,6 +101,17 @@ test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is s
   node.reorg(FINAL[currency], { drop: false });
   await history.look();
   await drive();
+  // it waits there: the signer has never heard of the other one, neither when it is asked for the next number nor by what it reads
+  await saveFeeRate(db, currency, 3n * RATE[currency], service.now());
+  service.wait(3 * HOUR);
+  await drive();
+  expect(made.numbers).toEqual([1, 2]);
+  const { rows } = await db.query<{ id: string }>({
+    text: 'select id from outgoing_batches where currency = $1',
+    values: [currency],
+  });
+  const facts = { batchId: (rows[0] as { id: string }).id, otherBatches: [], payoutIds: [], nonces: null };
+  expect((await readSigningFacts(db, facts)).attempts.map(({ number }) => `${number}`).toSorted()).toEqual(['1', '2']);
   node.mine(1);
   await history.look();
   await drive();

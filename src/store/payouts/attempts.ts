@@ -59,7 +59,7 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
 
 /**
  * Stores a transaction that does what a signed one of the same batch does, with its signatures written in another way: the signer knows nothing of
- * it (sequence 0). Nothing where it is stored already.
+ * it (sequence 0), so it has none of the signer's numbers, but one below zero. Nothing where it is stored already.
  */
 export async function insertTwin(
   sql: Sql,
@@ -73,7 +73,7 @@ export async function insertTwin(
            made as (
              insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, sequence, signed_at,
                                             sent_at, lost, max_fee)
-               select batch.id, (select max(number) + 1 from outgoing_attempts where batch_id = batch.id), currency, $2, $3, fee, vbytes, change_vout,
+               select batch.id, (select least(min(number), 0) - 1 from outgoing_attempts where batch_id = batch.id), currency, $2, $3, fee, vbytes, change_vout,
                       change_amount, lease_epoch, 0, signed_at, sent_at, lost, max_fee from of, batch
                on conflict (currency, txid) do nothing returning id)
            insert into outgoing_shares (attempt_id, payout_id, vout, fee)
@@ -84,6 +84,7 @@ export async function insertTwin(
 
 export type Attempt = {
   readonly id: bigint;
+  /** The signer's of those of a batch; below zero: somebody else has written its signatures. */
   readonly number: number;
   readonly txid: string;
   readonly raw: Buffer;

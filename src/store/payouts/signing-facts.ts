@@ -39,7 +39,7 @@ export type SigningFacts = {
   readonly batches: ReadonlyMap<string, BatchFacts>;
   /** Those that were asked for and exist, and every other one that the first batch has. */
   readonly payouts: ReadonlyMap<string, PayoutFacts>;
-  /** Attempts of the batches, and of any batch that has tried to pay one of the payouts. */
+  /** Attempts of the batches, and of any batch that has tried to pay one of the payouts; those whose signatures somebody else has written are none of the signer's. */
   readonly attempts: readonly { readonly batchId: string; readonly number: number; readonly txid: string }[];
   /** All payouts are stopped. */
   readonly isStopped: boolean;
@@ -112,8 +112,8 @@ async function attemptsOf(
   const { rows } = await sql.query<{ batch_id: string; number: number; txid: string }>({
     name: 'signing_attempts',
     text: `select a.batch_id, a.number, a.txid from outgoing_attempts a
-            where a.batch_id = any ($1)
-               or a.batch_id in (select b.batch_id from outgoing_shares s join outgoing_attempts b on b.id = s.attempt_id where s.payout_id = any ($2))`,
+            where a.number > 0 and (a.batch_id = any ($1)
+               or a.batch_id in (select b.batch_id from outgoing_shares s join outgoing_attempts b on b.id = s.attempt_id where s.payout_id = any ($2)))`,
     values: [batchIds, payoutIds],
   });
   return rows.map((row) => ({ batchId: row.batch_id, number: row.number, txid: row.txid }));
