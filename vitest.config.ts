@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Two files at a time on two cores: half of a test's time is waiting. More than four, and they wait for PostgreSQL's disk. */
-const FILES_AT_A_TIME = Math.min(4, Math.max(2, availableParallelism() - 1));
+/** Three files at a time on two cores: half of a test's time is waiting. More than four, and they wait for PostgreSQL's disk. */
+const FILES_AT_A_TIME = Math.min(4, Math.max(3, availableParallelism() - 1));
 
 export default defineConfig({
   test: {
