@@ -46,17 +46,20 @@ export async function moveWaitingTimes(
   const isOld = (at: string) => `(${at} > $2 or ${at} < $3)`;
   const isOpen = `case when status = 'succeeded' then ${isOld('succeeded_at')} else ${isOld('created_at')} end
             and (status in ('started', 'pending', 'timedout', 'succeeded') or window_ends_at > least($2, $2 - $4 * interval '1 ms') - interval '${GRACE}')`;
+  // in the other statuses a time is only the next look for a price
+  const wantsPrice = `(status not in ('started', 'pending', 'timedout', 'succeeded') and due_at > $2)`;
   const { rows } = await sql.query<{ ids: readonly string[] | null }>({
-    text: `select array_agg(id order by id) as ids from transactions where currency = $1 and ${isOpen}`,
+    text: `select array_agg(id order by id) as ids from transactions where currency = $1 and ((${isOpen}) or ${wantsPrice})`,
     values: [currency, ...dates, set.byMs],
   });
   await inParts(rows[0]?.ids ?? [], ROWS_AT_ONCE, async (part) => {
     await sql.query({
       name: 'move_transaction_times',
-      text: `with waiting as materialized (select id from transactions where id = any ($1) and ${isOpen} order by id for no key update)
-             update transactions t set window_ends_at = window_ends_at + $4 * interval '1 ms', succeeded_at = succeeded_at + $4 * interval '1 ms',
-                    due_at = due_at + $4 * interval '1 ms'
-               from waiting w where t.id = w.id`,
+      text: `with waiting as materialized (
+               select id, (${isOpen}) as is_open from transactions where id = any ($1) and ((${isOpen}) or ${wantsPrice}) order by id for no key update)
+             update transactions t set window_ends_at = window_ends_at + w.by, succeeded_at = succeeded_at + w.by,
+                    due_at = case when is_open then due_at + w.by else $2 end
+               from (select id, is_open, case when is_open then $4 * interval '1 ms' else interval '0' end as by from waiting) w where t.id = w.id`,
       values: [part, ...dates, set.byMs],
     });
   });
@@ -69,9 +72,11 @@ export async function moveWaitingTimes(
       values: [...dates, set.byMs],
     });
   }
-  // the watchers write these dates, and have written none since the clock was set, unless it was set in the middle of a pass
-  const isWaiting = `((state = 'gone' and ($3::timestamptz is null or ${isOld('gone_since')}))
-                   or (noticed_at is null and ($3::timestamptz is null or ${isOld('seen_at')})))`;
+  // the watchers write these dates, and have written none since the clock was set, unless it was set in the middle of a pass; what no price
+  // was known for is valued by the first one after it was seen
+  const isGone = `(state = 'gone' and ($3::timestamptz is null or ${isOld('gone_since')}))`;
+  const isSeen = `((noticed_at is null and ($3::timestamptz is null or ${isOld('seen_at')})) or (value_rate is null and seen_at > $2))`;
+  const isWaiting = `(${isGone} or ${isSeen})`;
   const waiting = await readIds(sql, {
     text: `select id from payments where currency = $1 and ${isWaiting}`,
     values: [currency, ...dates],
@@ -80,9 +85,9 @@ export async function moveWaitingTimes(
     sql.query({
       name: 'move_payment_times',
       text: `with waiting as materialized (select id from payments where id = any ($1) and ${isWaiting} order by id for no key update)
-             update payments p set gone_since = gone_since + $4 * interval '1 ms', due_at = due_at + $4 * interval '1 ms',
-                    seen_at = case when noticed_at is null then seen_at + $4 * interval '1 ms' else seen_at end,
-                    caught_up_at = case when noticed_at is null then caught_up_at + $4 * interval '1 ms' else caught_up_at end
+             update payments p set gone_since = case when ${isGone} then gone_since + $4 * interval '1 ms' else gone_since end, due_at = due_at + $4 * interval '1 ms',
+                    seen_at = case when ${isSeen} then seen_at + $4 * interval '1 ms' else seen_at end,
+                    caught_up_at = case when ${isSeen} then caught_up_at + $4 * interval '1 ms' else caught_up_at end
                from waiting w where p.id = w.id`,
       values: [part, ...dates, set.byMs],
     }),

@@ -100,6 +100,22 @@ describe.each(SETTINGS)('our clock is set %s', (_how, setting) => {
       expect(await service.balance(`suspense:${transactionId}:${currency}`)).toBe(amount);
   });
 
+  test('a late payment without a price waits for the first one after it, not for the time before', async () => {
+    const { transactionId } = await service.create();
+    await pass(17 * MINUTE);
+    // nobody has a price when it arrives
+    service.pass(3 * HOUR);
+    await service.catchUp();
+    await service.pay(transactionId, 50_000n);
+    await service.mine();
+    await service.judge();
+    expect(await status(transactionId)).toBe('review');
+    await setting();
+    await pass(5 * SECOND);
+    expect([await status(transactionId), await service.available()]).toEqual(['succeeded', 50_000n]);
+    expect(await service.findings()).toEqual([]);
+  });
+
   test('a payment in the last minute of grace counts', async () => {
     const { transactionId } = await service.create();
     await pass(15 * MINUTE + 30 * SECOND);
