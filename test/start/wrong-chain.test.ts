@@ -82,6 +82,11 @@ test.each([
     .filter((line) => line.includes(`${txid}:0`));
   expect(lines).toHaveLength(1);
   expect(lines[0]).toContain('no key of ours controls');
+  // a customer who asks for it has the txid only
+  const found = await askCli<{ data: Json[] }>(['transaction', 'show', txid as string], { BURSAR_DATA_DIR: folder });
+  expect(found.data).toMatchObject([
+    { transaction_id: id, unprotected: [{ currency: sent, outpoint: `${txid}:0`, amount: '5000.00000000' }] },
+  ]);
 });
 
 test.each([

@@ -161,7 +161,8 @@ function remarks({ reason, contested, others }: ChainStatus): string {
   return [contested, reason, ...others].filter((one) => one !== null).join('; ');
 }
 
-function unprotectedValue({ currency, outpoint, transactionId, amount, height, seenAtMs }: UnprotectedPayment): object {
+/** An output at a script that is not ours on its chain, as `--json` shows it. */
+export function unprotectedValue({ currency, outpoint, transactionId, amount, height, seenAtMs }: UnprotectedPayment): object {
   return {
     currency,
     outpoint,

@@ -3,12 +3,14 @@
 import type { Command } from 'commander';
 import { formatAmount } from '../../core/money.ts';
 import { reconsiderLarge } from '../../flow/transactions/create-cancel-resolve.ts';
+import { describeUnprotected } from '../../store/chain/unprotected-payments.ts';
 import {
   type FoundEarlyPayment,
   type FoundTransaction,
   findTransactions,
   readFoundTransaction,
 } from '../../store/transactions/lookup.ts';
+import { unprotectedValue } from './chain.ts';
 import { CommandFailed, group, leaf, print, table } from './output.ts';
 import { withBooks } from './service-access.ts';
 
@@ -96,6 +98,7 @@ function onTheWire(one: FoundTransaction): unknown {
       noted_at: payment.notedAt.toISOString(),
       state: payment.state,
     })),
+    unprotected: one.unprotected.map(unprotectedValue),
     entries: one.entries.map((entry) => ({
       entry_id: String(entry.entryId),
       kind: entry.kind,
@@ -152,6 +155,7 @@ function linesOf(one: FoundTransaction): string[] {
       ? ['No payment was seen.']
       : table(['payment', 'amount', 'state', 'confirmations', 'lock', 'available', 'suspense', 'seen'], payments)),
     ...one.earlyPayments.map(earlyLine),
+    ...one.unprotected.map(describeUnprotected),
     ...(entries.length === 0 ? [] : ['', ...table(['entry', 'kind', 'account', 'debit +, credit -', 'when'], entries)]),
   ];
 }

@@ -102,3 +102,13 @@ export async function readUnprotected(sql: Sql, limit: number): Promise<readonly
   });
   return rows.map(payment);
 }
+
+/** Those at the address of a transaction. */
+export async function readUnprotectedOf(sql: Sql, transactionId: string): Promise<readonly UnprotectedPayment[]> {
+  const { rows } = await sql.query<Row>({
+    name: 'read_unprotected_of_transaction',
+    text: `select ${COLUMNS} from unprotected_payments where transaction_id = $1 order by seen_at, txid, vout`,
+    values: [transactionId],
+  });
+  return rows.map(payment);
+}

@@ -1,5 +1,6 @@
 // Everything that is known of a transaction, found by whatever an operator has: its id, address, label or a txid.
 import type { PaymentMethod } from '../../core/currency.ts';
+import { readUnprotectedOf, type UnprotectedPayment } from '../chain/unprotected-payments.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type FoundTransaction = {
@@ -24,6 +25,8 @@ export type FoundTransaction = {
   readonly payments: readonly FoundPayment[];
   /** Outputs to its address that are no payments because they were there before it was made. */
   readonly earlyPayments: readonly FoundEarlyPayment[];
+  /** Outputs to its script on a chain where our key does not control that. */
+  readonly unprotected: readonly UnprotectedPayment[];
   readonly entries: readonly FoundEntry[];
 };
 export type FoundEarlyPayment = {
@@ -72,7 +75,7 @@ export type FoundEntry = {
 /** Longer than most labels, and neither an id nor a txid. */
 const MAY_BE_ADDRESS = /^(?![0-9a-fA-F]{64}$)[0-9A-Za-z:]{25,}$/;
 
-/** Ids of the transactions with this id, address, label or a payment, or an output noted as early, of this txid; the newest first. */
+/** Ids of the transactions with this id, address, label or a payment, or an output noted as early or not ours, of this txid; the newest first. */
 export async function findTransactions(sql: Sql, text: string, limit: number): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>({
     // addresses have no index of their own: only what may be one is looked for among them
@@ -80,6 +83,7 @@ export async function findTransactions(sql: Sql, text: string, limit: number): P
             where t.id in (select $1 union all (select l.id from transactions l where l.label = $1 order by l.created_at desc limit $2)
                            union all select p.transaction_id from payments p where p.txid = lower($1)
                            union all select e.transaction_id from early_payments e where e.txid = lower($1)
+                           union all select u.transaction_id from unprotected_payments u where u.txid = lower($1)
                            ${MAY_BE_ADDRESS.test(text) ? 'union all select a.id from transactions a where a.address = $1' : ''})
             order by t.created_at desc, t.id desc limit $2`,
     values: [text, limit],
@@ -90,7 +94,7 @@ export async function findTransactions(sql: Sql, text: string, limit: number): P
 /** Null when there is none. */
 export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundTransaction | null> {
   const { rows } = await sql.query<
-    Omit<FoundTransaction, 'amountDue' | 'received' | 'events' | 'payments' | 'earlyPayments' | 'entries'> & {
+    Omit<FoundTransaction, 'amountDue' | 'received' | 'events' | 'payments' | 'earlyPayments' | 'unprotected' | 'entries'> & {
       amountDue: string;
       received: string;
     }
@@ -104,13 +108,16 @@ export async function readFoundTransaction(sql: Sql, id: string): Promise<FoundT
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const [events, payments, earlyPayments, entries] = await Promise.all([
+  const [events, payments, earlyPayments, unprotected, entries] = await Promise.all([
     readEvents(sql, id),
     readPayments(sql, id),
     readEarlyPayments(sql, id),
+    readUnprotectedOf(sql, id),
     readEntries(sql, id),
   ]);
-  return { ...row, amountDue: BigInt(row.amountDue), received: BigInt(row.received), events, payments, earlyPayments, entries };
+  const { amountDue, received } = row;
+  const seen = { events, payments, earlyPayments, unprotected, entries };
+  return { ...row, amountDue: BigInt(amountDue), received: BigInt(received), ...seen };
 }
 
 async function readEarlyPayments(sql: Sql, id: string): Promise<readonly FoundEarlyPayment[]> {
