@@ -312,9 +312,22 @@ create table public.conflicting_transactions (
   constraint conflicting_transactions_pkey PRIMARY KEY (currency, txid)
 );
 
+create table public.database_home (
+  one boolean default true not null,
+  lineage text not null,
+  cluster text,
+  database text not null,
+  timeline text,
+  written xid not null,
+  constraint database_home_pkey PRIMARY KEY (one),
+  constraint database_home_one_check CHECK (one)
+);
+
 create table public.database_replacements (
   evidence text not null,
   noticed_at timestamp with time zone not null,
+  acknowledged_at timestamp with time zone,
+  acknowledged_by text,
   constraint database_replacements_pkey PRIMARY KEY (evidence)
 );
 
@@ -896,6 +909,13 @@ create table public.payouts (
   constraint payouts_source_amount_check CHECK (((source_amount)::numeric > (0)::numeric)),
   constraint payouts_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text]))),
   constraint payouts_step_check CHECK ((step = ANY (ARRAY['held'::text, 'queued'::text, 'batched'::text, 'ended'::text])))
+);
+
+create table public.raised_event_numbers (
+  after_event bigint not null,
+  added integer not null,
+  constraint raised_event_numbers_pkey PRIMARY KEY (after_event, added),
+  constraint raised_event_numbers_added_check CHECK ((added > 0))
 );
 
 create table public.rate_history (
@@ -1835,6 +1855,8 @@ grant delete, insert, select, update on public.comparisons to bursar_app;
 
 grant delete, insert, select, update on public.conflicting_transactions to bursar_app;
 
+grant insert, select, update on public.database_home to bursar_app;
+
 grant delete, insert, select, update on public.database_replacements to bursar_app;
 
 grant delete, insert, select, update on public.decided_payments to bursar_app;
@@ -1898,6 +1920,8 @@ grant delete, insert, select, update on public.payout_settings to bursar_app;
 grant insert, select on public.payout_settings_versions to bursar_app;
 
 grant insert, select on public.payouts to bursar_app;
+
+grant insert, select on public.raised_event_numbers to bursar_app;
 
 grant delete, insert, select, update on public.rate_history to bursar_app;
 

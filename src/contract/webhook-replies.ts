@@ -17,7 +17,10 @@ export const event = shape.named(
     id: shape.string('Identifier, prefix `evt_`; the same wherever the event is told.', EVENT_ID, { pattern: '^evt_' }),
     type: shape.word('What happened.', EVENT_TYPES, 'transaction.pending'),
     created_at: time('When it happened.'),
-    sequence: shape.whole('Its number among the events of its object, from 1 without a gap.', 2),
+    sequence: shape.whole(
+      'Its number among the events of its object, from 1 without a gap; higher after the database was put back to an earlier state.',
+      2,
+    ),
     data: shape.object({
       object: shape.either(transactionThen, payout),
       previous: shape.object({

@@ -6,6 +6,7 @@ import { type Answer, ask, askAll, readSnapshot } from '../store/ledger/audit.ts
 import { OF_BALANCES, TOLD_OF_BALANCES } from '../store/ledger/balance-audit.ts';
 import { OF_BATCHES } from '../store/ledger/batch-audit.ts';
 import { clearBreakers, tripBreaker } from '../store/ledger/breakers.ts';
+import { TOLD_OF_DATABASE } from '../store/ledger/database-audit.ts';
 import { OF_DERIVED } from '../store/ledger/derived-audit.ts';
 import { OF_PAYMENTS } from '../store/ledger/payment-audit.ts';
 import { OF_EXPOSURE, OF_PAYOUTS, TOLD_OF_PAYOUTS } from '../store/ledger/payout-audit.ts';
@@ -60,7 +61,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
         )),
         ...(await ask(sql, OF_EXPOSURE, ctx.exposureMinor)),
       ],
-      pages: await ask(sql, [...TOLD_OF_PAYOUTS, ...TOLD_OF_BALANCES, ...TOLD_OF_LIGHTNING], ALL_BLOCKS),
+      pages: await ask(sql, [...TOLD_OF_PAYOUTS, ...TOLD_OF_BALANCES, ...TOLD_OF_LIGHTNING, ...TOLD_OF_DATABASE], ALL_BLOCKS),
       chains: await readChainTotals(sql),
     };
   });

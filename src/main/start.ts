@@ -1,7 +1,6 @@
 // `npm start`: the supervisor of the whole group. Starts the database, migrates it, starts the sandbox, signer, worker and API as separate
 // processes, keeps them running, and stops everything in order. It holds no key and answers no request itself.
 import { createServer } from 'node:net';
-import { migrate } from '../store/postgres/migrate.ts';
 import { childEnvironment, describeSettings, readConfigOfAll } from './config/read-config.ts';
 import type { Config } from './config/variables.ts';
 import { ServerKilled } from './postgres/cluster.ts';
@@ -15,6 +14,7 @@ import { collectAtRest, isLoadOnly, onNpmGone } from './process/life.ts';
 import { lineOf, listenRefused } from './process/start-refused.ts';
 import { tellProblems, untilReady } from './process/wait-ready.ts';
 import { type DemoLogin, printDemo } from './sandbox/demo-login.ts';
+import { prepareDatabase } from './wiring/database-memory.ts';
 
 const STOP_WITHIN_MS = 9500;
 /** How long what is killed may take to be gone. */
@@ -229,7 +229,7 @@ async function main(): Promise<void> {
   await timed(
     (applied: readonly string[]) =>
       applied.length === 0 ? 'database schema is up to date' : `database schema: ${applied.length} migrations`,
-    () => migrate({ url: database.url, network: config.network }),
+    () => prepareDatabase(database, { network: config.network, dataFolder, tell: (line) => console.error(`problem: ${line}`) }),
   );
   if (stopping) return;
   await beginGroup(group, config, database.serviceUrl);

@@ -6,7 +6,6 @@ import type { CurrencyCode } from '../core/currency.ts';
 import { watchedCodes } from '../flow/context.ts';
 import { createSignerClient, type SignerClient } from '../outside/signer-client.ts';
 import { createWebhookSender } from '../outside/webhooks/sender.ts';
-import { recordReplacement } from '../store/postgres/database-replacements.ts';
 import { Alarm } from '../worker/alarm.ts';
 import { createWatchedScripts } from '../worker/chain/watch-list.ts';
 import { createChainWatcher } from '../worker/chain/watcher.ts';
@@ -24,6 +23,7 @@ import { failpoints } from './sandbox/failpoints.ts';
 import { sandboxEndpoint, untilSandboxAnswers } from './sandbox/paths.ts';
 import { bankOf } from './wiring/bank.ts';
 import { prepareSeals } from './wiring/credential-key.ts';
+import { openDatabaseMemory } from './wiring/database-memory.ts';
 import { intentTrust } from './wiring/intent-trust.ts';
 import { wire } from './wiring/nodes.ts';
 import { signerSocketOf } from './wiring/signer-paths.ts';
@@ -47,6 +47,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     webhookSealing: await openWebhookSealing(config),
   });
   const { ctx } = wired;
+  const memory = await openDatabaseMemory(ctx.db, config.dataFolder, (line) => log.error(line));
   await prepareSeals(config, ctx);
   const scripts = createWatchedScripts(ctx);
   const watchers = new Map(
@@ -79,7 +80,7 @@ async function start({ config, database }: Opened): Promise<Running> {
   const deliveries = createDeliveries(ctx, createWebhookSender(ctx.ports.outbound), report);
   const { lightning: port } = ctx.ports;
   const lightning = port === null ? null : { port, watcher: createLightningWatcher(ctx, port) };
-  const loop = startLoop([...workerJobs(ctx, watchers, report, payouts, lightning), deliveries.job], report);
+  const loop = startLoop([...workerJobs(ctx, watchers, report, payouts, lightning), deliveries.job, memory.job], report);
   lightning?.watcher.onHint(() => loop.wake(`chain ${LIGHTNING.code}`));
   for (const [currency, watcher] of watchers) watcher.onHint(() => loop.wake(`chain ${currency}`));
   ctx.db.identity.onChanged((evidence) => {
@@ -88,7 +89,7 @@ async function start({ config, database }: Opened): Promise<Running> {
       { evidence },
       'the database was replaced: what was written last before may be missing in it; everything is read again',
     );
-    recordReplacement(ctx.db, evidence).catch((error) => report('replaced database', error));
+    memory.replaced(evidence).catch((error) => report('replaced database', error));
     loop.hurry();
   });
   const stopListening = await ctx.db.listen(
@@ -106,6 +107,7 @@ async function start({ config, database }: Opened): Promise<Running> {
       await stopListening();
       await loop.stop();
       await deliveries.finish(AbortSignal.timeout(DELIVERIES_WITHIN_MS));
+      await memory.note().catch((error) => report('note the database', error));
       signer.close();
       outage.close();
       for (const watcher of watchers.values()) await watcher.close();

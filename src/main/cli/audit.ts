@@ -11,6 +11,7 @@ import { acceptEarly, acknowledgeEarly } from '../../store/chain/early-payments.
 import { type ChainStatus, LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-conditions.ts';
 import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
+import { acknowledgeReplacements } from '../../store/postgres/database-replacements.ts';
 import { makeDue } from '../../store/postgres/schedules.ts';
 import { wakeJobs } from '../../store/transactions/due.ts';
 import { beginAgain, reconcile } from '../../worker/rescan/reconciler.ts';
@@ -34,6 +35,8 @@ type Audited = {
   readonly searched: boolean | null;
 };
 
+/** What `--acknowledge` is given where the database was put back. */
+const DATABASE = 'database';
 const LOOKS_WITHIN_MS = 3_000;
 const SEARCH_WITHIN_MS = 10_000;
 
@@ -44,8 +47,8 @@ export function addAuditCommands(bursar: Command): void {
     .option('--currency <code>', `with --full: only the chain of one of ${CURRENCY_CODES.join(', ')}`, watchedCode)
     .option('--clear', 'after a green full audit: lets payouts continue that a red one has stopped')
     .option(
-      '--acknowledge <outpoint>',
-      'records that an operator has looked at an output that was at an address before its transaction (txid:vout)',
+      '--acknowledge <what>',
+      'records that an operator has looked: at an output that was at an address before its transaction (txid:vout), or at a database that was put back (database)',
     )
     .option(
       '--is-payment <outpoint>',
@@ -65,10 +68,17 @@ export function addAuditCommands(bursar: Command): void {
     });
 }
 
-async function acknowledge(ctx: Context, outpoint: string): Promise<void> {
+async function acknowledge(ctx: Context, what: string): Promise<void> {
   const at = new Date(ctx.ports.clock.now());
-  if (await acknowledgeEarly(ctx.db, outpoint, `operator ${userInfo().username}`, at)) return;
-  throw new CommandFailed(`--acknowledge: ${outpoint} is not recorded; accepted is the txid:vout that the audit names`);
+  const who = `operator ${userInfo().username}`;
+  if (what === DATABASE) {
+    await acknowledgeReplacements(ctx.db, who);
+    return;
+  }
+  if (await acknowledgeEarly(ctx.db, what, who, at)) return;
+  throw new CommandFailed(
+    `--acknowledge: ${what} is not recorded; accepted is the txid:vout that the audit names, or ${DATABASE}`,
+  );
 }
 
 async function accept(ctx: Context, outpoint: string): Promise<void> {

@@ -1,9 +1,10 @@
 // What every process of the service does first: reads its configuration, creates its folder, opens the database (and migrates it, unless a
 // supervisor has done so).
-import { MigrationRefused, migrate } from '../../store/postgres/migrate.ts';
+import { MigrationRefused } from '../../store/postgres/migrate.ts';
 import { readConfig } from '../config/read-config.ts';
 import type { Config } from '../config/variables.ts';
 import { type OpenDatabase, openDatabase } from '../postgres/embedded.ts';
+import { prepareDatabase } from '../wiring/database-memory.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { isSupervised } from './life.ts';
 import { StartRefused } from './start-refused.ts';
@@ -20,7 +21,12 @@ export async function open(): Promise<Opened> {
   const dataFolder = makeDataFolder(given.dataFolder);
   const database = await openDatabase(given);
   try {
-    if (!isSupervised()) await migrate({ url: database.url, network: given.network });
+    if (!isSupervised())
+      await prepareDatabase(database, {
+        network: given.network,
+        dataFolder,
+        tell: (line) => console.error(`problem: ${line}`),
+      });
   } catch (error) {
     await database.close();
     throw error instanceof MigrationRefused ? new StartRefused(error.message) : error;

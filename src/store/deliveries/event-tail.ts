@@ -1,6 +1,6 @@
 // What streams of events read: everything written since, in the order of its numbers, and who may still commit a lower number.
 import type { Sql } from '../postgres/connect.ts';
-import { EVENT_COLUMNS, EVENT_OBJECTS, type FoundEvent, type RawEvent, storedEvent } from './events.ts';
+import { EVENT_COLUMNS, EVENT_OBJECTS, type FoundEvent, type RawEvent, storedEvent, TOLD_SEQUENCE } from './events.ts';
 
 /** Where a commit says who has something to do, separated by commas: one notification for the worker's jobs and for streams. */
 export const WAKING_CHANNEL = 'hurry';
@@ -146,7 +146,7 @@ export async function lastEventOf(
 ): Promise<{ readonly objectId: string; readonly sequence: number } | null> {
   const { rows } = await sql.query<{ object_id: string; sequence: number }>({
     name: 'last_event_of',
-    text: 'select object_id, sequence from events where merchant_id = $1 and id <= $2 order by id desc limit 1',
+    text: `select e.object_id, ${TOLD_SEQUENCE} as sequence from events e where e.merchant_id = $1 and e.id <= $2 order by e.id desc limit 1`,
     values: [merchantId, to],
   });
   return rows[0] === undefined ? null : { objectId: rows[0].object_id, sequence: rows[0].sequence };

@@ -78,8 +78,14 @@ export type RawEvent = {
   payment_hash: string | null;
 };
 
+/**
+ * SQL: the number that an event `e` is told with. Those of its object are counted from 1; what was written after the database was put back to an
+ * earlier state is numbered higher, because the next numbers may have been told of events that are lost.
+ */
+export const TOLD_SEQUENCE = `e.sequence + coalesce((select max(r.added) from raised_event_numbers r
+  where r.after_event < e.id and (select f.id from events f where f.object_id = e.object_id and f.sequence = 1) <= r.after_event), 0)`;
 /** SQL of what {@link storedEvent} reads, of an event `e` and what {@link EVENT_OBJECTS} joins. */
-export const EVENT_COLUMNS = `e.id, e.merchant_id, e.object_id, e.sequence, e.type, e.status, e.previous, e.at, e.data,
+export const EVENT_COLUMNS = `e.id, e.merchant_id, e.object_id, ${TOLD_SEQUENCE} as sequence, e.type, e.status, e.previous, e.at, e.data,
   coalesce(t.currency, p.currency) as currency, coalesce(t.created_at, p.created_at) as created_at,
   t.amount_due, t.usd_minor, t.label, p.method, p.amount_text, p.destination, p.payment_hash`;
 export const EVENT_OBJECTS = `left join transactions t on t.id = e.object_id left join payouts p on p.id = e.object_id`;
@@ -150,7 +156,9 @@ function payoutThen(
 export async function findEvent(sql: Sql, merchantId: bigint, { objectId, sequence }: EventKey): Promise<bigint | null> {
   const { rows } = await sql.query<{ id: bigint }>({
     name: 'find_event',
-    text: 'select id from events where object_id = $1 and sequence = $2 and merchant_id = $3',
+    text: `select e.id from events e
+            where e.object_id = $1 and e.sequence in (select $2::integer union all select $2::integer - added from raised_event_numbers)
+              and e.merchant_id = $3 and ${TOLD_SEQUENCE} = $2::integer`,
     values: [objectId, sequence, merchantId],
   });
   return rows[0]?.id ?? null;

@@ -1,6 +1,7 @@
 // Endpoints as the operator sees them: what waits, what their last attempt was, which of them fail; and what failed made due again.
 import type { Sql } from '../postgres/connect.ts';
 import { DELIVERIES_JOB } from './deliveries.ts';
+import { TOLD_SEQUENCE } from './events.ts';
 import { ENDPOINT_COLUMNS, type Endpoint, endpointOf, type RawEndpoint } from './webhooks.ts';
 
 /** What waits for an endpoint is counted up to this. */
@@ -129,7 +130,7 @@ export async function lastAttempts(
     type: string;
   }>({
     name: 'last_attempts',
-    text: `select a.at, a.status, a.error, a.took_ms, a.answer, e.object_id, e.sequence, e.type
+    text: `select a.at, a.status, a.error, a.took_ms, a.answer, e.object_id, ${TOLD_SEQUENCE} as sequence, e.type
              from (select * from delivery_attempts where webhook = $1 and at >= $2 order by webhook desc, at desc, id desc limit $3) a
              join events e on e.id = a.event_id order by a.at desc, a.id desc`,
     values: [webhook, new Date(sinceMs), limit],

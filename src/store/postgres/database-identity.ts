@@ -113,16 +113,23 @@ type ServerRow = {
   readonly timeline: string | null;
   readonly log: string | null;
 };
+/** Which database of which server, and how much of its log is on disk. What the server does not tell is null. */
+export type Server = Omit<ServerRow, 'log'> & { readonly log: bigint | null };
+
+/** The database that a session leads to. */
+export async function readServer(session: { query(text: pg.QueryConfig): Promise<{ rows: unknown[] }> }): Promise<Server> {
+  const { rows } = await session.query({ text: SERVER }).catch((error: Error & { severity?: string }) => {
+    if (error.severity !== 'ERROR') throw error;
+    return session.query({ text: DATABASE_ONLY });
+  });
+  const [row] = rows as ServerRow[];
+  if (row === undefined) throw new Error('the database is not in the list of its server');
+  return { ...row, log: row.log === null ? null : BigInt(row.log) };
+}
 
 /** Asks a new session which database it leads to. @throws DatabaseReplaced when it is another one than before */
 export async function identify(identity: DatabaseIdentity, client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   const check = identity.look();
-  const { rows } = await client.query<ServerRow>(SERVER).catch((error: Error & { severity?: string }) => {
-    if (error.severity !== 'ERROR') throw error;
-    return client.query<ServerRow>(DATABASE_ONLY);
-  });
-  const [row] = rows;
-  if (row === undefined) return check();
-  const { cluster, database, timeline, log } = row;
-  check({ same: { cluster, database, timeline }, durable: log === null ? {} : { 'the log position': BigInt(log) } });
+  const { cluster, database, timeline, log } = await readServer(client);
+  check({ same: { cluster, database, timeline }, durable: log === null ? {} : { 'the log position': log } });
 }

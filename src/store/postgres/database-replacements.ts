@@ -1,4 +1,5 @@
-// The times at which a worker found that the database was replaced (database-identity.ts).
+// The times at which it was found that the database was put back to an earlier state, or replaced: under a running process
+// (database-identity.ts), or while nothing ran (database-home.ts).
 import type { Sql } from './connect.ts';
 
 export type Replacement = { readonly evidence: string; readonly noticedAt: Date };
@@ -8,22 +9,37 @@ export async function recordReplacement(sql: Sql, evidence: string): Promise<voi
   await sql.query({
     name: 'record_replacement',
     text: `insert into database_replacements (evidence, noticed_at) values ($1, now())
-             on conflict (evidence) do update set noticed_at = excluded.noticed_at`,
+             on conflict (evidence) do update set noticed_at = excluded.noticed_at, acknowledged_at = null, acknowledged_by = null`,
     values: [evidence],
   });
 }
 
-/** Those of the last hours, the newest first. */
+/** Those of the last hours at which no operator has looked, the newest first. */
 export async function readReplacements(sql: Sql, hours: number): Promise<readonly Replacement[]> {
   const { rows } = await sql.query<{ evidence: string; noticed_at: Date }>({
     name: 'read_replacements',
-    text: `select evidence, noticed_at from database_replacements where noticed_at > now() - make_interval(hours => $1) order by noticed_at desc`,
+    text: `select evidence, noticed_at from database_replacements
+            where noticed_at > now() - make_interval(hours => $1) and acknowledged_at is null order by noticed_at desc`,
     values: [hours],
   });
   return rows.map((row) => ({ evidence: row.evidence, noticedAt: row.noticed_at }));
 }
 
+/** An operator has looked at all of them. @returns how many nobody had looked at before */
+export async function acknowledgeReplacements(sql: Sql, who: string): Promise<number> {
+  const { rowCount } = await sql.query({
+    name: 'acknowledge_replacements',
+    text: 'update database_replacements set acknowledged_at = now(), acknowledged_by = $1 where acknowledged_at is null',
+    values: [who],
+  });
+  return rowCount ?? 0;
+}
+
+/** What is to be thought of it, after the evidence. */
+export const MAY_BE_MISSING =
+  'what was written last before may be missing in it, also what merchants were told of; bursar audit --acknowledge database ends this notice';
+
 /** One sentence for an operator, without a full stop. */
 export function describeReplacement({ evidence, noticedAt }: Replacement): string {
-  return `the database was replaced under the running service, found at ${noticedAt.toISOString()} (${evidence}): what was written last before may be missing in it; the workers have read every mempool again`;
+  return `the database was put back or replaced, found at ${noticedAt.toISOString()} (${evidence}): ${MAY_BE_MISSING}`;
 }

@@ -1,0 +1,160 @@
+// A database that was put back to an earlier state while nothing ran: it shows by itself, or by what was noted outside of it, once; and no
+// event that is written then has an identifier that may have been told of another.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Context } from '../../src/flow/context.ts';
+import type { EventBody } from '../../src/flow/events/body.ts';
+import { listEvents } from '../../src/flow/events/list-events.ts';
+import { cursorAt, positionOf } from '../../src/flow/events/stream.ts';
+import { cancelTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { type DatabaseSeen, databaseNow, settleDatabase } from '../../src/store/postgres/database-home.ts';
+import { acknowledgeReplacements, readReplacements } from '../../src/store/postgres/database-replacements.ts';
+import { type ApiServer, makeApi } from '../http/api-server.ts';
+import { copyDatabase, freshDatabase } from '../support/postgres.ts';
+
+let api: ApiServer;
+let merchantId: bigint;
+beforeEach(async () => {
+  api = await makeApi();
+  const [row] = await api.sql('select id from merchants where affiliate_id = $1', [api.affiliateId]);
+  merchantId = BigInt(row.id);
+});
+afterEach(async () => {
+  await api.end();
+});
+
+const settle = (seen: DatabaseSeen | null = null, db = api.ctx.db) => settleDatabase(db, 'made here', { seen });
+const create = async (): Promise<string> =>
+  (await api.call('/create_transaction', { amount: '20.00', crypto_selected: 'BTC' })).json.transaction_id;
+const cancel = (transactionId: string, ctx: Context = api.ctx) => cancelTransaction(ctx, { merchantId, transactionId });
+const all = { limit: 100, startingAfter: null, object: null, type: null, createdGteMs: null, createdLtMs: null };
+const events = async (ctx: Context = api.ctx): Promise<EventBody[]> =>
+  (await listEvents(ctx, { ...all, merchantId })).data.toReversed();
+const told = async (): Promise<string[]> => (await readReplacements(api.ctx.db, 24)).map(({ evidence }) => evidence);
+
+/** What pg_restore does: the row is written by another transaction than the one that it names. */
+async function fillAgain(): Promise<void> {
+  const [row] = await api.sql('delete from database_home returning *');
+  await api.sql('insert into database_home values ($1, $2, $3, $4, $5, $6)', Object.values(row));
+}
+
+test('a database that nobody put back says nothing, whatever is written', async () => {
+  let { seen, found } = await settle();
+  expect(found).toBeNull();
+  for (let n = 0; n < 3; n++) {
+    await create();
+    const now = await databaseNow(api.ctx.db, seen);
+    expect(now?.lastEvent?.id).toBe(BigInt(n + 1));
+    ({ seen, found } = await settle(n === 1 ? seen : now));
+    expect(found).toBeNull();
+  }
+  expect(await told()).toEqual([]);
+  expect((await events()).map(({ sequence }) => sequence)).toEqual([1, 1, 1]);
+});
+
+test('filled from a dump: told once, and what is written then has other identifiers', async () => {
+  const before = await settle();
+  const ids = [await create(), await create()] as const;
+  const [kept, lost] = ids;
+  await fillAgain();
+  expect(await databaseNow(api.ctx.db, before.seen)).toBeNull();
+  const both = await Promise.all([settle(), settle(before.seen)]);
+  expect(both.map(({ found }) => found).filter((one) => one !== null)).toEqual(['it was filled from a dump']);
+  expect(await told()).toEqual(['it was filled from a dump']);
+  for (const { seen } of both) expect((await settle(seen)).found).toBeNull();
+
+  const listed = await events();
+  expect(listed.map(({ id, sequence }) => [id, sequence])).toEqual(ids.map((id) => [`evt_t${id.slice(4)}1`, 1]));
+  await cancel(kept);
+  const later = await create();
+  const [cancelled, created] = (await events()).slice(2);
+  expect(cancelled?.sequence).toBeGreaterThan(1_000_000);
+  expect(cancelled?.id).toBe(`evt_t${kept.slice(4)}${cancelled?.sequence}`);
+  // a transaction that is made later has never been told of
+  expect(created).toMatchObject({ id: `evt_t${later.slice(4)}1`, sequence: 1 });
+  await cancel(later);
+  expect((await events()).at(-1)).toMatchObject({ sequence: 2 });
+
+  // the identifiers that the lost events had, and others that nobody was told, lead to none
+  for (const id of [
+    `evt_t${kept.slice(4)}2`,
+    `evt_t${lost.slice(4)}2`,
+    `evt_t${kept.slice(4)}${Number(cancelled?.sequence) - 1}`,
+  ])
+    await expect(positionOf(api.ctx, merchantId, id)).rejects.toThrow('no such event');
+  for (const { id } of await events())
+    expect(await cursorAt(api.ctx, merchantId, await positionOf(api.ctx, merchantId, id))).toBe(id);
+});
+
+test('put back again, to the same dump: higher still, also where the clock was set back meanwhile', async () => {
+  const first = await settle();
+  const id = await create();
+  await fillAgain();
+  const second = await settle(first.seen);
+  await fillAgain();
+  await api.sql('update raised_event_numbers set added = added + 500_000_000');
+  const ahead = { ...second.seen, raised: second.seen.raised + 500_000_000 };
+  const third = await settle(ahead);
+  expect(third.seen.raised).toBeGreaterThanOrEqual(ahead.raised + 1_000_000);
+  await cancel(id);
+  expect((await events()).at(-1)?.sequence).toBe(third.seen.raised + 2);
+});
+
+test('a copy at another place tells where it was', async () => {
+  const original = await freshDatabase();
+  await settle(null, original.db);
+  const copy = await copyDatabase(original.url);
+  try {
+    expect((await settle(null, copy.db)).found).toMatch(/^database \d+ became \d+$/);
+    expect((await settle(null, original.db)).found).toBeNull();
+  } finally {
+    await copy.drop();
+    await original.drop();
+  }
+});
+
+test('an older copy at the same place: the log went back, the last event is another one, or it was put back before', async () => {
+  const id = await create();
+  const { seen } = await settle();
+  const [event] = await api.sql('select id, merchant_id from events');
+  const last = { id: BigInt(event.id), merchantId, mark: 'another' };
+  const older: [Partial<DatabaseSeen>, RegExp][] = [
+    [{ log: (seen.log ?? 0n) + (1n << 40n) }, /^the log position went back from \d+ to \d+$/],
+    [{ lastEvent: last }, /^event another is gone$/],
+    [{ lastEvent: { ...last, id: last.id + 1n } }, /^event another is gone$/],
+    [{ raised: 900_000_000 }, /^it is from before it was put back the last time$/],
+  ];
+  for (const [part, evidence] of older) {
+    const now = await settle();
+    expect((await settle({ ...now.seen, ...part })).found).toMatch(evidence);
+  }
+  await cancel(id);
+  expect((await events()).at(-1)?.sequence).toBeGreaterThan(900_000_000);
+});
+
+test('a folder of another database is told, and changes no number; a new database beside an old folder is neither', async () => {
+  const { seen } = await settle();
+  const id = await create();
+  const other = await settle({ ...seen, lineage: 'another', lastEvent: { id: 9n, merchantId, mark: 'x' } });
+  expect(other.found).toBe('this data folder was used with another database before');
+  await cancel(id);
+  expect((await events()).map(({ sequence }) => sequence)).toEqual([1, 2]);
+  expect(await acknowledgeReplacements(api.ctx.db, 'a test')).toBe(1);
+  expect(await told()).toEqual([]);
+  await api.sql('delete from database_home');
+  // its events are older than any note: it was put back to a state from before this version
+  expect((await settle(seen)).found).toBe('it is from before it was known here');
+});
+
+test('a new database beside an old folder says nothing', async () => {
+  const { seen, found } = await settle({
+    lineage: 'old',
+    raised: 5,
+    cluster: '1',
+    database: '2',
+    timeline: '3',
+    log: 1n << 50n,
+    lastEvent: { id: 9n, merchantId, mark: 'x' },
+  });
+  expect(found).toBeNull();
+  expect(seen).toMatchObject({ lineage: 'made here', raised: 0 });
+});
