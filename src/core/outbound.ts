@@ -24,6 +24,8 @@ export type OutboundRequest = {
   /** What is read of the answer's body; the rest is left, and the connection closed. */
   readonly mostBytes: number;
   readonly signal?: AbortSignal;
+  /** Whether an answer with this status counts although its body does not come whole; without it none does. */
+  readonly saysAll?: (status: number) => boolean;
 };
 
 export type OutboundResult =
@@ -33,7 +35,7 @@ export type OutboundResult =
       readonly status: number;
       /** As it was sent; nothing is decompressed. */
       readonly body: Uint8Array;
-      /** The body was longer than what was read of it. */
+      /** The body is longer than what was read of it, or did not come whole ({@link OutboundRequest.saysAll}). */
       readonly isCut: boolean;
       readonly tookMs: number;
     }

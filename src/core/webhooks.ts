@@ -38,9 +38,13 @@ export const LONGEST_PAUSES_MS: readonly number[] = RETRY_AFTER_MS.map((pause) =
 export const GONE = 410;
 const FULL_OR_AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
+const isTaken = (status: number): boolean => status >= 200 && status < 300;
+
 /** Whether the receiver has taken the event: any 2xx. */
-export const isDelivered = (result: OutboundResult): boolean =>
-  result.kind === 'answered' && result.status >= 200 && result.status < 300;
+export const isDelivered = (result: OutboundResult): boolean => result.kind === 'answered' && isTaken(result.status);
+
+/** Whether a status decides a delivery, whatever becomes of the answer's body. */
+export const saysAll = (status: number): boolean => isTaken(status) || status === GONE;
 
 /** Whether the receiver is away or has too much to do; any other refusal concerns this one event. */
 export const isAway = (result: OutboundResult): boolean => result.kind === 'failed' || FULL_OR_AWAY.has(result.status);

@@ -4,6 +4,7 @@
 import type { ServerResponse } from 'node:http';
 import { Refusal } from '../core/refusal.ts';
 import {
+  cursorAfter,
   type EventTail,
   isWanted,
   nextEvents,
@@ -47,6 +48,8 @@ type Stream = {
   isLive: boolean;
   isReading: boolean;
   isOver: boolean;
+  /** The last event that it was not told, because it does not want it, and nothing after it: its client need not come back to before that. */
+  passed: WrittenEvent | null;
 };
 
 export type StreamRequest = Pick<Stream, 'filter' | 'caller' | 'token' | 'requestId' | 'response' | 'gone' | 'position'>;
@@ -58,6 +61,8 @@ export type EventStreams = {
   start(request: StreamRequest, release: () => void): void;
 };
 
+/** A cursor alone: it is no event to its client, and moves where it comes back to. */
+const place = (event: WrittenEvent): string => `id: ${cursorAfter(event)}\n\n`;
 const text = ({ cursor, type, json }: ToldEvent): string => `id: ${cursor}\nevent: ${type}\ndata: ${json}\n\n`;
 
 /** @param tail who tells what is written */
@@ -89,7 +94,7 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
   }
 
   function start(request: StreamRequest, release: () => void): void {
-    const stream: Stream = { ...request, isLive: false, isReading: false, isOver: false };
+    const stream: Stream = { ...request, isLive: false, isReading: false, isOver: false, passed: null };
     const { merchantId } = stream.filter;
     const of = streams.get(merchantId) ?? new Set();
     streams.set(merchantId, of.add(stream));
@@ -139,14 +144,16 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
         if (to === null || stream.isOver) return;
         if (stream.position >= to) {
           stream.isLive = true;
+          tellPlace(stream);
           return;
         }
         const range = { after: stream.position, to };
         const { merchantId } = stream.filter;
-        const { events, position } = await context.lists(merchantId, () => nextEvents(ctx, stream.filter, range));
+        const { events, position, last } = await context.lists(merchantId, () => nextEvents(ctx, stream.filter, range));
         if (isExpired(stream)) return end(stream, 'token_expired');
         for (const event of events) write(stream, event.id, text(event));
         stream.position = position;
+        if (last !== null && last.id !== events.at(-1)?.id) stream.passed = last;
       }
     } catch (error) {
       context.report({ requestId: stream.requestId, path: '/stream_events', error }, 'a stream of events could not go on');
@@ -159,7 +166,16 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
   function write(stream: Stream, id: bigint, words: string): boolean {
     if (stream.isOver) return true;
     stream.position = id;
+    stream.passed = null;
     return stream.response.write(words);
+  }
+
+  /** Tells how far a stream is whose client was told nothing of the last events. @returns whether there was anything to say */
+  function tellPlace(stream: Stream): boolean {
+    if (stream.passed === null || stream.isOver) return false;
+    stream.response.write(place(stream.passed));
+    stream.passed = null;
+    return true;
   }
 
   const isExpired = ({ caller }: Stream): boolean => context.now() >= caller.expiresAtMs;
@@ -177,7 +193,11 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
   function tell(event: WrittenEvent): void {
     let words: string | null = null;
     for (const stream of streams.get(event.merchantId) ?? []) {
-      if (!stream.isLive || event.id <= stream.position || !isWanted(stream.filter, event)) continue;
+      if (!stream.isLive || event.id <= stream.position) continue;
+      if (!isWanted(stream.filter, event)) {
+        stream.passed = event;
+        continue;
+      }
       if (isExpired(stream)) {
         end(stream, 'token_expired');
         continue;
@@ -196,7 +216,8 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
       if (isBeat) lastHeartbeatMs = performance.now();
       for (const stream of every()) {
         if (isExpired(stream)) end(stream, 'token_expired');
-        else if (isBeat && !stream.isOver && stream.response.writableLength === 0) stream.response.write(':\n\n');
+        else if (isBeat && !stream.isOver && stream.response.writableLength === 0 && !tellPlace(stream))
+          stream.response.write(':\n\n');
       }
     }, LOOK_MS).unref();
   }

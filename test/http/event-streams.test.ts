@@ -102,6 +102,25 @@ describe('a stream', () => {
     expect(again.messages).toEqual(stream.messages);
   });
 
+  test('that wants nothing of what was written tells how far it is, so that its client does not come back to before that', async () => {
+    const wanted = { events: ['payout.failed'] };
+    const first = await open(wanted);
+    const from = first.cursor();
+    await first.close();
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n++) ids.push(await started());
+    await started('other');
+    const again = await open(wanted, { 'last-event-id': from });
+    await again.moved(from);
+    expect(again.cursor()).toBe(`evt_t${ids.at(-1)?.slice(4)}1`);
+    expect(again.messages).toEqual([]);
+    // what is wanted after that place comes
+    const next = await open({ events: ['transaction.cancelled'] }, { 'last-event-id': again.cursor() });
+    await cancel(ids[0] as string);
+    await next.count(1);
+    expect(next.cursor()).toBe(next.events()[0].id);
+  });
+
   test('tells the types and objects that were asked for, and nothing of other merchants', async () => {
     const id = await started();
     const [cancelled, ofObject, ofPayouts] = [

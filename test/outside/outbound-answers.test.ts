@@ -1,5 +1,6 @@
 // What a call to a stranger's address reads of the answer: bounded in time, in headers and in body, and never what it redirects to.
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Outbound } from '../../src/core/outbound.ts';
@@ -121,6 +122,29 @@ describe('an answer', () => {
       failure: 'timed_out',
     });
     expect(performance.now() - began).toBeLessThan(3_000);
+  });
+
+  test('whose body does not come whole counts where its status says all, and else not', async () => {
+    const head = (status: string) => `HTTP/1.1 ${status}\r\ncontent-length: 100000\r\n\r\nso far`;
+    const dripping = (status: string) => (socket: Socket) => {
+      socket.write(head(status));
+      const drip = setInterval(() => socket.write('x'), 20);
+      socket.on('close', () => clearInterval(drip));
+    };
+    const broken = (status: string) => (socket: Socket) => void socket.end(head(status));
+    const garbled = (socket: Socket) =>
+      void socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nso far\r\nzz\r\n');
+    const ask = async (onConnection: (socket: Socket) => void, withinMs = 60_000) => {
+      const { port } = await listening(onConnection);
+      const saysAll = (status: number) => status < 300;
+      return sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs, saysAll });
+    };
+    for (const taken of [await ask(dripping('202 Accepted'), 500), await ask(broken('202 Accepted')), await ask(garbled)]) {
+      expect(taken).toMatchObject({ kind: 'answered', isCut: true });
+      expect(taken.kind === 'answered' && Buffer.from(taken.body).toString()).toMatch(/^so far/);
+    }
+    expect(await ask(dripping('500 No'), 300)).toMatchObject({ kind: 'failed', failure: 'timed_out' });
+    expect(await ask(broken('500 No'))).toMatchObject({ kind: 'failed', failure: 'connection_failed' });
   });
 
   test('whose headers come in drips ends when the time is up', async () => {

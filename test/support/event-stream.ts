@@ -64,6 +64,8 @@ export async function openStream(base: string, body: object, headers: Record<str
     events: (): any[] => messages.filter(({ event }) => event !== 'end').map(({ data }) => JSON.parse(data)),
     /** Resolves when a cursor is known, or the stream is over. */
     begun: () => until(() => cursor !== '' || isOver),
+    /** Resolves when its cursor is another one than this, or the stream is over. */
+    moved: (from: string) => until(() => cursor !== from || isOver),
     count: (n: number) => until(() => messages.length >= n || isOver),
     over: () => reading,
     async close(): Promise<void> {

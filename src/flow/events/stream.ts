@@ -56,6 +56,9 @@ export function toldEvent(ctx: Pick<Context, 'ports'>, event: StoredEvent): Told
   return { id: event.id, cursor: eventId(event), type: event.type, json: JSON.stringify(shownEvent(ctx, event)) };
 }
 
+/** The cursor after an event. */
+export const cursorAfter = (event: FoundEvent): string => eventId(event);
+
 /**
  * The number that a cursor stands for: an event's identifier, or `0` for before the first.
  * @throws Refusal not_found where the merchant has no such event
@@ -74,13 +77,14 @@ export async function cursorAt(ctx: Context, merchantId: bigint, position: bigin
   return last === null ? BEFORE_ALL : eventId(last);
 }
 
-/** What comes next for a stream that is behind, and how far it is then. */
+/** What comes next for a stream that is behind, how far it is then, and the last event that was looked at, wanted or not. */
 export async function nextEvents(
   ctx: Context,
   filter: StreamFilter,
   { after, to }: { readonly after: bigint; readonly to: bigint },
-): Promise<{ readonly events: readonly ToldEvent[]; readonly position: bigint }> {
+): Promise<{ readonly events: readonly ToldEvent[]; readonly position: bigint; readonly last: FoundEvent | null }> {
   const found = await eventsBetween(ctx.db, { merchantId: filter.merchantId, after, to, limit: PAGE });
   const position = found.length < PAGE ? to : (found.at(-1)?.id ?? to);
-  return { events: found.filter((event) => isWanted(filter, event)).map((event) => toldEvent(ctx, event)), position };
+  const events = found.filter((event) => isWanted(filter, event)).map((event) => toldEvent(ctx, event));
+  return { events, position, last: found.at(-1) ?? null };
 }

@@ -55,12 +55,21 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     return { request, agent };
   }
 
-  async function ask(url: URL, { method, headers, body, mostBytes }: OutboundRequest, signal: AbortSignal): Promise<Read> {
+  async function ask(url: URL, { method, headers, body, mostBytes }: OutboundRequest, { signal, answer }: Asking): Promise<Read> {
     loaded ??= load();
     const { request, agent } = await loaded;
     // nothing is decompressed, so a small body cannot become a large one
     const whole = { ...headers, 'accept-encoding': 'identity' };
-    return read(await request(url, { dispatcher: agent, signal, method, headers: whole, body: body ?? null }), mostBytes);
+    const { statusCode, body: coming } = await request(url, {
+      dispatcher: agent,
+      signal,
+      method,
+      headers: whole,
+      body: body ?? null,
+    });
+    answer.status = statusCode;
+    const isCut = await read(coming, answer, mostBytes);
+    return { status: statusCode, body: Buffer.concat(answer.parts), isCut };
   }
 
   async function call(asked: OutboundRequest): Promise<OutboundResult> {
@@ -69,15 +78,19 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     const url = readUrl(policy, asked.url);
     if (typeof url === 'string') return { kind: 'failed', failure: 'url_not_allowed', reason: `it must be ${url}`, tookMs: 0 };
     const limit = new AbortController();
+    const answer: Coming = { status: null, parts: [] };
     const giveUp = (): void => limit.abort(new GivenUp());
     const timer = setTimeout(() => limit.abort(new TimedOut(asked.withinMs)), asked.withinMs);
     if (asked.signal?.aborted === true) giveUp();
     asked.signal?.addEventListener('abort', giveUp, { once: true });
     try {
       // an abort does not end the resolution of a name, so nothing waits for it
-      const answer = await Promise.race([ask(url, asked, limit.signal), aborted(limit.signal)]);
-      return { kind: 'answered', ...answer, tookMs: tookMs() };
+      const whole = await Promise.race([ask(url, asked, { signal: limit.signal, answer }), aborted(limit.signal)]);
+      return { kind: 'answered', ...whole, tookMs: tookMs() };
     } catch (error) {
+      const { status, parts } = answer;
+      if (status !== null && asked.saysAll?.(status) === true)
+        return { kind: 'answered', status, body: Buffer.concat(parts), isCut: true, tookMs: tookMs() };
       return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
     } finally {
       clearTimeout(timer);
@@ -148,16 +161,20 @@ function aborted(signal: AbortSignal): Promise<never> {
 
 type Read = { readonly status: number; readonly body: Uint8Array; readonly isCut: boolean };
 
-async function read(answer: Dispatcher.ResponseData, mostBytes: number): Promise<Read> {
-  const parts: Uint8Array[] = [];
+/** What has come of an answer so far. */
+type Coming = { status: number | null; readonly parts: Uint8Array[] };
+type Asking = { readonly signal: AbortSignal; readonly answer: Coming };
+
+/** @returns whether there is more than that */
+async function read(body: AsyncIterable<Uint8Array>, { parts }: Coming, mostBytes: number): Promise<boolean> {
   let length = 0;
-  for await (const part of answer.body as AsyncIterable<Uint8Array>) {
+  for await (const part of body) {
     parts.push(part.subarray(0, mostBytes - length));
     length += part.length;
     // leaving the loop closes the connection
     if (length > mostBytes) break;
   }
-  return { status: answer.statusCode, body: Buffer.concat(parts), isCut: length > mostBytes };
+  return length > mostBytes;
 }
 
 type Failed = { readonly failure: OutboundFailure; readonly reason: string };
