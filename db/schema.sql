@@ -707,6 +707,8 @@ create table public.own_outputs (
   spent boolean default false not null,
   coinbase boolean default false not null,
   lost integer default 0 not null,
+  gone_height integer,
+  of_block boolean default false not null,
   constraint own_outputs_pkey PRIMARY KEY (currency, txid, vout),
   constraint own_outputs_script_fkey FOREIGN KEY (script, currency) REFERENCES own_addresses(script, currency),
   constraint own_outputs_amount_check CHECK (((amount)::numeric > (0)::numeric)),
@@ -1242,6 +1244,8 @@ CREATE INDEX own_outputs_largest ON public.own_outputs USING btree (currency, am
 CREATE INDEX own_outputs_script ON public.own_outputs USING btree (script);
 
 CREATE INDEX own_outputs_unbooked ON public.own_outputs USING btree (currency) WHERE (NOT booked);
+
+CREATE INDEX own_outputs_undone ON public.own_outputs USING btree (currency, gone_height) WHERE (gone_height IS NOT NULL);
 
 CREATE INDEX payment_inputs_made_in ON public.payment_inputs USING btree (made_in);
 

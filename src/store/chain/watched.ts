@@ -115,12 +115,13 @@ export async function packPaidScripts(sql: Sql, currency: CurrencyCode, aboveHei
   return rows[0]?.pack ?? null;
 }
 
-/** The outpoints that a chain's payments spend, of those payments that are not mined, or above a height. */
+/** The outpoints that a chain's payments and our capital spend, of those that are not mined, or above a height, and those that batches spend. */
 export async function spentOutpoints(sql: Sql, currency: CurrencyCode, aboveHeight: number): Promise<readonly SpentOutpoint[]> {
   const { rows } = await sql.query<SpentOutpoint>({
     name: 'spent_outpoints',
     text: `select i.prev_txid as txid, i.prev_vout as vout from payment_inputs i
-             where i.currency = $1 and i.txid in (select txid from payments where currency = $1 and (state <> 'mined' or height > $2))
+             where i.currency = $1 and i.txid in (select txid from payments where currency = $1 and (state <> 'mined' or height > $2)
+                                                  union all select txid from own_outputs where currency = $1 and coalesce(height, $2 + 1) > $2)
            union all
            select i.txid, i.vout from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
             where i.currency = $1 and (b.state in ('reserved', 'signed', 'mined') or coalesce(i.spent_height, $2 + 1) > $2)`,

@@ -229,6 +229,11 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
                   coalesce(
                     (select v.height from payments p join conflicting_transactions v on v.currency = p.currency and v.txid = p.conflict_txid
                       where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.state = 'conflicted'),
+                    -- a miner made it with a block: another one is in its place
+                    (select p.last_height from payments p
+                      where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.coinbase and p.state = 'gone'),
+                    -- capital, and what its payer had spent is spent elsewhere
+                    (select c.gone_height from own_outputs c where c.currency = i.currency and c.txid = i.txid and c.vout = i.vout and c.height is null),
                     -- our own change: another transaction of its batch was mined, or one that is none of ours
                     (select min(f.spent_height) from outgoing_attempts a join outgoing_inputs f on f.batch_id = a.batch_id
                       where a.currency = i.currency and a.txid = i.txid and a.height is null and f.spent_by <> a.txid),

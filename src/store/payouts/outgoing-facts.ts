@@ -4,10 +4,12 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import type { EvmOutcome } from '../../core/evm/outcome.ts';
-import type { Outpoint, TransactionFacts } from '../../core/ports.ts';
+import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
+import { insertSpends } from '../chain/payment-writes.ts';
 import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
+import { isCapital } from './own-outputs.ts';
 
 /** The name of the worker's job that drives payouts: it is woken when facts about them have changed. */
 export const PAYOUT_JOB = 'payouts';
@@ -37,12 +39,21 @@ export async function recordOutgoing(
   let changed = 0;
   await inParts(spends, CHOSEN_AT_ONCE, async (part) => {
     changed += await recordSpends(sql, currency, block, part);
+    if (isUtxo(currency)) changed += await recordUndone(sql, currency, block, part);
   });
+  const capital = new Set<string>();
   await inParts(outputs, CHOSEN_AT_ONCE, async (part) => {
-    changed += await recordOwnOutputs(sql, currency, block, part);
+    const recorded = await recordOwnOutputs(sql, currency, block, part);
+    changed += recorded.length;
+    for (const { txid, capital: isCapital } of recorded) if (isCapital) capital.add(txid);
   });
+  if (isUtxo(currency)) await insertSpends(sql, currency, inputsOf(touched.filter(({ txid }) => capital.has(txid))));
   if (changed > 0) await wakeDriver(sql);
 }
+
+/** What transactions spend: another one that spends the same undoes them. */
+const inputsOf = (transactions: readonly TransactionFacts[]) =>
+  transactions.flatMap(({ txid, inputs }) => inputs.map((input) => ({ prevTxid: input.txid, prevVout: input.vout, txid })));
 
 type Spend = Outpoint & { readonly by: string; readonly outcome: EvmOutcome | null };
 
@@ -81,22 +92,57 @@ async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, s
   return rowCount ?? 0;
 }
 
-type Output = Outpoint & { readonly coinbase: boolean; readonly script: string; readonly amountMinor: bigint };
-
-async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRef, outputs: readonly Output[]): Promise<number> {
+/** This block spends elsewhere what made capital of ours, which is in no block any more: whatever spends that capital is looked at again. */
+async function recordUndone(sql: Sql, currency: CurrencyCode, block: BlockRef, spends: readonly Spend[]): Promise<number> {
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
-    text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, coinbase, booked)
-             select $1, o.txid, o.vout, o.amount, a.script, $2, $3, o.coinbase,
+    text: `with rivals as materialized (
+             select distinct i.txid from unnest($3::text[], $4::int[], $5::text[]) as s(txid, vout, by)
+              cross join lateral (select txid from payment_inputs where currency = $1 and prev_txid = s.txid and prev_vout = s.vout offset 0) i
+              where i.txid <> s.by),
+           undone as (
+             update own_outputs c set gone_height = $2 from rivals r
+              where c.currency = $1 and c.txid = r.txid and c.height is null returning c.txid, c.vout),
+           due as (
+             update outgoing_batches set due_at = '-infinity'
+              where id in (select i.batch_id from undone u join outgoing_inputs i on i.currency = $1 and i.txid = u.txid and i.vout = u.vout) returning 1)
+           select 1 from undone`,
+    values: [
+      currency,
+      block.height,
+      spends.map((spend) => spend.txid),
+      spends.map((spend) => spend.vout),
+      spends.map((spend) => spend.by),
+    ],
+  });
+  return rowCount ?? 0;
+}
+
+type Output = OutputFacts & { readonly txid: string; readonly coinbase: boolean };
+
+/** Returns which of them are our own, and whether nobody here has signed what made them. */
+async function recordOwnOutputs(
+  sql: Sql,
+  currency: CurrencyCode,
+  block: BlockRef,
+  outputs: readonly Output[],
+): Promise<readonly { readonly txid: string; readonly capital: boolean }[]> {
+  const { rows } = await sql.query<{ txid: string; capital: boolean }>({
+    // planned each time, as whose script it is (store/chain/script-owners.ts)
+    text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, coinbase, of_block, booked)
+             select $1, o.txid, o.vout, o.amount, a.script, $2, $3, o.coinbase, o.coinbase or o.leaves,
                     -- no entry knows what a sweep brings from an address that this database has forgotten: it was restored, and the signer has
                     -- told it of the sweep
                     -- what a contract that we have paid sends back is no change of ours either
                     $8 and exists (select 1 from outgoing_attempts t join outgoing_batches b on b.id = t.batch_id
                              where t.currency = $1 and t.txid = o.txid and b.purpose = 'payout')
-               from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[], $9::boolean[]) as o(txid, vout, amount, script, coinbase)
+               from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[], $9::boolean[], $10::boolean[])
+                      as o(txid, vout, amount, script, coinbase, leaves)
               cross join lateral (select script from own_addresses where script = o.script and currency = $1 offset 0) a
               where o.amount > 0
-             on conflict (currency, txid, vout) do update set height = excluded.height, block_hash = excluded.block_hash, booked = own_outputs.booked or excluded.booked`,
+             on conflict (currency, txid, vout) do update
+               set height = excluded.height, block_hash = excluded.block_hash, gone_height = null, booked = own_outputs.booked or excluded.booked
+             returning txid, ${isCapital('own_outputs')} as capital`,
     values: [
       currency,
       block.height,
@@ -107,9 +153,10 @@ async function recordOwnOutputs(sql: Sql, currency: CurrencyCode, block: BlockRe
       outputs.map((output) => Buffer.from(output.script, 'hex')),
       isUtxo(currency),
       outputs.map((output) => output.coinbase),
+      outputs.map((output) => output.pegOut === true),
     ],
   });
-  return rowCount ?? 0;
+  return rows;
 }
 
 /** A reorganisation removed every block above a height: what was in them is in none until the new branch shows it. */
@@ -118,7 +165,10 @@ export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height:
     name: 'take_back_outgoing',
     text: `with attempts as (
              update outgoing_attempts set height = null, block_hash = null, result = null, gas_paid = null where currency = $1 and height > $2 returning 1),
-           outputs as (update own_outputs set height = null, block_hash = null where currency = $1 and height > $2 returning 1),
+           outputs as (
+             update own_outputs
+                set height = null, block_hash = null, gone_height = case when of_block then coalesce(height, gone_height) when gone_height > $2 then null else gone_height end
+              where currency = $1 and (height > $2 or gone_height > $2) returning 1),
            inputs as (
              update outgoing_inputs set spent_by = null, spent_height = null where currency = $1 and spent_height > $2 returning batch_id),
            due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs) returning 1)

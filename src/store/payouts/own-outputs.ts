@@ -33,12 +33,17 @@ export async function nextOwnIndex(sql: Sql, accountId: bigint): Promise<number>
 export const isCapital = (output: string): string =>
   `not exists (select from outgoing_attempts t where t.currency = ${output}.currency and t.txid = ${output}.txid)`;
 
+/** SQL: no batch spends it, or only one that is dead. */
+const isUnspent = (output: string): string =>
+  `(not ${output}.spent or exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+      where i.currency = ${output}.currency and i.txid = ${output}.txid and i.vout = ${output}.vout and not i.freed and b.state = 'dead'))`;
+
 /**
- * SQL: capital that a reorganisation has taken out of its block, and that no entry says is lost. What a batch spends stays booked: its bytes are
- * sent again, and may be mined with it.
+ * SQL: capital that a reorganisation has taken out of its block, and that no entry says is lost. What a batch spends stays booked until that is
+ * dead: its bytes are sent again, and may be mined with it.
  */
 export const isGone = (output: string): string =>
-  `(${output}.booked and ${output}.height is null and not ${output}.spent and ${isCapital(output)})`;
+  `(${output}.booked and ${output}.height is null and ${isUnspent(output)} and ${isCapital(output)})`;
 
 /** Capital that is in no block any more, locked. */
 export async function lockGone(sql: Sql, currency: CurrencyCode): Promise<readonly CapitalOutput[]> {

@@ -47,6 +47,19 @@ test('a batch that spends the change of a dead one is dead too, at any depth, an
   expect(await service.findings()).toEqual([]);
 });
 
+test('a batch that spends what a miner has paid with his block is dead once another block stands there for good', async () => {
+  await service.create(100_000n);
+  const { rows } = await service.admin.query(`select encode(script, 'hex') as script from transactions`);
+  const made = service.spend('cd'.repeat(32), [], [{ vout: 0, script: rows[0].script, amountMinor: 1_000_000n }], true);
+  await service.mine(100);
+  await service.judge();
+  const { id, batch } = await completed();
+  expect(batch.inputs.map(({ txid }) => txid)).toEqual([made.facts.txid]);
+  await service.vanish('BTC', 101);
+  expect(await progress(ctx, batch.id)).toBe('displaced');
+  expect(await batches.row(id)).toMatchObject({ status: 'failed', error: 'displaced' });
+});
+
 test('a batch whose times a fast clock has set is due when that clock is set back', async () => {
   await batches.earn();
   await batches.request();
