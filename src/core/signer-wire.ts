@@ -20,6 +20,8 @@ export type SignerRequest =
   | { readonly op: 'intent_keys' }
   | { readonly op: 'confirm_xpub'; readonly currency: string; readonly xpub: string }
   | ({ readonly op: 'sign' } & TransactionToSign)
+  /** A transaction (hex) that made some of these inputs, for a request whose transactions together are more than a frame holds. */
+  | { readonly op: 'show'; readonly raw: string; readonly inputs: readonly { readonly txid: string; readonly vout: number }[] }
   /** With a batch: only what was signed for it. Answered after every signature that was asked for before. */
   | { readonly op: 'signed'; readonly after: number; readonly batchId?: string }
   /** Whether a payment may be made: from its answer on the signer knows of it. */
@@ -75,7 +77,7 @@ export type TransactionToSign = {
   readonly change: { readonly index: number; readonly amount: string } | null;
   /**
    * The raw transactions (hex) that made the inputs, in any order: for currencies whose signatures do not cover the amounts of inputs (P2PKH
-   * before BIP143). The signer keeps none of them.
+   * before BIP143). The signer keeps none of them. Those that it was shown by themselves before may be absent.
    */
   readonly previous?: readonly string[];
   /**
@@ -119,6 +121,7 @@ export type SignerReplies = {
   /** Whether the signer's own account of this currency has exactly this key. */
   readonly confirm_xpub: { readonly confirmed: boolean; readonly path: string | null };
   readonly sign: SignedTransaction;
+  readonly show: { readonly txid: string };
   /** What was signed after a sequence number, oldest first; `more` when there is more. */
   readonly signed: { readonly transactions: readonly SignedTransaction[]; readonly more: boolean };
   readonly authorize_payment: AuthorizedPayment;
@@ -141,8 +144,10 @@ export type SignerReplyFrame =
   | { readonly id: number; readonly ok: true; readonly reply: SignerReplies[keyof SignerReplies] }
   | { readonly id: number | null; readonly ok: false; readonly error: SignerError; readonly message: string };
 
-/** A transaction of 200 inputs and as many payees, with the transactions that made the inputs. */
+/** A transaction of 200 inputs and as many payees, with the transactions that made the inputs as far as they are of the size that nodes relay. */
 export const MAX_FRAME_BYTES = 8_388_608;
+/** How many characters of transactions that made the inputs a request has at most: room is left for the rest of it. */
+export const MOST_PREVIOUS = MAX_FRAME_BYTES - 1_048_576;
 const PREFIX_BYTES = 4;
 /** What a reader has room for at first. */
 const USUAL_BYTES = 65_536;

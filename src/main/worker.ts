@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../core/currency.ts';
 import { watchedCodes } from '../flow/context.ts';
-import { createSignerClient, type SignerClient } from '../outside/signer-client.ts';
+import { askToSign, createSignerClient, type SignerClient } from '../outside/signer-client.ts';
 import { createWebhookSender } from '../outside/webhooks/sender.ts';
 import { Alarm } from '../worker/alarm.ts';
 import { createWatchedScripts } from '../worker/chain/watch-list.ts';
@@ -58,7 +58,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     error instanceof Alarm ? log.error({ reason: error.message }, job) : outage.report({ err: error }, job);
   const signer = createSignerClient(signerSocketOf(config), { timeoutMs: SIGNER_WITHIN_MS });
   const signing: Signing = {
-    sign: (request) => signer.ask<'sign'>({ op: 'sign', ...request }),
+    sign: (request) => askToSign(signer, request),
     signed: (asked) => signer.ask<'signed'>({ op: 'signed', ...asked }),
   };
   const intents = intentTrust(signer);

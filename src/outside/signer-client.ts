@@ -3,10 +3,13 @@ import { createConnection, type Socket } from 'node:net';
 import {
   createFrameReader,
   encodeFrame,
+  MOST_PREVIOUS,
+  type SignedTransaction,
   type SignerError,
   type SignerReplies,
   type SignerReplyFrame,
   type SignerRequest,
+  type TransactionToSign,
 } from '../core/signer-wire.ts';
 
 /** The signer did not answer, or refused. */
@@ -88,4 +91,17 @@ export function createSignerClient(
       fail('the client was closed');
     },
   };
+}
+
+/**
+ * Asks for a signature. What made the inputs is shown one by one before where it is more than one request holds: nodes relay 100,000 bytes of a
+ * transaction, a miner's own takes up to a block.
+ */
+export async function askToSign(signer: SignerClient, request: TransactionToSign): Promise<SignedTransaction> {
+  const { previous = [], ...rest } = request;
+  const size = previous.reduce((total, raw) => total + raw.length, 0);
+  if (size <= MOST_PREVIOUS) return signer.ask<'sign'>({ op: 'sign', ...request });
+  const inputs = rest.inputs.map(({ txid, vout }) => ({ txid, vout }));
+  for (const raw of previous) await signer.ask<'show'>({ op: 'show', raw, inputs });
+  return signer.ask<'sign'>({ op: 'sign', ...rest });
 }

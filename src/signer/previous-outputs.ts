@@ -34,6 +34,44 @@ export function readPrevious(hex: string): { readonly txid: string; readonly out
   }
 }
 
+export type ShownOutputs = {
+  /**
+   * Remembers those of the outputs that this transaction (hex) has made.
+   * @returns its txid; null when the bytes are no transaction
+   */
+  add(raw: string, outpoints: readonly { readonly txid: string; readonly vout: number }[]): string | null;
+  get(outpoint: { readonly txid: string; readonly vout: number }): PreviousOutput | undefined;
+};
+
+/** A few hundred batches of those that need it. */
+const MOST_REMEMBERED = 10_000;
+/** In hex: our own scripts are shorter, and nothing else is asked for. */
+const MOST_SCRIPT = 200;
+
+/** Outputs that were shown before they are asked for. What a transaction has made never changes, so they may be remembered; the newest are. */
+export function createShownOutputs(most = MOST_REMEMBERED): ShownOutputs {
+  const held = new Map<string, PreviousOutput>();
+  const keyOf = ({ txid, vout }: { readonly txid: string; readonly vout: number }): string => `${txid}:${vout}`;
+  return {
+    add(raw, outpoints) {
+      const made = readPrevious(raw);
+      if (made === null) return null;
+      for (const outpoint of outpoints) {
+        const output = outpoint.txid === made.txid ? made.outputs[outpoint.vout] : undefined;
+        if (output === undefined || output.script.length > MOST_SCRIPT) continue;
+        held.delete(keyOf(outpoint));
+        held.set(keyOf(outpoint), output);
+      }
+      for (const oldest of held.keys()) {
+        if (held.size <= most) break;
+        held.delete(oldest);
+      }
+      return made.txid;
+    },
+    get: (outpoint) => held.get(keyOf(outpoint)),
+  };
+}
+
 function createReader(bytes: Buffer) {
   let at = 0;
   const take = (length: number): Buffer => {

@@ -3,6 +3,7 @@ import { END_OF_INDEXES } from '../core/account-key.ts';
 import { GAS } from '../core/currencies/evm.ts';
 import { CURRENCY_CODES, type CurrencyCode, type EvmCode, isUtxo, type UtxoCode } from '../core/currency.ts';
 import { sum } from '../core/money.ts';
+import type { Outpoint } from '../core/ports.ts';
 import type { TransactionToSign } from '../core/signer-wire.ts';
 
 export type RequestedInput = {
@@ -127,6 +128,13 @@ export function readSigningRequest(message: unknown): SigningRequest<CurrencyCod
   };
 }
 
+/** A transaction that is shown before the request that needs it. @throws RequestMalformed */
+export function readShown(message: unknown): { readonly raw: string; readonly inputs: readonly Outpoint[] } {
+  const fields = objectOf(message, 'the request');
+  const inputs = listOf(fields.inputs, 'inputs', MOST_INPUTS).map((input) => outpointOf(objectOf(input, 'an input')));
+  return { raw: textOf(fields.raw, 'raw', RAW, 'a raw transaction in hex'), inputs };
+}
+
 const wireOf = ({ purpose, payee, ...evm }: RequestedCall): NonNullable<TransactionToSign['evm']> => ({
   ...evm,
   maxFee: evm.maxFee.toString(),
@@ -140,14 +148,18 @@ function inputOf(given: unknown): RequestedInput {
   const fields = objectOf(given, 'an input');
   if (fields.chain !== 0 && fields.chain !== 1) throw new RequestMalformed('chain must be 0 or 1');
   return {
-    txid: textOf(fields.txid, 'txid', TXID, '64 digits of hex'),
-    vout: wholeOf(fields.vout, 'vout', 0, 0xffff_fffe),
+    ...outpointOf(fields),
     amount: amountOf(fields.amount),
     xpub: textOf(fields.xpub, 'xpub', /^[1-9A-HJ-NP-Za-km-z]{100,120}$/, "an account's extended public key"),
     chain: fields.chain,
     index: wholeOf(fields.index, 'index', 0, END_OF_INDEXES - 1),
   };
 }
+
+const outpointOf = (fields: Fields): Outpoint => ({
+  txid: textOf(fields.txid, 'txid', TXID, '64 digits of hex'),
+  vout: wholeOf(fields.vout, 'vout', 0, 0xffff_fffe),
+});
 
 function outputOf(given: unknown): RequestedOutput {
   const fields = objectOf(given, 'an output');

@@ -8,7 +8,7 @@ import { coversAmounts, feeOf, inputKind, shares, virtualBytes } from '../core/p
 import { PAYOUT_UNITS, REIMBURSEMENT } from '../core/payouts/units.ts';
 import type { PayoutFacts, SigningFacts } from '../store/payouts/signing-facts.ts';
 import { checkIntent, isApproved } from './intent-trust.ts';
-import { readPrevious } from './previous-outputs.ts';
+import { readPrevious, type ShownOutputs } from './previous-outputs.ts';
 import { SigningRefused } from './refused.ts';
 import type { RequestedOutput, SigningRequest } from './request.ts';
 import { contentHash, keyPath, outpointKey, payeesHash, type SignatureIndex } from './signature-index.ts';
@@ -44,12 +44,12 @@ export function checkForm(request: SigningRequest, ownXpub: string): void {
   if (ids.size < request.outputs.length) throw new SigningRefused('payout', 'a payout stands twice among the outputs');
 }
 
-/** Where signatures do not cover amounts, the transactions that made the inputs must show them. */
-export function checkAmounts(request: SigningRequest, scriptOf: (input: number) => Uint8Array): void {
+/** Where signatures do not cover amounts, the transactions that made the inputs must show them, with the request or before it. */
+export function checkAmounts(request: SigningRequest, scriptOf: (input: number) => Uint8Array, shown: ShownOutputs): void {
   if (coversAmounts(request.currency)) return;
   const made = new Map(request.previous.map(readPrevious).flatMap((one) => (one === null ? [] : [[one.txid, one.outputs]])));
   for (const [at, { txid, vout, amount }] of request.inputs.entries()) {
-    const output = made.get(txid)?.[vout];
+    const output = made.get(txid)?.[vout] ?? shown.get({ txid, vout });
     if (output === undefined)
       throw new SigningRefused(
         'amounts',

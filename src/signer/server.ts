@@ -186,9 +186,10 @@ async function answer(request: SignerRequest, parts: SignerParts): Promise<Reply
     return { confirmed: account?.xpub === request.xpub, path: account?.path ?? null };
   }
   if (request.op === 'sign') return signing.sign(request);
+  if (request.op === 'show') return signing.show(request);
   if (request.op === 'signed' && Number.isSafeInteger(request.after) && request.after >= 0)
     return signing.signed(request.after, typeof request.batchId === 'string' ? request.batchId : null);
   const accepted =
-    'ping, xpubs, intent_keys, confirm_xpub (with currency and xpub), sign (with a transaction), signed (with after), authorize_payment and send_payment (with payoutId and leaseEpoch), authorized_payments and node_payments (with after), track_payment (with paymentHash), paying_node';
+    'ping, xpubs, intent_keys, confirm_xpub (with currency and xpub), sign (with a transaction), show (with raw and inputs), signed (with after), authorize_payment and send_payment (with payoutId and leaseEpoch), authorized_payments and node_payments (with after), track_payment (with paymentHash), paying_node';
   throw new RequestTrouble('bad_request', `op must be one of ${accepted}`);
 }

@@ -19,11 +19,14 @@ import {
 import type { Keyring } from './keyring.ts';
 import { checkLimits, type SignerLimits, timeOf, withinLimits } from './limits.ts';
 import { hotAddressOf, scriptsOf } from './own-scripts.ts';
+import { createShownOutputs, type ShownOutputs } from './previous-outputs.ts';
 import { SigningRefused } from './refused.ts';
 import {
   type EvmSigningRequest,
   isOnEvm,
   isSweep,
+  RequestMalformed,
+  readShown,
   readSigningRequest,
   type SigningRequest,
   type SweepSigningRequest,
@@ -74,6 +77,8 @@ export type SigningOptions = {
 export type Signing = {
   /** @throws RequestMalformed, SigningRefused, SeedTrouble */
   sign(message: unknown): Promise<SignedTransaction>;
+  /** Remembers what a transaction has made, for a request that comes without it. @throws RequestMalformed */
+  show(message: unknown): { readonly txid: string };
   /** The public keys of APIs whose intents count. */
   intentKeys(): Promise<readonly string[]>;
   /** What was signed after a sequence number (of one batch where it is named), when everything that was asked for before is signed. */
@@ -92,12 +97,13 @@ export function createSigning(options: SigningOptions): Signing {
   const { keyring } = options;
   /** One at a time: the rules of the second see what the first has signed. */
   const inTurn = createTurns();
+  const shown = createShownOutputs();
 
   async function sign(request: SigningRequest<CurrencyCode>): Promise<SignedTransaction> {
     const journal = await options.journal();
     const repeated = repeatedSignature(request, journal.index);
     if (repeated !== null) return journal.read(repeated);
-    const { make, fee, wire, checkLeaving } = await checkedAny(options, request, journal);
+    const { make, fee, wire, checkLeaving } = await checkedAny({ ...options, shown }, request, journal);
     const entry = await options.countedAlone(async () => {
       await checkLeaving();
       const signed = await keyring.spend(request.currency, (account) => make(inputSigner(account, request)));
@@ -118,6 +124,12 @@ export function createSigning(options: SigningOptions): Signing {
       // outside of the turn: a Lightning node that hangs must not keep the other currencies from being signed
       return withinLimits(signed, async () => (await options.giveBackFailed?.()) ?? false);
     },
+    show(message) {
+      const { raw, inputs } = readShown(message);
+      const txid = shown.add(raw, inputs);
+      if (txid === null) throw new RequestMalformed('raw must be a raw transaction in hex');
+      return { txid };
+    },
     signed: (after, batchId) => inTurn(async () => page(await options.journal(), after, batchId)),
   };
 }
@@ -130,20 +142,22 @@ type Checked = {
   readonly checkLeaving: () => Promise<void>;
 };
 
-function checkedAny(options: SigningOptions, request: SigningRequest<CurrencyCode>, journal: SignatureJournal): Promise<Checked> {
+type Checking = SigningOptions & { readonly shown: ShownOutputs };
+
+function checkedAny(options: Checking, request: SigningRequest<CurrencyCode>, journal: SignatureJournal): Promise<Checked> {
   if (!isOnEvm(request)) return checked(options, request as SigningRequest, journal);
   return isSweep(request) ? checkedSweep(options, request, journal) : checkedEvm(options, request, journal);
 }
 
 /** Applies every rule that needs no signature but for the limits; returns what makes the signature, with the fee. */
-async function checked(options: SigningOptions, request: SigningRequest, { index }: SignatureJournal): Promise<Checked> {
+async function checked(options: Checking, request: SigningRequest, { index }: SignatureJournal): Promise<Checked> {
   const { keyring, limits, leftOverLightning } = options;
   const { currency, batchId, inputs, outputs, change } = request;
   const account = await accountOf(keyring, currency);
   checkForm(request, account.xpub);
   const scripts = scriptsOf({ ...account, currency });
   const inputScripts = inputs.map((input) => scripts(input.chain, input.index));
-  checkAmounts(request, (at) => inputScripts[at] as Uint8Array);
+  checkAmounts(request, (at) => inputScripts[at] as Uint8Array, options.shown);
   const facts = await checkedFacts(options, request, index);
   checkChange(request, index);
   checkStops(request, facts, index);

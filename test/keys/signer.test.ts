@@ -46,7 +46,7 @@ async function signer(
   });
   const socket = signerSocket(folder);
   const troubles: unknown[] = [];
-  const signing = { intentKeys: async () => [], sign: unused, signed: unused };
+  const signing = { intentKeys: async () => [], sign: unused, signed: unused, show: unused as never };
   const server = await serveSigner(
     { path: socket, mode: 0o600 },
     { keyring, signing, onTrouble: (error) => troubles.push(error) },

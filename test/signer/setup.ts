@@ -185,13 +185,13 @@ export async function openTestSigner(
         ...rest,
       };
     },
-    /** An output that another transaction made, and that transaction. */
-    madeOutput(currency: UtxoCode, amount: bigint, key: { chain: 0 | 1; index: number }): { input: Input; previous: string } {
+    /** An output that another transaction made, and that transaction; `more`: by how many bytes it is larger. */
+    madeOutput(currency: UtxoCode, amount: bigint, key: { chain: 0 | 1; index: number }, more = 0) {
       const script = (scripts.get(currency) as ReturnType<typeof scriptsOf>)(key.chain, key.index);
       const made = rawTransaction({
         inputs: [{ txid: randomBytes(32).toString('hex'), vout: 1, script: randomBytes(107) }],
         outputs: [
-          { minor: 5n, script: randomBytes(25) },
+          { minor: 5n, script: randomBytes(25 + more) },
           { minor: amount, script: Buffer.from(script) },
         ],
       });

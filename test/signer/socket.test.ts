@@ -117,6 +117,17 @@ describe('the worker at the socket', () => {
       });
     }
     await client.ask({ op: 'sign', ...good });
+    for (const [change, message] of [
+      [{ raw: 'ab' }, /raw must be a raw transaction in hex/],
+      [{ raw: 'ff'.repeat(60) }, /raw must be a raw transaction in hex/],
+      [{ inputs: null }, /inputs must be a list of at most 500/],
+      [{ inputs: [{ txid: 'ab', vout: 0 }] }, /txid must be 64 digits of hex/],
+      [{ inputs: [{ txid: 'ab'.repeat(32) }] }, /vout must be a whole number from 0/],
+    ] as const) {
+      const { previous } = at.madeOutput('DASH', WHOLE, { chain: 0, index: 3 });
+      const asked = client.ask({ op: 'show', raw: previous, inputs: [], ...change } as Parameters<typeof client.ask>[0]);
+      await expect(asked).rejects.toMatchObject({ fault: 'bad_request', message: expect.stringMatching(message) });
+    }
   });
 
   it('never sees a secret: not in an answer, a log, the journal, or an error; and no private key is left behind', async () => {

@@ -4,7 +4,7 @@ import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/bankin
 import { least, minus } from '../../core/money.ts';
 import { achExecutedEntries, bankOutflowExecutedEntry } from '../../core/payouts/ach-postings.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { keptAchPayouts, readAchLost } from '../../store/ach/entries.ts';
+import { achPayoutIds, readAchLost } from '../../store/ach/entries.ts';
 import { lockAchFile } from '../../store/ach/files.ts';
 import { setAchExecuted } from '../../store/ach/hand-overs.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
@@ -28,7 +28,7 @@ export function recoverExecutedFile(ctx: Context, { name, by }: Executed): Promi
       throw new Refusal('not_resolvable', {
         message: `Bank file ${name} is ${state ?? 'none of ours'}: only one that the bank has refused can have been executed all the same.`,
       });
-    const payouts = await asBooked(sql, await lockPayouts(sql, await keptAchPayouts(sql, name)));
+    const payouts = await asBooked(sql, await lockPayouts(sql, await achPayoutIds(sql, name, 'kept')));
     for (const payout of payouts) await takeAgain(ctx, sql, payout, { name, by });
     const atMs = ctx.ports.clock.now();
     const lost = await readAchLost(sql, name);

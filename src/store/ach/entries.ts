@@ -24,22 +24,12 @@ export async function payoutsByReference(sql: Sql, references: readonly string[]
   return new Map(rows.map(({ reference, id }) => [reference, id]));
 }
 
-/** The payouts of a file, in the order in which every writer locks them. */
-export async function achPayoutIds(sql: Sql, file: string): Promise<readonly string[]> {
+/** The payouts of a file, in the order in which every writer locks them; `kept`: without those that the bank has sent back. */
+export async function achPayoutIds(sql: Sql, file: string, which: 'all' | 'kept' = 'all'): Promise<readonly string[]> {
   const { rows } = await sql.query<{ payout_id: string }>({
     name: 'ach_payout_ids',
-    text: 'select payout_id from ach_entries where file = $1 order by payout_id',
-    values: [file],
-  });
-  return rows.map((row) => row.payout_id);
-}
-
-/** Those of them that the bank has not sent back. */
-export async function keptAchPayouts(sql: Sql, file: string): Promise<readonly string[]> {
-  const { rows } = await sql.query<{ payout_id: string }>({
-    name: 'kept_ach_payouts',
-    text: 'select payout_id from ach_entries where file = $1 and returned is null order by payout_id',
-    values: [file],
+    text: 'select payout_id from ach_entries where file = $1 and ($2 or returned is null) order by payout_id',
+    values: [file, which === 'all'],
   });
   return rows.map((row) => row.payout_id);
 }

@@ -1,9 +1,13 @@
 // A bank refuses a file, its payouts fail and are given back, and the bank has executed it all the same: an operator has it booked, and its
 // payouts go on as those of any other file. After each step the audit is green.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { recoverExecutedFile } from '../../../src/flow/ach/executed-after-all.ts';
 import { bookReturn } from '../../../src/flow/ach/progress.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { askCli, runCli } from '../../cli/run.ts';
 import { BTC, ctx, ledgerFindings, of, path, refusedWith, request, row, shopWith, world } from '../payouts/merchants.ts';
 import { entryOf, newBank, requested } from './new-bank.ts';
 
@@ -157,4 +161,20 @@ describe('a start of PostgreSQL, after which what the bank had reported is read 
     await started();
     expect([(await row(other)).status, await openBreakers(ctx.db)]).toEqual(['failed', []]);
   });
+});
+
+// each command is a process of its own
+test('the command books it, once', { timeout: 90_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-executed-cli-'));
+  const here = { DATABASE_URL: world.url, BURSAR_DATA_DIR: folder, BURSAR_NETWORK: 'regtest' };
+  const command = ['payout', 'recover', file, '--executed'];
+  try {
+    expect(await askCli<object>(command, here)).toEqual({ file, currency: 'USD', payout_ids: [id] });
+    expect(await row(id)).toMatchObject({ status: 'processing', step: 'batched', error: null });
+    const { code, err } = await runCli([...command, '--json'], here);
+    expect([code, JSON.parse(err).error]).toEqual([1, 'not_resolvable']);
+    expect(JSON.parse(err).message).toContain('only one that the bank has refused');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

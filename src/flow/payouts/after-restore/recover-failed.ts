@@ -117,7 +117,8 @@ async function complete(ctx: Context, sql: Sql, { batch, mined, recovery, refuse
     if (entry !== null) await post(ctx, sql, [{ payout, entry }]);
     if (payout.reimburses === null) await completeOne(ctx, sql, { payout, fee, booked: booked(payout.id), recovery });
   }
-  return { payoutIds: failed.map(({ id }) => id), lost: borne, fee: mined.fee };
+  const paidFee = sum(failed.map(({ id, reimburses }) => (reimburses === null ? 0n : (parts.get(id) ?? 0n))));
+  return { payoutIds: failed.map(({ id }) => id), lost: minus(borne, paidFee), fee: mined.fee };
 }
 
 type CompletingOne = {
