@@ -1,0 +1,168 @@
+// Payouts by a real bitcoind while the worker dies at the three worst steps: the signer has signed and nobody has stored it, it is stored and not
+// sent, the node has it and nobody knows. The next worker goes on; the payee gets the amount once, and the books balance.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { parseRate, type Rate } from '../../src/core/rate.ts';
+import { runAudit } from '../../src/flow/audit.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { addMerchant } from '../../src/flow/merchants/merchants.ts';
+import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
+import { newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
+import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
+import { createKeyring } from '../../src/signer/keyring.ts';
+import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
+import { createSigning } from '../../src/signer/signing.ts';
+import { createTurns } from '../../src/signer/turns.ts';
+import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
+import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { readPayout } from '../../src/store/payouts/reads.ts';
+import { connect, type Database } from '../../src/store/postgres/connect.ts';
+import { saveRates } from '../../src/store/transactions/rates.ts';
+import type { Job } from '../../src/worker/loop.ts';
+import type { PayoutDriverStep } from '../../src/worker/payouts/driver-options.ts';
+import { payoutJobs } from '../../src/worker/payouts/job.ts';
+import { startBitcoind } from '../support/bitcoind.ts';
+import type { CoreDaemon } from '../support/core-daemon.ts';
+import { tellFee } from '../support/funded.ts';
+import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
+import { portsFor } from '../support/ports.ts';
+import { type WatchedChain, watchChain } from './watched-chain.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+let daemon: CoreDaemon;
+let chain: WatchedChain;
+let ctx: Context;
+let merchantId: bigint;
+let readOnly: Database;
+let newJob: () => Job;
+/** Where the worker dies next. */
+let diesAt: PayoutDriverStep | null = null;
+class Died extends Error {}
+const LENT = 100_000_000n;
+const folder = mkdtempSync(join(tmpdir(), 'bursar-bitcoind-payouts-'));
+
+beforeAll(async () => {
+  daemon = await startBitcoind();
+  await daemon.mine(110);
+  chain = await watchChain('BTC', daemon.url);
+  const { clock, chains } = chain.ctx.ports;
+  const intentKey = await openIntentKey(folder);
+  ctx = {
+    db: chain.db,
+    ports: { ...portsFor('regtest', clock), clock, chains, intentKey },
+    network: 'regtest',
+    currencies: ['BTC'],
+    tokenContract: null,
+    unfinalPayoutMinor: null,
+    exposureMinor: null,
+    contestedLimitMinor: 100_000n,
+  } as unknown as Context;
+  const keyring = createKeyring({ folder, network: 'regtest', passphrase: { kind: 'generated' }, makesItsOwn: true });
+  const xpub = (await keyring.accounts())?.find(({ currency }) => currency === 'BTC')?.xpub as string;
+  await addSignerKey(chain.db, { currency: 'BTC', xpub, at: new Date() });
+  for (const { id } of await listKeys(chain.db)) await confirmKey(chain.db, id, new Date());
+  readOnly = connect({ url: chain.url, role: 'bursar_signer', maxConnections: 1, applicationName: 'test signer' });
+  const journal = await openSignatureJournal(folder, 'regtest');
+  const signing = createSigning({
+    keyring,
+    db: readOnly,
+    journal: async () => journal,
+    intentKeys: async () => [(await readIntentPublicKey(folder)) as string],
+    limits: {},
+    countedAlone: createTurns(),
+    tokenContract: null,
+    now: () => Date.now(),
+  });
+  const payouts = {
+    signing: {
+      sign: (request: Parameters<typeof signing.sign>[0]) => signing.sign(request),
+      signed: ({ after, batchId }: { after: number; batchId?: string }) => signing.signed(after, batchId ?? null),
+    },
+    owner: 'test',
+    intents: async () => null,
+    reached: async (step: PayoutDriverStep) => {
+      if (step !== diesAt) return;
+      diesAt = null;
+      throw new Died();
+    },
+  };
+  newJob = () => oneAfterTheOther(payoutJobs(ctx, ['BTC'], payouts, (made) => made(tellingTo([]))));
+  await openShop();
+}, 120_000);
+afterAll(async () => {
+  await readOnly?.close();
+  await chain?.close();
+  await daemon?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A merchant whose balance real outputs at our own address cover. */
+async function openShop(): Promise<void> {
+  const shop = { username: 'shop', password: 'shop-shop-shop', email: 'shop@example.com', businessName: 'Shop' };
+  const { affiliateId } = await addMerchant(ctx, shop);
+  const { rows } = await chain.db.query<{ id: bigint }>({
+    text: 'select id from merchants where affiliate_id = $1',
+    values: [affiliateId],
+  });
+  merchantId = (rows[0] as { id: bigint }).id;
+  await chain.catchUp();
+  const [own] = (await newOwnAddresses(ctx, 'BTC', 1)) ?? [];
+  for (let n = 0; n < 3; n++) await daemon.pay(own?.address as string, '0.5');
+  await mine(6);
+  await tellFee(ctx);
+  await newJob().run();
+  const postings = [
+    { account: 'equity:operator:BTC', amount: LENT },
+    { account: `merchant:${merchantId}:available:BTC`, amount: -LENT },
+  ];
+  const entry = { key: 'test:lent', kind: 'test_funds', postings, parts: [] };
+  await postEntries(chain.db, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
+}
+
+async function mine(blocks: number): Promise<void> {
+  await daemon.mine(blocks);
+  await chain.catchUp();
+}
+/** Another worker, later than any lease or retry. */
+async function work(): Promise<void> {
+  chain.skew += 60_000;
+  const rate = { currency: 'BTC', usd: parseRate('50000') as Rate, used: [], leftOut: [] } as const;
+  await saveRates(chain.db, ctx.ports.seals, [rate], ctx.ports.clock.now());
+  await chain.catchUp();
+  await newJob().run();
+}
+const statusOf = async (id: string) => (await readPayout(chain.db, id))?.status;
+/** What the audit names, and how much more the merchant has than payments have brought: no payment has brought what was lent. */
+async function audited(): Promise<{ readonly red: readonly string[]; readonly lent: number }> {
+  const found = (await runAudit(ctx)).answers.flatMap(({ id, findings }) => findings.map((what) => `${id}: ${what}`));
+  const lent = found.map((what) => /^BOOK-3: .* ledger (\d+), payments (-?\d+)$/.exec(what));
+  return {
+    red: found.filter((_, at) => lent[at] === null),
+    lent: lent.reduce((all, one) => all + Number(one?.[1] ?? 0) - Number(one?.[2] ?? 0), 0),
+  };
+}
+
+test.each([
+  ['signed', 0],
+  ['stored', 0],
+  ['sent', 1],
+] as const)('kill -9 once it is %s: the payee gets it once', async (step, inMempool) => {
+  const destination = await daemon.address();
+  const { id } = await requestPayout(ctx, { merchantId, amount: '0.01', destination });
+  diesAt = step;
+  await expect(work()).rejects.toThrow(Died);
+  expect(await daemon.rpc('getrawmempool')).toHaveLength(inMempool);
+  await work();
+  expect(await daemon.rpc('getrawmempool')).toHaveLength(1);
+  expect(await statusOf(id)).toBe('processing');
+  await mine(1);
+  await work();
+  expect(await statusOf(id)).toBe('completed');
+  await mine(5);
+  await work();
+  const arrived = await daemon.rpc<{ txids: string[]; amount: number }[]>('listreceivedbyaddress', 1, false, true, destination);
+  expect(arrived.map(({ amount, txids }) => [amount, txids.length])).toEqual([[0.01, 1]]);
+  expect(await audited()).toEqual({ red: [], lent: Number(LENT) });
+});
