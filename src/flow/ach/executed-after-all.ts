@@ -35,7 +35,8 @@ export function recoverExecutedFile(ctx: Context, { name, by }: Executed): Promi
     const booked = await bookedStepsOf(sql, 'unknown', `usd:${name}`);
     if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowExecutedEntry(name, lost, booked), transactionId: null, atMs }]);
     const settlesOn = settlementDate(easternTime(atMs).date);
-    await setAchExecuted(sql, name, { atMs, settlesOn, returnsEndMs: returnsEndMs(settlesOn) });
+    const isLeft = payouts.length > 0 || lost > 0n;
+    await setAchExecuted(sql, name, atMs, isLeft ? { settlesOn, returnsEndMs: returnsEndMs(settlesOn) } : null);
     return payouts.map(({ id }) => id);
   });
 }

@@ -17,7 +17,7 @@ import {
   setAchReturned,
 } from '../../store/ach/entries.ts';
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/ach/files.ts';
-import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { tripBreaker, wasCleared } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, bookedStepsOf, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
@@ -52,12 +52,14 @@ export async function acknowledgeFile(ctx: Context, name: string): Promise<boole
 /**
  * Stops payouts where the bank says of a file that it has it, or sends something of it back, and has refused it before: what failed then was given
  * back, and is paid. Nobody but a person can say which word counts.
+ * @param isNew false: it has said so before, and where an operator has let payouts go on since, they do
  * @returns what is wrong; null for a file that was not refused
  */
-export async function stopOnRefused(ctx: Context, name: string): Promise<string | null> {
+export async function stopOnRefused(ctx: Context, name: string, isNew: boolean): Promise<string | null> {
   return ctx.db.transaction(async (sql) => {
     if ((await lockAchFile(sql, name)) !== 'refused') return null;
     const finding = `bank file ${name} was refused, its payouts have failed, and now the bank has executed it: ask the bank, and once it is certain book it (bursar payout recover ${name} --executed)`;
+    if (!isNew && (await wasCleared(sql, finding))) return null;
     await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
     return finding;
   });

@@ -43,16 +43,17 @@ export async function isAllHandedOver(sql: Sql, untilMs: number): Promise<boolea
   return rows[0]?.done === true;
 }
 
-/** The bank has a file that it had refused: its days of returns begin. */
+/** The bank has a file that it had refused. @param days of its returns begin; null: nothing of it is left that could come back */
 export async function setAchExecuted(
   sql: Sql,
   name: string,
-  at: { readonly atMs: number; readonly settlesOn: string; readonly returnsEndMs: number },
+  atMs: number,
+  days: { readonly settlesOn: string; readonly returnsEndMs: number } | null,
 ): Promise<void> {
   await sql.query({
     name: 'set_ach_executed',
     text: `update ach_files set state = 'acked', handed_at = coalesce(handed_at, $2), settles_on = greatest(settles_on, $3::date), returns_end = greatest(returns_end, $4), is_over = false
             where name = $1`,
-    values: [name, new Date(at.atMs), at.settlesOn, new Date(at.returnsEndMs)],
+    values: [name, new Date(atMs), days?.settlesOn ?? null, days === null ? null : new Date(days.returnsEndMs)],
   });
 }

@@ -8,6 +8,10 @@ const PAID = `select e.cents from ach_entries e join ach_files f on f.name = e.f
 const LINES = `select f.name, l.line, substr(l.line, 80, 15) as trace from ach_files f
                  cross join lateral regexp_split_to_table(encode(f.bytes, 'escape'), E'\\n') as l(line)
                 where substring(f.bytes from 1 for 4) = '101 '::bytea and l.line like '6%'`;
+/** When a file `f` was executed after it had been refused, as far as it paid anybody; null where it was not. */
+const EXECUTED_AT = `(select max(n.created_at) from (
+                         select 'unknown:usd:' || f.name as of union all select 'po:' || e.payout_id from ach_entries e where e.file = f.name) k
+                       join ledger.entry n on n.key >= k.of || ':' and n.key < k.of || ';' and n.key like '%:executed')`;
 /** At most two banking days after a settlement that is on the next one. */
 const LONGEST_DAYS = 14;
 
@@ -44,9 +48,10 @@ export const OF_BANK_FILES: readonly Question[] = [
             where f.state = 'over' and p.status = 'processing' or f.state = 'refused' and p.status <> 'failed'
                or f.state <> 'over' and p.status = 'completed'
            union all
-           select 'bank file ' || name || ' settles on ' || settles_on || ', and may come back until ' || returns_end from ach_files
+           select 'bank file ' || name || ' settles on ' || settles_on || ', and may come back until ' || returns_end from ach_files f
             where returns_end > settles_on + interval '${LONGEST_DAYS} days'
                or settles_on > greatest(created_at, handed_at) + interval '${LONGEST_DAYS} days'
+                  and settles_on > coalesce(${EXECUTED_AT}, created_at) + interval '${LONGEST_DAYS} days'
            union all
            select 'bank file ' || f.name || ' has another line for trace number ' || e.trace || ' than ' || p.id
              from ach_entries e join ach_files f on f.name = e.file join payouts p on p.id = e.payout_id

@@ -106,6 +106,31 @@ test('it is booked once, also at the same moment and beside a return of its entr
   await green();
 });
 
+test('it is booked however late the bank says so, also where all of it has come back', async () => {
+  await world.wait(40 * DAY);
+  await executed();
+  await recover();
+  await green();
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect((await row(id)).status).toBe('completed');
+  const other = await requested(merchantId);
+  bank.cutOff();
+  await bank.look();
+  const { file: second, trace } = await entryOf(other);
+  bank.refuse(second);
+  await bank.look();
+  await world.wait(40 * DAY);
+  bank.answer(trace, 'R03');
+  await bank.look();
+  await clearBreakers(ctx.db, 'test', world.now());
+  await world.wait(40 * DAY);
+  expect(await recoverExecutedFile(ctx, { name: second, by: 'operator test' })).toEqual([]);
+  await bank.look();
+  expect((await entryOf(other)).state).toBe('over');
+  await green();
+});
+
 test('only a file that was refused can be booked so', async () => {
   expect(await refusedWith(recoverExecutedFile(ctx, { name: '2020-01-01-A', by: 'test' }))).toBe('not_resolvable');
   await recover();
@@ -146,6 +171,10 @@ describe('a start of PostgreSQL, after which what the bank had reported is read 
 
   test('stops payouts again where the database that is there has forgotten that the bank has executed it', async () => {
     await executed();
+    await started();
+    // whoever has let payouts go on has decided that the refusal counts
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    await world.admin.query('delete from breakers');
     await started();
     expect((await openBreakers(ctx.db)).flatMap(({ findings }) => findings).join()).toContain(`${file} --executed`);
   });

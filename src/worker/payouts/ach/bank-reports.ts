@@ -224,6 +224,6 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
 /** A file that was refused was executed all the same. A database that was put back may have forgotten that this has stopped payouts. */
 async function tellRefused(ctx: Context, file: string | null, { onTrouble, place, refused }: Booking): Promise<void> {
   if (file === null || (place === null && refused?.has(file) !== true)) return;
-  const finding = await stopOnRefused(ctx, file);
+  const finding = await stopOnRefused(ctx, file, place !== null);
   if (finding !== null) onTrouble(finding);
 }
