@@ -11,7 +11,9 @@ export type RecordedPlace = {
   readonly script: string;
   readonly amountMinor: bigint;
 };
-/** SQL: whether a place is one of ether that a contract sent. */
+/** Whether a place that is recorded is one of ether that a contract sent. */
+export const isInnerPlace = (vout: number): boolean => vout > 0 && (vout < WAITING_PLACE || vout >= BALANCE_PLACE);
+/** The same in SQL. */
 const isInnerSql = (vout: string): string => `(${vout} > 0 and (${vout} < ${WAITING_PLACE} or ${vout} >= ${BALANCE_PLACE}))`;
 type Seen = { readonly txid: string; readonly output: OutputFacts };
 

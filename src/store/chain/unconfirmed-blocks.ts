@@ -2,7 +2,6 @@
 // contradict each other about is not recorded at all, until both say the same.
 import type { Unconfirmed } from '../../core/block-ref.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
-import { sum } from '../../core/money.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { BlockRow } from './blocks.ts';
 import type { RecordedPlace } from './inner-ether.ts';
@@ -82,15 +81,14 @@ export async function readUnconfirmed(
   }));
 }
 
-/** What is recorded of a block at the scripts that its record is about, in minor units by script (hex). */
-export async function recordedAt(
-  sql: Sql,
-  currency: CurrencyCode,
-  block: UnconfirmedBlock,
-): Promise<ReadonlyMap<string, bigint>> {
-  const scripts = block.scripts.map((script) => Buffer.from(script).toString('hex'));
-  const places = Map.groupBy(await paymentsIn(sql, currency, block, scripts), ({ script }) => script);
-  return new Map([...places].map(([script, all]) => [script, sum(all.map(({ amountMinor }) => amountMinor))]));
+/** What is recorded of a block at the scripts that its record is about. */
+export function recordedAt(sql: Sql, currency: CurrencyCode, block: UnconfirmedBlock): Promise<readonly RecordedPlace[]> {
+  return paymentsIn(
+    sql,
+    currency,
+    block,
+    block.scripts.map((script) => Buffer.from(script).toString('hex')),
+  );
 }
 
 /** Nothing contradicts any more what is recorded of this block: what waited for that is due again. */

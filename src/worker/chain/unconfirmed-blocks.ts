@@ -2,6 +2,7 @@
 import { isUtxo } from '../../core/currency.ts';
 import { sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
+import { isInnerPlace, type RecordedPlace } from '../../store/chain/inner-ether.ts';
 import { rewindBelow } from '../../store/chain/receipts.ts';
 import {
   confirmBlock,
@@ -53,22 +54,30 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
   async function askAbout(block: UnconfirmedBlock): Promise<'denied' | 'same' | 'over'> {
     const read = port.readByAll ?? port.readBlock;
     const facts = await reachable(() => read(block.hash, watchOnly(block.scripts)));
-    // without calls and balances nobody can say any more what contracts sent
-    if (facts === null || facts.inner === 'unseen') return 'same';
-    if (facts.unconfirmed?.state === 'silent') return 'same';
+    if (facts === null || facts.unconfirmed?.state === 'silent') return 'same';
+    const isUnseen = facts.inner === 'unseen';
     const isHiding = facts.unconfirmed?.state === 'hidden';
     if (isHiding && !block.isDenied && facts.unconfirmed?.unseen !== undefined) return 'same';
-    if (facts.unconfirmed !== undefined && (block.isDenied || !isHiding)) return block.isDenied ? 'same' : 'denied';
+    // what is taken back is read again, with later blocks, of which nobody may know any more what contracts sent
+    if (facts.unconfirmed !== undefined && (block.isDenied || !isHiding)) return block.isDenied || isUnseen ? 'same' : 'denied';
+    const recorded = await recordedAt(ctx.db, port.currency, block);
     // whoever said it then may say nothing of it now, or another node is read
-    if (!block.isDenied && !isShown(await recordedAt(ctx.db, port.currency, block), facts)) return 'denied';
+    if (!block.isDenied && !isShown(recorded, facts)) return isUnseen ? 'same' : 'denied';
+    // of a single node its word stands
+    const isOpen = isUnseen && port.readByAll !== undefined;
+    if (isOpen && !block.isDenied && recorded.some(({ vout }) => isInnerPlace(vout))) return 'same';
+    const unrecorded = unrecordedIn(block, recorded, facts);
+    // what was denied at the others may have been what contracts sent
+    const isOver = !isOpen || !block.isDenied || unrecorded === block.scripts.length;
+    if (!isOver && unrecorded === 0) return 'same';
     // whoever showed it first has seen it at that time, and when the others do is none of the payer's business
     await recordAgain(ctx, port, block, isHiding ? { ...facts, touched: [] } : { ...facts, seenAtMs: block.sinceMs });
     await ctx.db.transaction(async (sql) => {
-      await confirmBlock(sql, port.currency, block);
+      if (isOver) await confirmBlock(sql, port.currency, block);
       // the second reading may have come past it while a part of it was not recorded
       if (block.isDenied) await rewindBelow(sql, port.currency, forkBelow(block), clock.now());
     });
-    return 'over';
+    return isOver ? 'over' : 'same';
   }
 
   /**
@@ -107,11 +116,24 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
 
 const forkBelow = ({ height, previousHash }: UnconfirmedBlock) => ({ height: height - 1, hash: previousHash });
 
-/** Whether a block shows as much at each script as is recorded of it. */
-function isShown(recorded: ReadonlyMap<string, bigint>, { touched }: BlockFacts): boolean {
-  const outputs = touched.flatMap((facts) => facts.outputs);
-  const shown = (script: string): bigint => sum(outputs.filter((one) => one.script === script).map((one) => one.amountMinor));
-  return [...recorded].every(([script, amount]) => shown(script) >= amount);
+type Paid = { readonly script: string; readonly amountMinor: bigint };
+const paidAt = (all: readonly Paid[], script: string): bigint =>
+  sum(all.filter((one) => one.script === script).map((one) => one.amountMinor));
+const shownIn = ({ touched }: BlockFacts): readonly Paid[] => touched.flatMap(({ outputs }) => outputs);
+
+/**
+ * Whether a block shows as much at each script as is recorded of it; where it does not show what contracts sent, as much as transactions have paid
+ * by themselves.
+ */
+function isShown(recorded: readonly RecordedPlace[], facts: BlockFacts): boolean {
+  const asked = facts.inner === 'unseen' ? recorded.filter(({ vout }) => !isInnerPlace(vout)) : recorded;
+  return asked.every(({ script }) => paidAt(shownIn(facts), script) >= paidAt(asked, script));
+}
+
+/** At how many of its addresses a block shows more than is recorded of it. */
+function unrecordedIn({ scripts }: UnconfirmedBlock, recorded: readonly RecordedPlace[], facts: BlockFacts): number {
+  const all = scripts.map((script) => Buffer.from(script).toString('hex'));
+  return all.filter((script) => paidAt(shownIn(facts), script) > paidAt(recorded, script)).length;
 }
 
 /** Each contradiction, and one sentence for all blocks of which nobody could say what they pay: it must not be another one with each new block. */
