@@ -266,6 +266,7 @@ export const AREAS = [
       (name) => `test/worker/deliveries/${name}.test`,
     ),
   },
+  { code: /^src\/store\/postgres\/database-home\.ts$/, tests: ['test/store/database-home'] },
   { code: /^src\/core\/events\.ts$/, tests: ['test/core/events', 'test/http/webhooks'] },
   {
     code: /^src\/(store\/deliveries\/failing|flow\/events\/(redelivery|webhook-problems)|main\/cli\/webhooks)\.ts$/,

@@ -51,6 +51,24 @@ test('a database that nobody put back says nothing, whatever is written', async 
   expect((await events()).map(({ sequence }) => sequence)).toEqual([1, 1, 1]);
 });
 
+test('while a process runs it is noticed that the database went back, or is another', async () => {
+  await create();
+  const { seen } = await settle();
+  const now = () => databaseNow(api.ctx.db, seen);
+  expect(await now()).toMatchObject({ lineage: seen.lineage, raised: 0, lastEvent: { id: 1n } });
+  const ahead: Partial<DatabaseSeen>[] = [
+    { raised: 1 },
+    { log: (seen.log ?? 0n) + (1n << 40n) },
+    { lastEvent: { id: 2n, merchantId, mark: '' } },
+    { lineage: 'another' },
+  ];
+  for (const part of ahead) expect(await databaseNow(api.ctx.db, { ...seen, ...part })).toBeNull();
+  // what was less before is no sign
+  expect(await databaseNow(api.ctx.db, { ...seen, log: null, lastEvent: null })).toMatchObject({ lastEvent: { id: 1n } });
+  await api.sql('delete from database_home');
+  expect(await now()).toBeNull();
+});
+
 test('filled from a dump: told once, and what is written then has other identifiers', async () => {
   const before = await settle();
   const ids = [await create(), await create()] as const;
