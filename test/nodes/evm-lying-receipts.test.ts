@@ -4,6 +4,7 @@ import { evmProgress } from '../../src/flow/evm/progress.ts';
 import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { recordOutgoing, takeBackOutgoing } from '../../src/store/payouts/outgoing-facts.ts';
+import { recoverSigned } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { type Alteration, receipts } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS, type LiedTo, openLiedTo, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 
@@ -42,6 +43,7 @@ beforeEach(() => {
 const paidAndDenied = () => lied.paidAndDenied();
 const isHonestAgain = () => lied.isHonestAgain();
 const shown = (id: string) => lied.shown(id);
+const recover = (txid: string) => recoverSigned(service.ctx, txid, { by: 'operator test', acceptsLoss: false });
 
 test('a payout that has paid, says one of them, is not given back: payouts stop until the wrong node is gone', {
   timeout: TIMEOUT,
@@ -73,7 +75,15 @@ test('one that says so of another block is on another branch: nothing is given b
   expect(await openBreakers(service.db)).toEqual([]);
   await isHonestAgain();
   await service.work(LATER_MS);
-  expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
+  // it has not paid in the same block by two nodes' word
+  expect(await shown(id)).toMatchObject({
+    status: 'processing',
+    error: null,
+    trouble: expect.stringContaining('a receipt is of another block'),
+  });
+  honest.alter({});
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'completed', error: null, trouble: null });
 });
 
 test('a node that has said paid, and is silent afterwards, is waited for while payouts are stopped', {
@@ -148,16 +158,15 @@ test('a node that says nothing holds back what has failed, and is told', { timeo
   const txid = rows[0]?.txid as string;
   const available = () => service.balance(`merchant:${service.merchantId}:available:USDT`);
   const before = await available();
-  const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false })) ?? {};
+  honest.alter(WITHOUT_RECEIPTS);
+  await expect(recover(txid)).rejects.toThrow(/is booked once two nodes show alike how it ended .*shows it in no block/);
+  honest.alter({});
+  const { fee } = (await recover(txid)) ?? {};
   expect(fee).toBeGreaterThan(0n);
   expect(await shown(id)).toMatchObject({ status: 'completed', error: null });
   expect(before - (await available())).toBe(FIFTY + (fee as bigint));
-  await expect(recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false })).rejects.toThrow(
-    'which is final',
-  );
-  expect(
-    await recoverFailedOnEvm(service.ctx, { txid: `0x${'ee'.repeat(32)}`, by: 'operator test', acceptsLoss: false }),
-  ).toBeNull();
+  await expect(recover(txid)).rejects.toThrow('which is final');
+  expect(await recover(`0x${'ee'.repeat(32)}`)).toBeNull();
   expect(await service.findings()).toEqual([]);
 });
 
@@ -197,8 +206,10 @@ test('one that was recovered and leaves the chain again is given back again; its
   const before = await available();
   for (const gasPaid of [BigInt(gas) * 2n, BigInt(gas) / 2n, BigInt(gas)]) {
     await inBlock(txid, gasPaid);
-    await evmProgress(service.ctx, batch, height + FINAL, true);
-    const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false }))!;
+    await evmProgress(service.ctx, batch, height + FINAL, { mayFail: true });
+    const facts = { txid, coinbase: false, inputs: [], outputs: [], spends: [], outcome: { result: 'paid', gasPaid } } as const;
+    const ended = { ended: { height, blockHash: hash, facts }, said: [] };
+    const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false, shown: ended }))!;
     expect(await available()).toBe(before - FIFTY - fee);
     await service.db.query({ text: 'update outgoing_batches set due_at = null, lease_until = null' });
     // the address has paid for gas what it has really cost
@@ -206,9 +217,9 @@ test('one that was recovered and leaves the chain again is given back again; its
     expect((await service.findings()).filter((finding) => isTrue || !/^EVM-[12]:/.test(finding))).toEqual([]);
     // a stranger's has taken its nonce in another branch
     await leaves();
-    expect(await evmProgress(service.ctx, batch, height + FINAL, true)).toBe('reorged');
+    expect(await evmProgress(service.ctx, batch, height + FINAL, { mayFail: true })).toBe('reorged');
     await inBlock(`0x${'ef'.repeat(32)}`, 0n);
-    expect(await evmProgress(service.ctx, batch, height + FINAL, true)).toBe('displaced');
+    expect(await evmProgress(service.ctx, batch, height + FINAL, { mayFail: true })).toBe('displaced');
     expect([await available(), (await shown(id)).status]).toEqual([before, 'failed']);
     await leaves();
   }

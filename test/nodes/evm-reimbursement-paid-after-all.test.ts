@@ -2,10 +2,10 @@
 // then, so the service bears it, once its operator has said so.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { EvmCode } from '../../src/core/currency.ts';
-import { recoverFailedOnEvm } from '../../src/flow/evm/recover-failed.ts';
 import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { recoverSigned } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { receipts } from '../support/nodes/altered-node.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
@@ -69,8 +69,7 @@ test.each([
     expect((await openBreakers(service.db)).flatMap(({ findings }) => findings).join()).toContain(`is paid by ${txid}`);
 
     const arrived = await held(PAYEE);
-    const recover = (acceptsLoss: boolean) =>
-      recoverFailedOnEvm(service.ctx, { txid: txid as string, by: 'operator test', acceptsLoss });
+    const recover = (acceptsLoss: boolean) => recoverSigned(service.ctx, txid as string, { by: 'operator test', acceptsLoss });
     const available = () => service.balance(`merchant:${service.merchantId}:available:${currency}`);
     const before = await available();
     await expect(recover(false)).rejects.toThrow(`${currency} that had failed`);

@@ -1,13 +1,20 @@
 // What payouts need of an Ethereum node, beyond what every chain's port has.
 import type { BlockRef } from '../block-ref.ts';
 import type { EvmCode } from '../currency.ts';
-import type { ChainPort, PayingPort } from '../ports.ts';
+import type { ChainPort, PayingPort, TransactionFacts } from '../ports.ts';
 
 /** A transaction of an account in a block of the node's best chain, by its receipt. */
 export type MinedTransaction = {
   readonly height: number;
   readonly blockHash: string;
 };
+/** The same with what it pays by itself, and how it ended; what contracts have sent on is not in it. */
+export type EndedTransaction = MinedTransaction & { readonly facts: TransactionFacts };
+/**
+ * What nodes show of a transaction in a block: what two of them show alike (the only one, where there is one), or null; and what each says, one
+ * sentence each.
+ */
+export type EndedByWord = { readonly ended: EndedTransaction | null; readonly said: readonly string[] };
 /** One transaction's place among those of an account. */
 export type Nonce = { readonly address: string; readonly nonce: number };
 /**
@@ -57,6 +64,8 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
     txids: readonly string[],
     of: { readonly height: number; readonly sender: Nonce; readonly rival: string | null },
   ): Promise<PaidByWord>;
+  /** How a transaction ended, by the word of all nodes: a receipt is a node's word, as what a block pays is. */
+  ended(txid: string): Promise<EndedByWord>;
   /** Null when no block of the node's best chain holds it. */
   mined(txid: string): Promise<MinedTransaction | null>;
 };

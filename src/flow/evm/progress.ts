@@ -3,6 +3,7 @@
 // because a reorganisation may put another of the batch in their place. Nothing here calls anything outside.
 import { EVM_CONFIRMATIONS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
+import type { EndedTransaction } from '../../core/evm/port.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import { minus, plus } from '../../core/money.ts';
 import {
@@ -69,13 +70,22 @@ export async function addEvmAttempt(ctx: Context, sql: Sql, batch: Batch<EvmCode
   await post(ctx, sql, [{ payout, entry: evmSignEntry(payout, fee) }]);
 }
 
+/** What nodes besides the one that is read have said of a batch: receipts are a node's word. */
+export type Said = {
+  /** Two of them say that it has not paid and never will, and none says otherwise. */
+  readonly mayFail?: boolean;
+  /** How its transaction ended, as two of them show it. */
+  readonly ended?: EndedTransaction | null;
+};
+
 /**
  * Compares a batch with what the chain shows of it, and books what follows.
  * @param finalized the highest block that can no longer be replaced
- * @param mayFail whether no node says that it has paid: what gives money back is asked of all of them, because receipts are a node's word
+ * @param said absent: they were not asked, so it neither fails nor is completed
  */
-export function evmProgress(ctx: Context, batchId: string, finalized: number, mayFail: boolean): Promise<Progress> {
-  const orLater = (failed: () => Promise<Progress>): Promise<Progress> | 'to_fail' => (mayFail ? failed() : 'to_fail');
+export function evmProgress(ctx: Context, batchId: string, finalized: number, said: Said = {}): Promise<Progress> {
+  const orLater = (failed: () => Promise<Progress>): Promise<Progress> | 'to_fail' =>
+    said.mayFail === true ? failed() : 'to_fail';
   return comparing<EvmCode>(ctx, batchId, async (sql, { batch, decided, mined }) => {
     // what pays nobody here was booked whole when it was recovered
     if (batch.payouts.length === 0) return 'waiting';
@@ -93,7 +103,8 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, ma
     if ((mined.height as number) > decided) return 'unagreed';
     if (mined.outcome?.result === 'paid') {
       const confirmations = decided - (mined.height as number) + 1;
-      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations });
+      const isShown = isShownAs(mined, said.ended ?? null);
+      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown });
     }
     if (mined.outcome?.result !== 'failed') return stopUnclear(ctx, sql, batch, mined);
     return isFinal(mined.height) ? orLater(() => fail(ctx, sql, batch, mined)) : 'waiting';
@@ -123,7 +134,17 @@ type Mined = {
   readonly mined: Attempt;
   readonly isFinal: boolean;
   readonly confirmations: number;
+  /** Whether two nodes show it alike. */
+  readonly isShown: boolean;
 };
+
+/** Whether what is recorded of a transaction is what nodes show of it. */
+export function isShownAs({ txid, blockHash, outcome }: Attempt, ended: EndedTransaction | null): boolean {
+  const shown = ended?.facts.outcome;
+  if (ended === null || shown === undefined || outcome === null) return false;
+  const isThere = ended.facts.txid === txid && ended.blockHash === blockHash;
+  return isThere && shown.result === outcome.result && shown.gasPaid === outcome.gasPaid;
+}
 
 /** What the payout of a batch is charged, as the block says that holds it. */
 export function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Attempt): bigint {
@@ -133,11 +154,13 @@ export function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Att
   return chargedGas({ fee: first.fee, gas: first.vbytes, maxFee: first.maxFee ?? 1n }, outcome?.gasPaid ?? 0n);
 }
 
-async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirmations }: Mined): Promise<Progress> {
+async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirmations, isShown }: Mined): Promise<Progress> {
   const [payout] = batch.payouts as readonly [BatchPayout];
   const signed = (batch.attempts[0] as Attempt).fee;
   const isOpen = payout.status === 'processing';
   if (isOpen && confirmations < EVM_CONFIRMATIONS && !isFinal) return 'waiting';
+  // what is booked of it now stays booked
+  if ((isOpen || isFinal) && !isShown) return 'to_complete';
   const nowMs = ctx.ports.clock.now();
   if (isOpen) {
     const fee = chargeOf(batch, mined);

@@ -2,6 +2,7 @@
 // nodes that said that it had failed were wrong.
 import { finalDepth } from '../../core/confirmations.ts';
 import { ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
+import type { EndedByWord } from '../../core/evm/port.ts';
 import { minus } from '../../core/money.ts';
 import type { BookedSteps } from '../../core/payouts/booked-steps.ts';
 import { evmBorneEntry, evmPaidAfterAllEntries, paidGas } from '../../core/payouts/evm-postings.ts';
@@ -15,13 +16,15 @@ import type { Context } from '../context.ts';
 import type { Recovered, Refused } from '../payouts/after-restore/recover.ts';
 import { completeFound, needsAcceptedLoss, notFinal } from '../payouts/after-restore/recover-failed.ts';
 import { compare, post } from '../payouts/batch-progress.ts';
-import { chargeOf } from './progress.ts';
+import { chargeOf, isShownAs } from './progress.ts';
 
 type Recovery = {
   readonly txid: string;
   readonly by: string;
   /** Whether what a reimbursement has paid may be booked as the service's loss: its payments are somebody else's by now. */
   readonly acceptsLoss: boolean;
+  /** What nodes show of it. */
+  readonly shown: EndedByWord;
 };
 
 /**
@@ -30,7 +33,7 @@ type Recovery = {
  */
 export async function recoverFailedOnEvm(
   ctx: Context,
-  { txid, by, acceptsLoss }: Recovery,
+  { txid, by, acceptsLoss, shown }: Recovery,
 ): Promise<(Recovered & { readonly currency: EvmCode }) | null> {
   const refused: Refused = (what) => new Refusal('not_resolvable', { message: `Transaction ${txid} ${what}.` });
   return ctx.db.transaction(async (sql) => {
@@ -47,6 +50,7 @@ export async function recoverFailedOnEvm(
       throw refused(`was signed here, and is booked as batch ${batchId}, which is ${batch.state}`);
     if (mined === null || mined.height === null || mined.txid !== txid || mined.outcome?.result !== 'paid')
       throw refused('has paid in no block that was read');
+    if (!isShownAs(mined, shown.ended)) throw refused(notShown(shown));
     const last = mined.height + finalDepth(currency).depth - 1;
     if (last > agreed) throw refused(notFinal(ETHER, last, compared.areSeveral));
     const booked = await bookedStepsOf(sql, 'po', payout.id);
@@ -59,6 +63,10 @@ export async function recoverFailedOnEvm(
     return { payoutIds: [payout.id], ...done, currency };
   });
 }
+
+/** Why what a transaction has done is not believed yet. */
+export const notShown = ({ said }: EndedByWord): string =>
+  `is booked once two nodes show alike how it ended (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
 
 type Found = {
   readonly batch: Batch<EvmCode>;

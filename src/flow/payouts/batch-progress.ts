@@ -36,11 +36,13 @@ export function storing<Code extends CurrencyCode>(
 
 /**
  * `unagreed`: a block holds it that decides only once a second node has it too. `to_fail`: it fails when no node says that it has paid.
+ * `to_complete`: it is completed, or final, when two nodes show alike how it ended.
  * `unsettled`: it has failed, and an output of it is spent in a block that is not final yet.
  */
 export type Progress =
   | 'unagreed'
   | 'to_fail'
+  | 'to_complete'
   | 'confirmed'
   | 'moved'
   | 'reorged'

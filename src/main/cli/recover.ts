@@ -7,7 +7,6 @@ import { formatAmount } from '../../core/money.ts';
 import { recoverExecutedFile } from '../../flow/ach/executed-after-all.ts';
 import { recoverAchFile } from '../../flow/ach/restored-files.ts';
 import type { Context } from '../../flow/context.ts';
-import { recoverFailedOnEvm } from '../../flow/evm/recover-failed.ts';
 import {
   acceptForgotten,
   acceptForgottenReceipt,
@@ -25,7 +24,7 @@ import { heightOf } from '../../store/chain/blocks.ts';
 import { type OpenMovement, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../../worker/chain/context.ts';
 import { EVERYTHING } from '../../worker/chain/watch-list.ts';
-import { recoverSent } from '../../worker/payouts/evm/passed-nonces.ts';
+import { recoverSent, recoverSigned } from '../../worker/payouts/evm/passed-nonces.ts';
 import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
 import { withBooks, withNodes } from './service-access.ts';
@@ -72,8 +71,7 @@ async function recover(id: string, { json, acceptLoss = false, own = false, exec
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
       (EVM_HASH.test(id)
-        ? ((await withBooks((ctx) => recoverFailedOnEvm(ctx, { txid: id.toLowerCase(), by: by(), acceptsLoss: acceptLoss }))) ??
-          (await withNodes((ctx) => recoverSent(ctx, id.toLowerCase(), { by: by(), acceptsLoss: acceptLoss }))))
+        ? await withNodes((ctx) => recoveredOnEvm(ctx, id.toLowerCase(), acceptLoss))
         : await withBooks((ctx) => recoverFailed(ctx, { txid: id, by: by(), acceptsLoss: acceptLoss }))) ??
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
@@ -132,6 +130,12 @@ async function recoveredOverLightning(id: string, acceptsLoss: boolean): Promise
   if (transactionId !== null) return { payoutIds: [], transactionId, lost: 0n, fee: 0n, currency: LIGHTNING.balance };
   const received = await withBooks((ctx) => bookUnknownReceipt(ctx, id));
   return received === null ? null : { payoutIds: [], lost: 0n, fee: 0n, currency: LIGHTNING.balance };
+}
+
+/** A transaction that was signed here and had failed, or one that was not signed here. */
+async function recoveredOnEvm(ctx: Context, txid: string, acceptsLoss: boolean): Promise<Found> {
+  const asked = { by: by(), acceptsLoss };
+  return (await recoverSigned(ctx, txid, asked)) ?? recoverSent(ctx, txid, asked);
 }
 
 async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {

@@ -165,17 +165,17 @@ export function readReceipts(value: unknown, block: EvmBlock): readonly EvmRecei
   const listed = asList(value, 'the list of receipts');
   if (listed.length !== block.transactions.length)
     throw new Malformed(`${listed.length} receipts for ${block.transactions.length} transactions`);
-  return listed.map((one, at) => readReceipt(one, block, at));
+  return listed.map((one, at) => readReceipt(one, { txid: (block.transactions[at] as EvmTransaction).hash, hash: block.hash }));
 }
 
-function readReceipt(value: unknown, block: EvmBlock, at: number): EvmReceipt {
-  if (value === null) throw new Malformed(`a mined transaction, ${block.transactions[at]?.hash}, has no receipt`);
+/** The receipt of one transaction. @param of the transaction, and the block that has it */
+export function readReceipt(value: unknown, { txid, hash }: { readonly txid: string; readonly hash: string }): EvmReceipt {
+  if (value === null) throw new Malformed(`a mined transaction, ${txid}, has no receipt`);
   const { transactionHash, blockHash, status, logs, gasUsed, effectiveGasPrice } = asFields(value, 'a receipt');
-  if (asHash(transactionHash, 'transactionHash') !== block.transactions[at]?.hash)
-    throw new Malformed('a receipt is of another transaction');
-  if (asHash(blockHash, 'blockHash') !== block.hash) throw new Malformed('a receipt is of another block');
+  if (asHash(transactionHash, 'transactionHash') !== txid) throw new Malformed('a receipt is of another transaction');
+  if (asHash(blockHash, 'blockHash') !== hash) throw new Malformed('a receipt is of another block');
   const succeeded = asNumber(status, 'status', 1) === 1;
-  const all = asList(logs, 'logs').map((log) => readLog(log, block.hash));
+  const all = asList(logs, 'logs').map((log) => readLog(log, hash));
   if (!succeeded && all.length > 0) throw new Malformed('a failed transaction has logs');
   const isTold = gasUsed !== undefined && effectiveGasPrice !== undefined;
   const used = isTold ? asQuantity(gasUsed, 'gasUsed') : null;

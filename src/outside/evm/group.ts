@@ -9,6 +9,7 @@ import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
 import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
 import { within } from '../utxo/node/patience.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
+import { endedByWord } from './ended.ts';
 import { withAllWords, withSecondWord } from './second-word.ts';
 
 /** Whoever reads for all addresses waits longer than a watcher, behind which payments wait. */
@@ -89,6 +90,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     gasOf: (call) => use((one) => one.gasOf(call)),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
     succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
+    ended: (txid) => endedByWord(members(), txid, waiting),
     mined: (txid) => use((one) => one.mined(txid)),
   };
 }

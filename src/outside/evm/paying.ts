@@ -6,6 +6,7 @@ import { Malformed } from '../utxo/bytes.ts';
 import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asFields, asHash, asNumber, asQuantity, readTransaction } from './answers.ts';
+import { endedAt } from './ended.ts';
 import { type EvmSource, isLimit, quantity, readAs } from './source.ts';
 
 const KNOWN = /already known|known transaction|alreadyknown|already imported|already in mempool/i;
@@ -162,6 +163,7 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const silent = isUnused || hasFailed || isRivals ? [] : [`${rpc.name}: it ${lacks} nonce ${sender.nonce}`];
       return { paid: null, isUnused, isDenied: !isUnused && silent.length === 0, silent };
     },
+    ended: (txid) => endedAt(source, txid, contract),
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));
       if (answer instanceof RpcRefusal) throw busy(rpc, answer);

@@ -147,6 +147,18 @@ export async function etherIn(
   return [...ofTransactions, ...ofBlock];
 }
 
+/**
+ * One transaction by itself, in a block: what it pays, whoever that is, and how it ended. What contracts send on is not in it.
+ * @param contract of the token whose payments are asked for; null for ether
+ */
+export function endedFacts(transaction: EvmTransaction, receipt: EvmReceipt, contract: string | null): TransactionFacts {
+  const all = { hasScript: () => true, hasOutpoint: () => true };
+  if (contract !== null) return tokensIn({ transactions: [transaction] }, all, contract, [receipt])[0] as TransactionFacts;
+  const paid = receipt.succeeded ? etherOf(transaction) : null;
+  const outputs = paid === null ? [] : [{ vout: 0, script: evmScript(paid.to), amountMinor: paid.amount }];
+  return factsOf(transaction, { outputs, isSpent: true, outcome: outcomeOf(transaction, receipt, null) });
+}
+
 /** How a transaction ended that is one of ours. @param contract of the token whose transfer it may be; null for ether */
 function outcomeOf(transaction: EvmTransaction, receipt: EvmReceipt | undefined, contract: string | null): EvmOutcome {
   const gasPaid = receipt?.gasPaid ?? null;
@@ -166,7 +178,7 @@ function outcomeOf(transaction: EvmTransaction, receipt: EvmReceipt | undefined,
 
 /** The tokens that a block brings; other contracts' events that name an address of ours are only reported. */
 export function tokensIn(
-  block: EvmBlock,
+  block: Pick<EvmBlock, 'transactions'>,
   watch: Watch,
   contract: string,
   receipts: readonly EvmReceipt[],

@@ -92,6 +92,7 @@ export type Attempt = {
   readonly signedAtMs: number;
   readonly sentAtMs: number | null;
   readonly height: number | null;
+  readonly blockHash: string | null;
   /** On Ethereum's chain: the most gas, the most that a unit of it may cost in wei, and how it ended. */
   readonly vbytes: number;
   readonly maxFee: bigint | null;
@@ -109,13 +110,14 @@ export async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]
     signed_at: Date;
     sent_at: Date | null;
     height: number | null;
+    block_hash: string | null;
     vbytes: number;
     max_fee: string | null;
     result: EvmOutcome['result'] | null;
     gas_paid: string | null;
   }>({
     name: 'batch_attempts',
-    text: `select id, number, txid, raw, fee, signed_at, sent_at, height, vbytes, max_fee, result, gas_paid from outgoing_attempts where batch_id = $1 order by number`,
+    text: `select id, number, txid, raw, fee, signed_at, sent_at, height, block_hash, vbytes, max_fee, result, gas_paid from outgoing_attempts where batch_id = $1 order by number`,
     values: [batchId],
   });
   return rows.map((row) => ({
@@ -127,6 +129,7 @@ export async function readAttempts(sql: Sql, batchId: string): Promise<Attempt[]
     signedAtMs: row.signed_at.getTime(),
     sentAtMs: row.sent_at?.getTime() ?? null,
     height: row.height,
+    blockHash: row.block_hash,
     vbytes: row.vbytes,
     maxFee: row.max_fee === null ? null : BigInt(row.max_fee),
     outcome: row.result === null ? null : { result: row.result, gasPaid: BigInt(row.gas_paid ?? 0) },

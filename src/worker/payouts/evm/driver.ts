@@ -72,6 +72,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (batch.inputs.some((input) => input.spentBy !== null)) await reachedBy(batch, 'seen');
     const how = await progressOf(batch, finalized?.height ?? 0);
     if (how === null) return RETRY_MS;
+    if (how === 'to_complete') return MINED_LOOK_MS;
     if (how === 'confirmed') await reachedBy(batch, 'completed');
     if (how === 'final') await reachedBy(batch, 'final');
     const now = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
@@ -85,12 +86,37 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   async function progressOf(batch: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
     const { id, purpose } = batch;
     if (purpose !== 'payout') return sweepProgress(ctx, id, finalized);
-    const how = await evmProgress(ctx, id, finalized, false);
+    const how = await evmProgress(ctx, id, finalized);
+    if (how === 'to_complete') return completeIfShown(batch, finalized);
     if (how !== 'to_fail') return how;
-    // what is stored is the word of the node that was read then, and the one that is read now may know better
-    if ((await reachable(async () => ({ found: await findMined(ctx, lane, batch) }))) === null) return null;
-    const again = await evmProgress(ctx, id, finalized, false);
+    if (!(await readAgain(batch))) return null;
+    const again = await evmProgress(ctx, id, finalized);
+    if (again === 'to_complete') return completeIfShown(batch, finalized);
     return again === 'to_fail' ? failUnlessPaid(batch, finalized) : again;
+  }
+
+  /** What is stored is the word of the node that was read then, and the one that is read now may know better. Whether it answers. */
+  async function readAgain(batch: Batch<EvmCode>): Promise<boolean> {
+    return (await reachable(async () => ({ found: await findMined(ctx, lane, batch) }))) !== null;
+  }
+
+  /** What has paid is completed, and ends, when two nodes show alike how it ended: receipts are a node's word. */
+  async function completeIfShown({ id }: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
+    const batch = await readBatch<EvmCode>(ctx.db, id, { lock: false });
+    const mined = batch?.attempts.find((attempt) => attempt.height !== null);
+    if (batch === null || mined === undefined) return null;
+    const shown = await reachable(() => port.ended(mined.txid));
+    if (shown === null) return waits(batch, 'no node says how it ended');
+    const how = await evmProgress(ctx, id, finalized, { ended: shown.ended });
+    if (how !== 'to_complete') {
+      await setBatchTrouble(ctx.db, id, null);
+      return how;
+    }
+    await waits(
+      batch,
+      `it has paid, says the node that is read, and that counts once two nodes show the same of ${mined.txid} (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${shown.said.join('; ')}`,
+    );
+    return (await readAgain(batch)) ? 'to_complete' : null;
   }
 
   /** What gives money back is asked of every node, because receipts are a node's word. Null where it must be looked at again. */
@@ -120,7 +146,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
         batch,
         `it has failed, and is given back once two nodes say so (one that is away for good: take it out of BURSAR_${ETHER}_RPC_URL): ${silent.join('; ')}`,
       );
-    return evmProgress(ctx, id, finalized, true);
+    return evmProgress(ctx, id, finalized, { mayFail: true });
   }
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {

@@ -1,20 +1,22 @@
 // Transactions that our address on Ethereum's chain has sent and that this database does not know: found by what a node says how many it had sent
 // after older blocks, because no node is asked for a sender and a nonce.
 import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
-import { EVM_CODES, type EvmCode } from '../../../core/currency.ts';
+import { EVM_CODES, type EvmCode, isUtxo } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import type { Context } from '../../../flow/context.ts';
 import { hotAddress } from '../../../flow/evm/batches.ts';
 import { recoverOnEvm } from '../../../flow/evm/recover.ts';
+import { notShown, recoverFailedOnEvm } from '../../../flow/evm/recover-failed.ts';
 import type { Recovered } from '../../../flow/payouts/after-restore/recover.ts';
 import { recordUnknown } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
+import { batchOfTransaction } from '../../../store/payouts/taken-back.ts';
 import { paysPayout, signedHere, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
-import { createOutpointSet, EVERYTHING, watchOnly } from '../../chain/watch-list.ts';
+import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
 
 export type SentTransaction = {
   readonly nonce: number;
@@ -112,21 +114,36 @@ export async function recoverSent(
   txid: string,
   { by, acceptsLoss }: { readonly by: string; readonly acceptsLoss: boolean },
 ): Promise<Recovered & { readonly currency: EvmCode }> {
+  const refused = (why: string): Refusal => new Refusal('not_resolvable', { message: `Transaction ${txid} ${why}.` });
   let isMined = false;
   for (const currency of EVM_CODES) {
     const hot = ctx.ports.chains.has(currency) ? await hotAddress(ctx, ctx.db, currency) : null;
     if (hot === null) continue;
     const port = portOf(ctx, currency) as EvmPort;
-    const mined = await port.mined(txid);
-    if (mined === null) continue;
+    if (!isMined && (await port.mined(txid)) === null) break;
     isMined = true;
-    const { touched } = await port.readBlock(mined.blockHash, EVERYTHING);
-    const facts = touched.find((one) => one.txid === txid);
-    if (facts?.inputs[0]?.txid !== evmInput(evmAddressOf(hot.script.toString('hex')), 0).txid) continue;
-    const isFinal = ((await port.finalized())?.height ?? -1) >= mined.height;
-    const block = { height: mined.height, hash: mined.blockHash };
+    const shown = await port.ended(txid);
+    if (shown.ended === null) throw refused(notShown(shown));
+    const { facts, height, blockHash } = shown.ended;
+    if (facts.inputs[0]?.txid !== evmInput(evmAddressOf(hot.script.toString('hex')), 0).txid) continue;
+    const isFinal = ((await port.finalized())?.height ?? -1) >= height;
+    const block = { height, hash: blockHash };
     return { ...(await recoverOnEvm(ctx, { currency, block, isFinal, facts, by, acceptsLoss })), currency };
   }
-  const why = isMined ? 'was not sent by an address that payouts leave from' : 'is in no block that a node of ours has';
-  throw new Refusal('not_resolvable', { message: `Transaction ${txid} ${why}.` });
+  throw refused(isMined ? 'was not sent by an address that payouts leave from' : 'is in no block that a node of ours has');
+}
+
+/**
+ * Books one that was signed here, whose payout had failed, and that has paid; null when none was signed here.
+ * @throws Refusal not_resolvable, with what is missing
+ */
+export async function recoverSigned(
+  ctx: Context,
+  txid: string,
+  asked: { readonly by: string; readonly acceptsLoss: boolean },
+): Promise<(Recovered & { readonly currency: EvmCode }) | null> {
+  const known = await batchOfTransaction(ctx.db, txid);
+  if (known === null || isUtxo(known.currency)) return null;
+  const shown = await (portOf(ctx, known.currency) as EvmPort).ended(txid);
+  return recoverFailedOnEvm(ctx, { ...asked, txid, shown });
 }

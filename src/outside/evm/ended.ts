@@ -1,0 +1,62 @@
+// How a transaction ended that an address of ours has sent: a receipt is a node's word, so where several nodes are configured, two must show the
+// same.
+import type { EndedByWord, EndedTransaction, EvmPort } from '../../core/evm/port.ts';
+import { inTime, type Member, type Waiting } from '../utxo/node/member.ts';
+import type { ReadingNode } from '../utxo/node/node.ts';
+import { orRefusal } from '../utxo/node/rpc.ts';
+import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
+import { asFields, asHash, asNumber, readReceipt, readTransaction } from './answers.ts';
+import { endedFacts } from './payments.ts';
+import { type EvmSource, isLimit, readAs } from './source.ts';
+
+/** What one node shows of it. @param contract of the token whose payments are asked for; null for ether */
+export async function endedAt({ rpc }: EvmSource, txid: string, contract: string | null): Promise<EndedByWord> {
+  const methods = ['eth_getTransactionByHash', 'eth_getTransactionReceipt'];
+  const answers = await orRefusal(rpc.batch(methods.map((method) => ({ method, params: [txid] }))));
+  const refusal = [answers].flat().find((answer) => answer instanceof RpcRefusal);
+  if (refusal instanceof RpcRefusal)
+    throw new NodeTrouble(isLimit(refusal) ? 'busy' : 'bad_answer', `${rpc.name}: ${refusal.message}`, { cause: refusal });
+  const [transaction, receipt] = answers as readonly unknown[];
+  const ended = readAs(rpc, methods.join(', '), () => readEnded(transaction, receipt, { txid, contract }));
+  const { result, gasPaid } = ended?.facts.outcome ?? {};
+  const what = ended === null ? 'in no block' : `${result} in block ${ended.blockHash}, for ${gasPaid} wei of gas`;
+  return { ended, said: [`${rpc.name} shows it ${what}`] };
+}
+
+type Asked = { readonly txid: string; readonly contract: string | null };
+
+function readEnded(transaction: unknown, receipt: unknown, { txid, contract }: Asked): EndedTransaction | null {
+  if (transaction === null || receipt === null || asFields(transaction, 'the transaction').blockHash == null) return null;
+  const { blockHash, blockNumber } = asFields(transaction, 'the transaction');
+  const hash = asHash(blockHash, 'blockHash');
+  const facts = endedFacts(readTransaction(transaction), readReceipt(receipt, { txid, hash }), contract);
+  return { height: asNumber(blockNumber, 'blockNumber'), blockHash: hash, facts };
+}
+
+/** What two nodes show alike (the only one, where there is one). Trouble when none answers. */
+export async function endedByWord(
+  members: readonly Member<ReadingNode & EvmPort>[],
+  txid: string,
+  waiting: Waiting,
+): Promise<EndedByWord> {
+  const answers = await Promise.all(members.map((member) => inTime(member, member.node.ended(txid), waiting)));
+  const troubles = answers.filter((answer) => answer instanceof NodeTrouble);
+  const words = answers.flatMap((answer) => (answer instanceof NodeTrouble ? [] : [answer]));
+  if (words.length === 0) throw troubles[0];
+  const shown = Map.groupBy(
+    words.flatMap(({ ended }) => ended ?? []),
+    nameOf,
+  );
+  const alike = [...shown.values()].filter((all) => all.length >= Math.min(2, members.length));
+  return {
+    ended: alike.length === 1 ? (alike[0]?.[0] ?? null) : null,
+    said: [...troubles.map(({ message }) => message), ...words.flatMap(({ said }) => said)],
+  };
+}
+
+/** All that is booked of it, as text. */
+function nameOf({ height, blockHash, facts: { txid, inputs, outputs, outcome } }: EndedTransaction): string {
+  const [sender] = inputs;
+  const paid = outputs.map(({ vout, script, amountMinor }) => `${vout} ${script} ${amountMinor}`);
+  return [height, blockHash, txid, sender?.txid, sender?.vout, outcome?.result, outcome?.gasPaid, ...paid].join(' ');
+}

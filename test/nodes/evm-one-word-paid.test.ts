@@ -1,0 +1,147 @@
+// The node that is read says of our own transactions that they have paid, under block hashes that every node has: as what a block pays to us, that
+// counts once a second node shows the same.
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
+import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
+import { callData } from '../support/evm/anvil.ts';
+import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import { type Alteration, type Receipt, receipts } from '../support/nodes/altered-node.ts';
+import { FINAL, LATER_MS, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+
+const TIMEOUT = 300_000;
+const PAYEE = `0x${'c4'.repeat(20)}`;
+const FIFTY = 50_000_000n;
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+let nodes: TwoNodes;
+let service: TwoNodes['service'];
+const altered = new Set<string>();
+const changing = (change: (one: Receipt) => object): Alteration =>
+  receipts((one) => (altered.has(one.transactionHash) ? change(one) : one));
+const AS_FAILED = changing((one) => ({ ...one, status: '0x0', logs: [] }));
+const DEARER = changing((one) => ({ ...one, effectiveGasPrice: `0x${(10n ** 12n).toString(16)}` }));
+
+beforeAll(async () => {
+  nodes = await openOnTwoNodes();
+  ({ service } = nodes);
+  const { address } = await service.owe('USDT', 900_00n);
+  await service.pay('USDT', address, 900_000_000n);
+  await service.mine(FINAL);
+}, TIMEOUT);
+afterAll(() => nodes?.close(), TIMEOUT);
+beforeEach(() => says({}, {}));
+
+function says(read: Alteration, other: Alteration): void {
+  nodes.read.alter(read);
+  nodes.other.alter(other);
+}
+const shown = async (id: string) => {
+  const found = await readPayoutDetails(service.db, id);
+  return { status: found?.status, trouble: found?.trouble ?? null };
+};
+const batchState = async (id: string): Promise<string | undefined> => {
+  const { rows } = await service.db.query<{ state: string }>({
+    text: 'select b.state from outgoing_batches b join payouts p on p.batch_id = b.id where p.id = $1',
+    values: [id],
+  });
+  return rows[0]?.state;
+};
+/** A payout on its way. */
+async function sent(): Promise<{ readonly id: string; readonly txid: string }> {
+  const id = await service.request(PAYEE);
+  await service.work(LATER_MS);
+  const { rows } = await service.db.query<{ txid: string }>({
+    text: 'select a.txid from outgoing_attempts a join payouts p on p.batch_id = a.batch_id where p.id = $1',
+    values: [id],
+  });
+  return { id, txid: rows[0]?.txid as string };
+}
+async function ended(id: string): Promise<void> {
+  await service.mine(FINAL);
+  await service.work(LATER_MS);
+  expect(await shown(id)).toEqual({ status: 'completed', trouble: null });
+  expect(await batchState(id)).toBe('final');
+  expect(await openBreakers(service.db)).toEqual([]);
+  expect(await service.findings()).toEqual([]);
+}
+
+test.each([
+  ['does not answer', SILENT, /destroyed|closed|other side|fetch|socket/i],
+  ['has no receipts', WITHOUT_RECEIPTS, /shows it in no block/],
+  ['says that it has failed', AS_FAILED, /shows it failed in block 0x/],
+  ['says that its gas has cost more', DEARER, /shows it paid in block 0x\w+, for \d+ wei/],
+] as const)(
+  'a payout is not completed while the other node %s; others go on, and it is, once both show it',
+  {
+    timeout: TIMEOUT,
+  },
+  async (_, other, why) => {
+    const { id, txid } = await sent();
+    altered.add(txid);
+    says({}, other);
+    await service.mine(20);
+    for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+    const { status, trouble } = await shown(id);
+    expect(status).toBe('processing');
+    expect(trouble).toContain('counts once two nodes show the same');
+    expect(trouble).toMatch(why);
+    expect(await openBreakers(service.db)).toEqual([]);
+    // the next one leaves all the same
+    const next = await sent();
+    says({}, {});
+    altered.clear();
+    await service.mine(20);
+    await service.work(LATER_MS);
+    for (const one of [id, next.id]) expect(await shown(one)).toEqual({ status: 'completed', trouble: null });
+    await ended(id);
+  },
+);
+
+test('what only the node that is read says to have paid is not completed, and fails once both say so', {
+  timeout: TIMEOUT,
+}, async () => {
+  const available = () => service.balance(`merchant:${service.merchantId}:available:USDT`);
+  const before = await available();
+  const hot = await service.hot('USDT');
+  const { token } = service.anvil;
+  const paid = (one: Receipt): object => {
+    const topics = [TRANSFER, hot, PAYEE].map((topic) => `0x${topic.slice(2).padStart(64, '0')}`);
+    const log = { address: token, topics, data: `0x${FIFTY.toString(16).padStart(64, '0')}`, blockHash: one.blockHash };
+    return { ...one, status: '0x1', logs: [log] };
+  };
+  const { id, txid } = await sent();
+  altered.add(txid);
+  says(changing(paid), {});
+  await service.anvil.rpc('anvil_dropAllTransactions');
+  // so that it reverts
+  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 1n));
+  await service.work(LATER_MS);
+  await service.mine(1);
+  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
+  await service.mine(FINAL);
+  await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({ status: 'processing', trouble: expect.stringContaining('shows it failed in block') });
+  expect(await openBreakers(service.db)).toEqual([]);
+  altered.clear();
+  await service.mine(10);
+  for (let look = 0; look < 3; look++) await service.work(LATER_MS);
+  expect((await shown(id)).status).toBe('failed');
+  expect(await available()).toBe(before);
+  expect(await service.findings()).toEqual([]);
+});
+
+test('what is not signed here is booked by an operator once both nodes show it', { timeout: TIMEOUT }, async () => {
+  const hot = await service.hot('USDT');
+  const recover = (txid: string) => recoverSent(service.ctx, txid, { by: 'test', acceptsLoss: true });
+  await service.anvil.rpc('anvil_impersonateAccount', hot);
+  const txid = await service.anvil.rpc<string>('eth_sendTransaction', { from: hot, to: hot, value: '0x0', gas: '0x30d40' });
+  await service.mine(FINAL);
+  altered.add(txid);
+  says({}, WITHOUT_RECEIPTS);
+  await expect(recover(txid)).rejects.toThrow(/once two nodes show alike how it ended .*shows it in no block/);
+  says({}, AS_FAILED);
+  await expect(recover(txid)).rejects.toThrow(/shows it failed in block/);
+  says({}, {});
+  expect(await recover(txid)).toMatchObject({ payoutIds: [], lost: 0n });
+});
