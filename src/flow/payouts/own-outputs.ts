@@ -40,8 +40,9 @@ export async function newOwnAddresses(
 export async function bookCapital(ctx: Context, currency: CurrencyCode): Promise<void> {
   await ctx.db.transaction(async (sql) => {
     await book(ctx, sql, currency, await lockGone(sql, currency), false);
-    const depths = { depth: finalDepth(currency).depth, maturity: chainRow(currency).coinbaseMaturity };
-    await book(ctx, sql, currency, await lockUnbooked(sql, currency, depths), true);
+    const { coinbaseMaturity: maturity } = chainRow(currency);
+    const asked = { depth: finalDepth(currency).depth, maturity, nowMs: ctx.ports.clock.now() };
+    await book(ctx, sql, currency, await lockUnbooked(sql, currency, asked), true);
   });
 }
 

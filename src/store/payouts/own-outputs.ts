@@ -59,11 +59,14 @@ async function capitalOutputs(sql: Sql, query: Parameters<Sql['query']>[0]): Pro
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
-/** Outputs at our own addresses at this depth that no entry knows yet, locked; those that a miner made with his block once they are mature. */
+/**
+ * Outputs at our own addresses at this depth that no entry knows yet, locked; those that a miner made with his block once they are mature, and
+ * those that one node shows and no other could be asked about yet after an hour.
+ */
 export async function lockUnbooked(
   sql: Sql,
   currency: CurrencyCode,
-  { depth, maturity }: { readonly depth: number; readonly maturity: number },
+  { depth, maturity, nowMs }: { readonly depth: number; readonly maturity: number; readonly nowMs: number },
 ): Promise<readonly CapitalOutput[]> {
   return capitalOutputs(sql, {
     name: 'lock_unbooked_outputs',
@@ -74,8 +77,10 @@ export async function lockUnbooked(
               and not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
                                where i.currency = $1 and i.spent_height = c.height and i.spent_by = c.txid and b.state <> 'dead'
                                  and not exists (select from outgoing_attempts a where a.currency = i.currency and a.txid = i.spent_by))
+              and not exists (select from unconfirmed_blocks u where u.currency = $1 and u.height = c.height and u.hash = c.block_hash and not u.denied
+                                 and c.script = any (u.scripts) and u.since between $4::timestamptz - interval '1 hour' and $4)
             order by txid, vout limit 500 for update skip locked`,
-    values: [currency, depth, maturity],
+    values: [currency, depth, maturity, new Date(nowMs)],
   });
 }
 
