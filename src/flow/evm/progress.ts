@@ -203,7 +203,8 @@ async function bookGas(ctx: Context, sql: Sql, { payouts, attempts }: Batch<EvmC
 
 /** @param mined its failed transaction in a final block; null where one that is none of ours took the nonce for good */
 async function fail(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attempt | null): Promise<Progress> {
-  await bookGas(ctx, sql, batch, mined);
+  // where none is mined, what was booked is taken back already
+  if (mined !== null) await bookGas(ctx, sql, batch, mined);
   const minedAttempt = mined?.id ?? null;
   if (batch.state === 'dead') {
     if (batch.minedAttempt !== minedAttempt) await setBatchState(sql, batch.id, { state: 'dead', minedAttempt });

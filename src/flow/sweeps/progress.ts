@@ -34,7 +34,7 @@ export function sweepProgress(ctx: Context, batchId: string, finalized: number):
 
 /** @param mined null where a transaction that is none of ours took the nonce for good */
 async function ended(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attempt | null): Promise<Progress> {
-  await bookGas(ctx, sql, batch, mined?.outcome?.gasPaid ?? 0n);
+  if (mined !== null) await bookGas(ctx, sql, batch, mined.outcome?.gasPaid ?? 0n);
   const isKnown = batch.minedAttempt === (mined?.id ?? null);
   if ((batch.state === 'final' || batch.state === 'dead') && isKnown) return 'waiting';
   const isPaid = mined?.outcome?.result === 'paid';

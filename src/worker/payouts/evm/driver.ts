@@ -221,7 +221,10 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   async function replaceIfSlow(batch: Batch<EvmCode>): Promise<number | null> {
     const newest = batch.attempts.at(-1) as Attempt;
     const last = newest.maxFee ?? 0n;
-    if (clock.now() - batch.createdAtMs < REPLACE_AFTER_MS * newest.number || last >= GAS.mostFee) return null;
+    const agoMs = clock.now() - batch.createdAtMs;
+    // before that only by a clock that was fast
+    const isYoung = agoMs >= 0 && agoMs < REPLACE_AFTER_MS * newest.number;
+    if (isYoung || last >= GAS.mostFee) return null;
     const fees = await reachable(() => port.gasFees());
     // whoever offers what the next block asks for only has to wait
     if (fees === null || last >= fees.base + fees.tip) return null;
@@ -267,7 +270,9 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
         // the next nonce is reserved when the one before has its signature
         if (!signsNew) return;
         if (isQueued && (await forming.next())) continue;
-        if (!moves || clock.now() < sweepAgainMs || (await reachable(() => sweeper.form())) !== true) return;
+        const restsMs = sweepAgainMs - clock.now();
+        const isResting = restsMs > 0 && restsMs <= REFUSED_SWEEP_MS;
+        if (!moves || isResting || (await reachable(() => sweeper.form())) !== true) return;
         await reached('sweep-reserved');
       }
     },
