@@ -2,10 +2,10 @@
 // spends, and what conflicts with it; the transactions concerned become due for the judge. The caller holds the lock of the chain's cursor row.
 import { CURRENCY_CODES, type CurrencyCode, chainRow } from '../../core/currency.ts';
 import type { TransactionFacts } from '../../core/ports.ts';
-import { recordOutgoing, takeBackOutgoing } from '../payouts/outgoing-facts.ts';
+import { recordOutgoing, takeBackOutgoing, takeBackOwn } from '../payouts/outgoing-facts.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, createTurns, inParts } from '../postgres/in-parts.ts';
-import { inIdParts, readIds } from '../postgres/row-ids.ts';
+import { inIdParts, type RowIds, readIds } from '../postgres/row-ids.ts';
 import { noteEarly } from './early-payments.ts';
 import { asRecorded } from './inner-ether.ts';
 import { withoutOwnSends } from './own-senders.ts';
@@ -132,15 +132,7 @@ export async function takeBackAbove(
     text: 'select id from payments where currency = $1 and height > $2',
     values: [currency, options.height],
   });
-  await inIdParts(lost, (part) =>
-    sql.query({
-      name: 'take_back_payments',
-      text: `with lost as materialized (select id from payments where id = any ($1) order by id for no key update)
-             update payments set state = 'gone', lock = null, gone_since = $2, height = null, block_hash = null, block_time = null
-              where id in (select id from lost)`,
-      values: [part, new Date(options.atMs)],
-    }),
-  );
+  await takeBack(sql, lost, options.atMs);
   await sql.query({
     name: 'take_back_conflicting',
     text: 'update conflicting_transactions set height = null where currency = $1 and height > $2',
@@ -148,6 +140,42 @@ export async function takeBackAbove(
   });
   await takeBackOutgoing(sql, currency, options.height);
 }
+
+/** What a block is no longer said to pay to these scripts: the payments are gone until it, or the mempool, is said to show them. */
+export async function takeBackAt(
+  sql: Sql,
+  currency: CurrencyCode,
+  {
+    height,
+    hash,
+    scripts,
+    atMs,
+  }: { readonly height: number; readonly hash: string; readonly scripts: readonly Uint8Array[]; readonly atMs: number },
+): Promise<void> {
+  const at = [currency, height, hash, scripts.map((script) => Buffer.from(script))];
+  const paid = `payments p join transactions t on t.id = p.transaction_id
+    where p.currency = $1 and p.height = $2 and p.block_hash = $3 and t.script = any ($4)`;
+  const { rows } = await sql.query<{ id: string }>({ text: `select distinct t.id from ${paid}`, values: at });
+  await makeDue(
+    sql,
+    rows.map(({ id }) => id),
+  );
+  await takeBack(sql, await readIds(sql, { text: `select p.id from ${paid}`, values: at }), atMs);
+  await takeBackOwn(sql, at);
+}
+
+async function takeBack(sql: Sql, ids: RowIds, atMs: number): Promise<void> {
+  await inIdParts(ids, (part) =>
+    sql.query({
+      name: 'take_back_payments',
+      text: `with lost as materialized (select id from payments where id = any ($1) order by id for no key update)
+             update payments set state = 'gone', lock = null, gone_since = $2, height = null, block_hash = null, block_time = null
+              where id in (select id from lost)`,
+      values: [part, new Date(atMs)],
+    }),
+  );
+}
+
 /** No rule needs more confirmations than the longest coinbase maturity. */
 const DEEPEST_RULE = Math.max(...CURRENCY_CODES.map((code) => chainRow(code).coinbaseMaturity));
 

@@ -1,12 +1,14 @@
 // Blocks that pay to us by one node's word only, where several are configured (Ethereum): nothing large is booked of what they hold. What nodes
 // contradict each other about is not recorded at all, until both say the same.
-import type { Unconfirmed } from '../../core/block-ref.ts';
+import type { BlockRef, Unconfirmed } from '../../core/block-ref.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { BlockRow } from './blocks.ts';
 import type { RecordedPlace } from './inner-ether.ts';
 
-export type UnconfirmedBlock = BlockRow & {
+export type UnconfirmedBlock = Pick<BlockRow, 'height' | 'hash'> & {
+  /** The block before it; null below our first one, where only `bursar chain rescan` reads. */
+  readonly previousHash: string | null;
   readonly isDenied: boolean;
   readonly reason: string;
   readonly scripts: readonly Uint8Array[];
@@ -39,10 +41,16 @@ export async function insertUnconfirmed(
   });
 }
 
+/** SQL: no other block is known at its height; below our first one none is. */
+const IN_CHAIN = `not exists (select from blocks o where o.currency = u.currency and o.height = u.height and o.hash <> u.hash)`;
+
 /** SQL: the heights of blocks of a chain of which no second node could say what they pay. */
 export const unconfirmedHeights = (currency: string): string =>
-  `(select u.height from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
-     where u.currency = ${currency} and not u.denied)`;
+  `(select u.height from unconfirmed_blocks u where u.currency = ${currency} and not u.denied and ${IN_CHAIN})`;
+
+/** The block before it, as far as our chain knows it. */
+export const blockBefore = ({ height, previousHash }: UnconfirmedBlock): BlockRef | null =>
+  previousHash === null ? null : { height: height - 1, hash: previousHash };
 
 /** Their order: by height, and of one block what is denied last. */
 export const orderOf = ({ height, isDenied }: UnconfirmedBlock): number => 2 * height + (isDenied ? 1 : 0);
@@ -56,24 +64,22 @@ export async function readUnconfirmed(
   const { rows } = await sql.query<{
     height: number;
     hash: string;
-    previous: string;
-    time: Date;
+    previous: string | null;
     denied: boolean;
     reason: string;
     scripts: Buffer[];
     since: Date;
   }>({
     name: 'read_unconfirmed_blocks',
-    text: `select u.height, u.hash, b.previous, b.time, u.denied, u.reason, u.scripts, u.since
-             from unconfirmed_blocks u join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
-            where u.currency = $1 and 2 * u.height::bigint + u.denied::int > $2 order by u.height, u.denied limit $3`,
+    text: `select u.height, u.hash, b.previous, u.denied, u.reason, u.scripts, u.since
+             from unconfirmed_blocks u left join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
+            where u.currency = $1 and ${IN_CHAIN} and 2 * u.height::bigint + u.denied::int > $2 order by u.height, u.denied limit $3`,
     values: [currency, after, limit],
   });
-  return rows.map(({ height, hash, previous, time, denied, reason, scripts, since }) => ({
+  return rows.map(({ height, hash, previous, denied, reason, scripts, since }) => ({
     height,
     hash,
     previousHash: previous,
-    timeMs: time.getTime(),
     isDenied: denied,
     reason,
     scripts,

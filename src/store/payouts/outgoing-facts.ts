@@ -178,6 +178,16 @@ export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height:
   if ((rowCount ?? 0) > 0) await wakeDriver(sql);
 }
 
+/** The same for outputs at our own addresses that one block is no longer said to hold. @param at currency, height, hash and scripts */
+export async function takeBackOwn(sql: Sql, at: readonly unknown[]): Promise<void> {
+  const { rowCount } = await sql.query({
+    name: 'take_back_own_outputs',
+    text: `update own_outputs set height = null, block_hash = null where currency = $1 and height = $2 and block_hash = $3 and script = any ($4)`,
+    values: [...at],
+  });
+  if ((rowCount ?? 0) > 0) await wakeDriver(sql);
+}
+
 /** Wakes the driver's job when the database transaction commits. */
 export async function wakeDriver(sql: Sql): Promise<void> {
   await sql.query({ name: 'wake_payout_driver', text: `select pg_notify('hurry', $1)`, values: [PAYOUT_JOBS] });

@@ -10,7 +10,6 @@ import {
   insertBlock,
   moveCursor,
 } from '../../store/chain/blocks.ts';
-import { rewindBelow } from '../../store/chain/receipts.ts';
 import {
   compareWithMempool,
   recordMempoolChanges,
@@ -104,15 +103,12 @@ async function findFork(ctx: ChainContext, port: ChainPort, ourHeight: number, t
   return hash === null ? null : { height, hash };
 }
 
-/**
- * Takes back the blocks above `fork`, and records those that the node's best chain has there now.
- * @param options.areSame the blocks there may be the same as before, and pay something else: the second reading reads them again too
- */
-export async function takeBranch(
+/** Takes back the blocks above `fork`, and records those that the node's best chain has there now. */
+async function takeBranch(
   ctx: ChainContext,
   port: ChainPort,
   watch: ChainWatchList,
-  options: FollowOptions & { readonly fork: Fork; readonly areSame?: true },
+  options: FollowOptions & { readonly fork: Fork },
 ): Promise<Followed> {
   const { cursor, tip, fork, atMs } = options;
   const whole = cursor.height - fork.height <= WHOLE_DEPTH;
@@ -133,7 +129,6 @@ export async function takeBranch(
     await moveCursor(sql, port.currency, cursor, end, atMs);
     await deleteBlocksAbove(sql, port.currency, fork.height);
     await takeBackAbove(sql, port.currency, { height: fork.height, oldTip: cursor.height, newTip: end.height, atMs });
-    if (options.areSame === true) await rewindBelow(sql, port.currency, fork, atMs);
     for (const block of branch) {
       await insertBlock(sql, port.currency, block);
       const { unconfirmed } = block.facts;

@@ -5,6 +5,7 @@ import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
 import { isInnerPlace, type RecordedPlace } from '../../store/chain/inner-ether.ts';
 import { rewindBelow } from '../../store/chain/receipts.ts';
 import {
+  blockBefore,
   confirmBlock,
   orderOf,
   readUnconfirmed,
@@ -15,11 +16,11 @@ import { recordAgain } from '../rescan/rescan.ts';
 import { followBlocks } from './block-follower.ts';
 import type { ChainContext } from './context.ts';
 import { reachable } from './pass-result.ts';
-import { type Followed, type FollowOptions, followFork, takeBranch } from './reorganisation.ts';
+import { type Followed, type FollowOptions, followFork } from './reorganisation.ts';
 import { type ChainWatchList, watchOnly } from './watch-list.ts';
 
 export type UnconfirmedBlocks = {
-  /** Advances along the chain, unless something of what was recorded must be taken back first. */
+  /** Advances along the chain, and asks again about what is unconfirmed. */
   follow(options: FollowOptions): Promise<Followed>;
   /** A condition as it is recorded: with what is unconfirmed. */
   told(condition: NodeCondition): NodeCondition;
@@ -50,19 +51,26 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
     },
   };
 
-  /** What is said of a block now: whether it stays as it is, or what was recorded of it must go. */
-  async function askAbout(block: UnconfirmedBlock): Promise<'denied' | 'same' | 'over'> {
+  /** What is said of a block now: whether it stays as it is, or something else is recorded of it. */
+  async function askAbout(block: UnconfirmedBlock, atMs: number): Promise<'same' | 'over'> {
     const read = port.readByAll ?? port.readBlock;
     const facts = await reachable(() => read(block.hash, watchOnly(block.scripts)));
     if (facts === null || facts.unconfirmed?.state === 'silent') return 'same';
     const isUnseen = facts.inner === 'unseen';
     const isHiding = facts.unconfirmed?.state === 'hidden';
     if (isHiding && !block.isDenied && facts.unconfirmed?.unseen !== undefined) return 'same';
-    // what is taken back is read again, with later blocks, of which nobody may know any more what contracts sent
-    if (facts.unconfirmed !== undefined && (block.isDenied || !isHiding)) return block.isDenied || isUnseen ? 'same' : 'denied';
+    const isContradicted = facts.unconfirmed !== undefined && (block.isDenied || !isHiding);
+    if (isContradicted && (block.isDenied || isUnseen)) return 'same';
     const recorded = await recordedAt(ctx.db, port.currency, block);
     // whoever said it then may say nothing of it now, or another node is read
-    if (!block.isDenied && !isShown(recorded, facts)) return isUnseen ? 'same' : 'denied';
+    const isGone = !block.isDenied && !isShown(recorded, facts);
+    // and nobody may know any more what contracts sent there
+    if (isGone && isUnseen) return 'same';
+    const place = { height: block.height, hash: block.hash, previousHash: facts.previousHash, timeMs: facts.timeMs };
+    if (isContradicted || isGone) {
+      await recordAgain(ctx, port, place, { ...facts, insteadOf: { block, atMs } });
+      return 'over';
+    }
     // of a single node its word stands
     const isOpen = isUnseen && port.readByAll !== undefined;
     if (isOpen && !block.isDenied && recorded.some(({ vout }) => isInnerPlace(vout))) return 'same';
@@ -71,50 +79,41 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
     const isOver = !isOpen || !block.isDenied || unrecorded === block.scripts.length;
     if (!isOver && unrecorded === 0) return 'same';
     // whoever showed it first has seen it at that time, and when the others do is none of the payer's business
-    await recordAgain(ctx, port, block, isHiding ? { ...facts, touched: [] } : { ...facts, seenAtMs: block.sinceMs });
+    await recordAgain(ctx, port, place, isHiding ? { ...facts, touched: [] } : { ...facts, seenAtMs: block.sinceMs });
     await ctx.db.transaction(async (sql) => {
       if (isOver) await confirmBlock(sql, port.currency, block);
+      const before = blockBefore(block);
       // the second reading may have come past it while a part of it was not recorded
-      if (block.isDenied) await rewindBelow(sql, port.currency, forkBelow(block), clock.now());
+      if (block.isDenied && before !== null) await rewindBelow(sql, port.currency, before, clock.now());
     });
     return isOver ? 'over' : 'same';
   }
 
-  /**
-   * Asks again about some of them.
-   * @returns null, or how far the pass advanced: what another node denies of a block that was recorded is taken back, with what is above it
-   */
-  async function look(options: FollowOptions): Promise<Followed | null> {
-    if (isUtxo(port.currency) || steadyMs() < nextMs) return null;
+  /** Asks again about some of them. */
+  async function look(atMs: number): Promise<void> {
+    if (isUtxo(port.currency) || steadyMs() < nextMs) return;
     const asked = await readUnconfirmed(ctx.db, port.currency, { after: askedTo, limit: ASKED_AT_ONCE });
     askedTo = asked.length < ASKED_AT_ONCE ? -1 : orderOf(asked.at(-1) as UnconfirmedBlock);
     let isOver = false;
-    for (const block of asked) {
-      const now = await askAbout(block);
-      isOver ||= now === 'over';
-      if (now !== 'denied') continue;
-      nextMs = 0;
-      return takeBranch(ctx, port, watch, { ...options, fork: forkBelow(block), areSame: true });
-    }
+    for (const block of asked) isOver = (await askAbout(block, atMs)) === 'over' || isOver;
     known = await readUnconfirmed(ctx.db, port.currency, { after: -1, limit: TOLD });
     // a node that is there again after a day may have thousands to confirm
     nextMs = steadyMs() + (isOver && known.length > 0 ? SOON_MS : known.some((block) => !block.isDenied) ? SILENT_MS : DENIED_MS);
-    return null;
   }
 
   return {
-    follow: async (options) =>
-      (await followFork(ctx, noticing, watch, options)) ??
-      (await look(options)) ??
-      (await followBlocks(ctx, noticing, watch, options)),
+    async follow(options) {
+      const followed = await followFork(ctx, noticing, watch, options);
+      if (followed !== null) return followed;
+      await look(options.atMs);
+      return followBlocks(ctx, noticing, watch, options);
+    },
     told(condition) {
       if (condition.state !== 'ready' || known.length === 0) return condition;
       return { ...condition, others: [...(condition.others ?? []), ...alarmsOf(known)] };
     },
   };
 }
-
-const forkBelow = ({ height, previousHash }: UnconfirmedBlock) => ({ height: height - 1, hash: previousHash });
 
 type Paid = { readonly script: string; readonly amountMinor: bigint };
 const paidAt = (all: readonly Paid[], script: string): bigint =>

@@ -14,9 +14,10 @@ import {
   setDeepHeight,
 } from '../../store/chain/blocks.ts';
 import type { Sighting } from '../../store/chain/payment-facts.ts';
+import { rewindBelow } from '../../store/chain/receipts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
-import { recordSightings, wakeJudge } from '../../store/chain/sightings.ts';
-import { insertUnconfirmed } from '../../store/chain/unconfirmed-blocks.ts';
+import { recordSightings, takeBackAt, wakeJudge } from '../../store/chain/sightings.ts';
+import { blockBefore, confirmBlock, insertUnconfirmed, type UnconfirmedBlock } from '../../store/chain/unconfirmed-blocks.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
@@ -187,17 +188,21 @@ export async function readAgain(
 
 /**
  * Records what this block shows, if it is still in the best chain.
- * @param shown `seenAtMs`: when it was seen first (default: now)
+ * @param shown `seenAtMs`: when it was seen first (default: now); `insteadOf`: what was recorded of it at these scripts by one node's word, and
+ *   at what time of the chain that is taken back
  * @throws CursorMoved
  */
 export async function recordAgain(
   ctx: ChainContext,
   port: ChainPort,
   block: BlockRow,
-  shown: Pick<BlockFacts, 'touched' | 'unconfirmed'> & { readonly seenAtMs?: number },
+  shown: Pick<BlockFacts, 'touched' | 'unconfirmed'> & {
+    readonly seenAtMs?: number;
+    readonly insteadOf?: { readonly block: UnconfirmedBlock; readonly atMs: number };
+  },
 ): Promise<void> {
-  const { touched, unconfirmed, seenAtMs = ctx.ports.clock.now() } = shown;
-  if (touched.length === 0 && (unconfirmed?.scripts ?? []).length === 0) return;
+  const { touched, unconfirmed, seenAtMs = ctx.ports.clock.now(), insteadOf } = shown;
+  if (touched.length === 0 && (unconfirmed?.scripts ?? []).length === 0 && insteadOf === undefined) return;
   await record(
     ctx,
     port,
@@ -207,6 +212,14 @@ export async function recordAgain(
       const isOurs =
         block.height <= cursor.height && (ours === undefined || ours.height !== block.height || ours.hash === block.hash);
       if (!isOurs) throw new CursorMoved(`block ${block.hash} is no longer in the best chain`);
+      if (insteadOf !== undefined) {
+        await takeBackAt(sql, port.currency, { ...insteadOf.block, atMs: insteadOf.atMs });
+        await confirmBlock(sql, port.currency, insteadOf.block);
+        const before = blockBefore(insteadOf.block);
+        // the second reading may have taken it as it was
+        if (before !== null) await rewindBelow(sql, port.currency, before, ctx.ports.clock.now());
+        await wakeJudge(sql, port.currency);
+      }
       if (unconfirmed !== undefined)
         await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, atMs: ctx.ports.clock.now() });
       return block;
