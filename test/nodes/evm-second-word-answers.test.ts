@@ -40,10 +40,11 @@ async function judged(ours: BlockFacts, theirs: readonly (BlockFacts | NodeTroub
       return answer;
     },
   }));
-  const nodes = { saidBy: { name: 'read', forget: forget('read') }, others };
+  const leaving: string[] = [];
+  const nodes = { saidBy: { name: 'read', forget: forget('read') }, others, leave: (why: string) => void leaving.push(why) };
   const facts = await (watch === null ? withSecondWord(ours, nodes) : withAllWords(ours, nodes, watch));
   const left = facts.touched.flatMap(({ txid, outputs }) => outputs.map(({ amountMinor }) => `${txid} ${amountMinor}`));
-  return { left, unconfirmed: facts.unconfirmed, forgotten, asked };
+  return { left, unconfirmed: facts.unconfirmed, forgotten, asked, leaving };
 }
 
 test('nobody is asked about a block that pays nothing, nor where there is no other node', async () => {
@@ -171,4 +172,14 @@ test('a node that sees nothing of what contracts send denies the rest, and confi
   // the one that is read sees nothing of them: that is told already
   expect(await judged(unseen, [ours])).toMatchObject({ left: ['a 1'], unconfirmed: undefined });
   expect(await judged(block([], 'unseen'), [ours], ALL)).toMatchObject({ unconfirmed: { state: 'hidden' } });
+});
+
+test('a node is left when two others show the same that it does not, and for nothing else', async () => {
+  const [one, other] = [block([paying('a', top(1n))]), block([paying('b', top(2n))])];
+  for (const theirs of [[one], [one, block([])], [one, other], [one, SILENT]])
+    expect((await judged(block([]), theirs, ALL)).leaving).toEqual([]);
+  expect((await judged(one, [block([]), block([])], ALL)).leaving).toEqual([]);
+  expect((await judged(block([]), [one, other, one], ALL)).leaving).toEqual([
+    expect.stringMatching(/^read does not show in block .* what two other nodes do$/),
+  ]);
 });

@@ -4,7 +4,7 @@ import type { EvmPort } from '../../core/evm/port.ts';
 import { greatest } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
 import { grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
-import { type Member, patienceNow, steadyMs } from '../utxo/node/member.ts';
+import { type Member, patienceNow, rest, steadyMs } from '../utxo/node/member.ts';
 import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
 import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
 import { within } from '../utxo/node/patience.ts';
@@ -16,6 +16,8 @@ import { withAllWords, withSecondWord } from './second-word.ts';
 const FOR_ALL = 5;
 /** An answer may drip for ever: after this long another one is asked for. */
 const OVERDUE_MS = 60_000;
+/** Answers about blocks that came too late, and are kept until the same is asked again. */
+const MOST_LATE = 1_000;
 
 /** @param nodes at least one, in the order of preference; all of one currency */
 export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], options: NodeGroupOptions): ChainNode & EvmPort {
@@ -23,9 +25,23 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
   /** Of members that have not answered about a block in time: until when they are asked about no other, unless that answer comes. */
   const overdue = new Map<Member, number>();
 
+  const late = new Map<string, BlockFacts>();
+
+  function keepLate(question: string, facts: BlockFacts): void {
+    late.set(question, facts);
+    const [oldest] = late.keys();
+    if (late.size > MOST_LATE && oldest !== undefined) late.delete(oldest);
+  }
+
   /** What a member besides the one that was read says of a block; nothing more is asked of one that has not answered about another block yet. */
   async function readInTime(member: Member, hash: string, watch: WatchList): Promise<BlockFacts | NodeTrouble> {
     const { name } = member.node;
+    const question = questionOf(name, hash, watch);
+    const known = late.get(question ?? '');
+    if (question !== null && known !== undefined) {
+      late.delete(question);
+      return known;
+    }
     if (steadyMs(options.clock) < (overdue.get(member) ?? 0))
       return new NodeTrouble('down', `${name}: no answer about another block yet`);
     const reading = member.node.readBlock(hash, watch);
@@ -39,7 +55,10 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     }
     overdue.set(member, steadyMs(options.clock) + OVERDUE_MS);
     const end = (): void => void overdue.delete(member);
-    reading.then(end, end);
+    reading.then((facts) => {
+      end();
+      if (question !== null) keepLate(question, facts);
+    }, end);
     return new NodeTrouble('down', `${name}: no answer within ${patienceMs / 1000} s`);
   }
 
@@ -50,7 +69,11 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     const others = members()
       .filter((member) => member.node !== saidBy)
       .map((member) => ({ node: member.node, read: (wanted: WatchList) => readInTime(member, hash, wanted) }));
-    return { facts, saidBy, others };
+    const leave = (why: string): void => {
+      const outvoted = members().find((member) => member.node === saidBy);
+      if (outvoted !== undefined) rest(outvoted, new NodeTrouble('bad_answer', why), options.clock);
+    };
+    return { facts, nodes: { saidBy, others, leave } };
   }
 
   /** The most that one of the nodes says: what the one in use hides, or cannot say, is held all the same. */
@@ -73,13 +96,13 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     ...node,
     currency: (nodes[0] as EvmPort).currency,
     async readBlock(hash, watch) {
-      const { facts, saidBy, others } = await read(hash, watch);
+      const { facts, nodes } = await read(hash, watch);
       // a list that cannot name what it watches credits nobody
-      return watch.scripts === undefined ? facts : withSecondWord(facts, { saidBy, others });
+      return watch.scripts === undefined ? facts : withSecondWord(facts, nodes);
     },
     async readByAll(hash, watch) {
-      const { facts, saidBy, others } = await read(hash, watch);
-      return withAllWords(facts, { saidBy, others }, watch);
+      const { facts, nodes } = await read(hash, watch);
+      return withAllWords(facts, nodes, watch);
     },
     finalized: () => use((one) => one.finalized()),
     send: (raw) => sendToAll(members(), raw, waiting),
@@ -93,4 +116,12 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     ended: (txid) => endedByWord(members(), txid, waiting),
     mined: (txid) => use((one) => one.mined(txid)),
   };
+}
+
+/** What a node is asked about a block, as text; null where the list does not name what it watches. */
+function questionOf(name: string, hash: string, watch: WatchList): string | null {
+  const scripts = watch.scripts?.();
+  if (scripts === undefined) return null;
+  const named = [...scripts].map((script) => Buffer.from(script).toString('hex')).sort();
+  return [name, hash, ...named].join(' ');
 }

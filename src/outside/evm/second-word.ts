@@ -10,7 +10,12 @@ import { NodeTrouble } from '../utxo/node/trouble.ts';
 type Node = Pick<ReadingNode, 'name' | 'forget'>;
 type Asked = { readonly node: Node; read(watch: WatchList): Promise<BlockFacts | NodeTrouble> };
 /** Who has read a block, and which nodes are asked about it besides. */
-type Nodes = { readonly saidBy: Node; readonly others: readonly Asked[] };
+type Nodes = {
+  readonly saidBy: Node;
+  readonly others: readonly Asked[];
+  /** Two others show what the one that was read does not: another one is read from now on. */
+  readonly leave: (why: string) => void;
+};
 /** An output to one of our addresses, and the transaction, or the block itself, that has it. */
 type Paid = { readonly transaction: TransactionFacts; readonly output: OutputFacts };
 
@@ -32,7 +37,7 @@ export async function withAllWords(facts: BlockFacts, nodes: Nodes, watch: Watch
 /** @param of `scripts`: those that the others are asked about, hex */
 async function judged(
   facts: BlockFacts,
-  { saidBy, others }: Nodes,
+  { saidBy, others, leave }: Nodes,
   of: { readonly watch: WatchList; readonly scripts: readonly string[] },
 ): Promise<BlockFacts> {
   if (others.length === 0) return facts;
@@ -59,6 +64,7 @@ async function judged(
     ...(denied.length === 0 ? [] : [{ shownBy: saidBy.name, notBy: deniers.join(', '), what: denied }]),
     ...(more === undefined ? [] : [{ shownBy: more.by, notBy: saidBy.name, what: more.hidden }]),
   ];
+  if (isOutvoted(said)) leave(`${saidBy.name} does not show in block ${facts.hash} what two other nodes do`);
   const unconfirmed: Unconfirmed = {
     state: denied.length === 0 ? 'hidden' : 'denied',
     reason: contradictions.map((one) => contradictionIn(facts.hash, one)).join('; '),
@@ -87,6 +93,12 @@ type Compared = {
   /** What only the other shows. */
   readonly hidden: readonly Paid[];
 };
+
+/** Whether two of them show the same that the node that was read does not. */
+function isOutvoted(said: readonly Compared[]): boolean {
+  const names = said.map(({ hidden }) => new Set(hidden.map(nameOf)));
+  return names.some((one, at) => names.slice(at + 1).some((other) => [...one].some((name) => other.has(name))));
+}
 
 /** @param paid what the facts show, each as one object that the answer names */
 function compared(facts: BlockFacts, paid: readonly Paid[], theirs: BlockFacts): Compared {
