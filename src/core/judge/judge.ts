@@ -13,7 +13,7 @@ import {
   received,
   youngestCounting,
 } from './payments.ts';
-import { ofAll } from './portion.ts';
+import { ofAll, PAYMENTS_IN_A_TURN } from './portion.ts';
 import { endUnconfirmed, endWithLostPayments, holdBooked, noteEnded, releaseFinal } from './refunds.ts';
 import { nextHeight } from './required-depth.ts';
 import {
@@ -61,7 +61,6 @@ const RULES: readonly Rule[] = [
 ];
 const MAX_ROUNDS = 10_000;
 const RATE_RETRY_MS = 5_000;
-const PAYMENTS_IN_A_TURN = 2_000;
 
 export type Verdict = {
   readonly receivedMinor: bigint;
@@ -103,7 +102,8 @@ export function* judgeInTurns(it: Case): Generator<undefined, Verdict> {
 /** Applies the first rule that changes something; returns whether there was one. */
 function* applyOne(it: Case): Generator<undefined, boolean> {
   for (const rule of RULES) {
-    if (rule(it)) return true;
+    const applied = rule(it);
+    if (typeof applied === 'boolean' ? applied : yield* applied) return true;
     if (it.payments.length > PAYMENTS_IN_A_TURN) yield;
   }
   return false;

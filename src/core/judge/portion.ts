@@ -2,6 +2,9 @@
 // others had come a moment later. Rules that look at all payments (enough, too little, nothing, accepted, final) wait until none is left.
 import type { Case } from './case.ts';
 
+/** After so many payments a verdict lets other work run. */
+export const PAYMENTS_IN_A_TURN = 2_000;
+
 /** As many of these, from the first, as this verdict has room for; notes when some are left. */
 export function portion<T>(it: Case, list: readonly T[]): readonly T[] {
   if (it.portionLeft === undefined) return list;
@@ -12,6 +15,6 @@ export function portion<T>(it: Case, list: readonly T[]): readonly T[] {
 }
 
 /** A rule that looks at all payments, so it waits until none is left. */
-export function ofAll(rule: (it: Case) => boolean): (it: Case) => boolean {
+export function ofAll<T>(rule: (it: Case) => T): (it: Case) => T | false {
   return (it) => it.more !== true && rule(it);
 }

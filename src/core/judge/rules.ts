@@ -1,6 +1,6 @@
 // The rules that wait for a condition: enough confirmed and booked (4, 5, 16, 24), short (6), the window (7, 8), in flight after a cancel
 // (9), accepted by policy (11), withdrawn (15), lost and back (17), payments to suspense, settled (19). Each returns whether it changed
-// something.
+// something, or does it in turns.
 import { least, minus, plus, sum } from '../money.ts';
 import { isWorth } from '../rate.ts';
 import { BEFORE_BOOKING } from '../transaction-states.ts';
@@ -24,7 +24,7 @@ import {
   toleranceUsd,
   valued,
 } from './payments.ts';
-import { portion } from './portion.ts';
+import { PAYMENTS_IN_A_TURN, portion } from './portion.ts';
 import { acceptSuspense, bookDeposit, bookToSuspense, isTheMerchants, reverseDeposit } from './postings.ts';
 import {
   isDisputed,
@@ -38,7 +38,7 @@ import {
 import { announce, applyEvent } from './steps.ts';
 import { GRACE_MS } from './times.ts';
 
-export type Rule = (it: Case) => boolean;
+export type Rule = (it: Case) => boolean | Generator<undefined, boolean>;
 
 /** Booked payments that are lost: reversed once, from where their units are now (rule 17; in other statuses the status stays). */
 export const takeBackLost: Rule = (it) => {
@@ -82,10 +82,11 @@ export function waitsForBooking(it: Case, payment: Payment): boolean {
 }
 
 /** Rules 4 and 24: amount due − tolerance has the required depth. */
-export const confirm: Rule = (it) => {
+export function* confirm(it: Case): Generator<undefined, boolean> {
   if (it.transaction.status !== 'pending') return false;
   const deep = deepEnough(it);
   if (deep === null) return false;
+  yield;
   let isLateDeep: boolean | null = null;
   const reaches = (at: Case, payment: Payment): boolean => {
     if (!reachesTransaction(at, payment) || !deep.late || lateMinor(payment) === 0n) return reachesTransaction(at, payment);
@@ -93,6 +94,7 @@ export const confirm: Rule = (it) => {
     return isLateDeep;
   };
   if (undisputed(it, deep.payments, reaches).length < deep.payments.length) return false;
+  yield;
   const late = deepTooLate(it, deep);
   if (late === null) return applyEvent(it, 'enough_confirmed');
   if (late.rate === null) return false;
@@ -102,17 +104,18 @@ export const confirm: Rule = (it) => {
   // valued at the rate of that date: rule 11 must not accept them at the price of their arrival
   for (const payment of late.payments) payment.valueRate = late.rate;
   return review(it, 'confirmed_too_late', 'late');
-};
+}
 
 /** Rule 5, in the same verdict as rule 4. If a confirmed transaction is found whose payments are below their required depth: rule 16. */
-export const book: Rule = (it) => {
+export function* book(it: Case): Generator<undefined, boolean> {
   if (it.transaction.status !== 'confirmed') return false;
   const deep = deepEnough(it);
   if (deep === null) return applyEvent(it, 'reorged_below');
   let left = deep.total <= plus(it.transaction.amountDue, tolerance(it.transaction)) ? deep.total : it.transaction.amountDue;
   let credited = 0n;
   const above: Payment[] = [];
-  for (const payment of deep.payments) {
+  for (const [n, payment] of deep.payments.entries()) {
+    if (n % PAYMENTS_IN_A_TURN === PAYMENTS_IN_A_TURN - 1) yield;
     const credit = least(countingMinor(payment, deep.late), left);
     // what exceeds the price goes to suspense, with the next verdict if this one has no room for it
     if (credit === 0n && payment.owed === 0n && reachesSuspense(it, payment) && portion(it, [payment]).length === 0) {
@@ -126,7 +129,7 @@ export const book: Rule = (it) => {
   applyEvent(it, 'booked');
   announceRest(it, new Set(above));
   return true;
-};
+}
 
 /** Payments that are there but not booked when a transaction has succeeded are extra from then on (rule 21). */
 export function announceRest(it: Case, except: ReadonlySet<Payment> = new Set()): void {

@@ -65,11 +65,9 @@ function heightsOf(
   const price = requiredDepth(transaction.currency, transaction.usdMinor);
   // what is late needs the depth of what it was worth when it arrived, alone or together
   const depths = [price, ...requiredDepthsOfTiers(transaction.currency)].map(({ depth }) => depth);
-  const heights = new Set<number>();
-  for (const { currency, height } of payments) {
-    if (currency !== transaction.currency) continue;
-    heights.add(tip);
-    if (height !== null) for (const depth of [1, ...depths, 100, 240]) heights.add(height + depth - 1);
-  }
+  const own = payments.filter(({ currency }) => currency === transaction.currency);
+  const mined = new Set(own.map(({ height }) => height));
+  const heights = new Set<number>(own.length === 0 ? [] : [tip]);
+  for (const height of mined) if (height !== null) for (const depth of [1, ...depths, 100, 240]) heights.add(height + depth - 1);
   return [...heights].filter((height) => height <= tip);
 }

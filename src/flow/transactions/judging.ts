@@ -4,7 +4,7 @@ import type { PaymentMethod } from '../../core/currency.ts';
 import type { Balances, Case, ChainView, DatedBlock, Payment } from '../../core/judge/case.ts';
 import { judge, judgeInTurns, type Verdict } from '../../core/judge/judge.ts';
 import { isLive } from '../../core/judge/payments.ts';
-import { createTurns, type Turns } from '../../store/postgres/in-parts.ts';
+import { createTurns, inParts, type Turns } from '../../store/postgres/in-parts.ts';
 import type { LockedTransaction } from '../../store/transactions/cases.ts';
 import { isDecided, isLookedAt } from '../../store/transactions/judged-columns.ts';
 import type { Judged } from '../../store/transactions/verdicts.ts';
@@ -23,10 +23,11 @@ export const PAYMENTS_AT_ONCE = 1_000;
 /** A decision of the merchant, applied to the case after everything that was due. */
 export type MerchantDecision = (it: Case) => void;
 
-function caseOf(ctx: Context, facts: Facts, balances: Balances | null): Case {
+/** @param payments copies, since the judge changes them */
+function caseOf(ctx: Context, facts: Facts, balances: Balances | null, payments: readonly Payment[]): Case {
   return {
     transaction: { ...facts.locked.transaction },
-    payments: facts.payments.map((payment) => ({ ...payment })),
+    payments,
     // while the balances are locked, the merchant's entries get their dates in the order in which they are made
     nowMs: ctx.ports.clock.now(),
     chains: facts.chains,
@@ -41,7 +42,8 @@ function caseOf(ctx: Context, facts: Facts, balances: Balances | null): Case {
 
 /** Lets the judge decide all that is due; may throw BalancesNeeded. */
 export function decideOn(ctx: Context, facts: Facts, balances: Balances | null): Judged {
-  const it = caseOf(ctx, facts, balances);
+  const payments = facts.payments.map((payment) => ({ ...payment }));
+  const it = caseOf(ctx, facts, balances, payments);
   return judgedOf(facts, it, judge(it));
 }
 
@@ -58,7 +60,12 @@ export async function decideInTurns(
   { decision, portion }: { readonly decision?: MerchantDecision; readonly portion?: number },
 ): Promise<Judged> {
   const turns = createTurns();
-  const it: Case = { ...caseOf(ctx, facts, balances), ...(portion === undefined ? {} : { portionLeft: portion }) };
+  const payments: Payment[] = [];
+  await inParts(facts.payments, PAYMENTS_AT_ONCE, (part) => {
+    for (const payment of part) payments.push({ ...payment });
+    return turns.pass();
+  });
+  const it: Case = { ...caseOf(ctx, facts, balances, payments), ...(portion === undefined ? {} : { portionLeft: portion }) };
   let verdict = await inTurns(turns, it);
   if (decision !== undefined) {
     decision(it);

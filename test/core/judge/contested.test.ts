@@ -23,6 +23,17 @@ describe('a contested chain', () => {
     }
   });
 
+  test('what is just enough is not declined as too little meanwhile', () => {
+    const judged = judgedTransaction(LARGE);
+    judged.contest(LIMIT);
+    judged.pay({ amount: 14_950_00n });
+    judged.mine(6);
+    judged.afterGrace();
+    expect(judged.status).toBe('pending');
+    judged.contest(null);
+    expect(judged.status).toBe('succeeded');
+  });
+
   test('several payments of one price are one amount', () => {
     const judged = judgedTransaction(LARGE);
     judged.contest(LIMIT);
@@ -101,6 +112,41 @@ describe('a chain of which two nodes hold only a part', () => {
       }
       expect(during).toEqual(statuses);
     }
+  });
+
+  test('what completes a price late has on that part the depth of what it is worth, and that of the price', () => {
+    const worthMuch = judgedTransaction({ usd: 50_00n });
+    worthMuch.contest(LIMIT, 'BTC', START_HEIGHT);
+    worthMuch.pay({ amount: 25_000n });
+    worthMuch.afterGrace();
+    // 25 USD are missing, and 2,500 come
+    worthMuch.rate(10_000_000n);
+    worthMuch.pay({ amount: 25_000n });
+    worthMuch.mine(8);
+    const priceDeeper = judgedTransaction(LARGE);
+    priceDeeper.contest(LIMIT, 'BTC', START_HEIGHT);
+    priceDeeper.pay({ amount: 14_900_00n });
+    priceDeeper.mine();
+    priceDeeper.afterGrace();
+    priceDeeper.pay({ amount: 100_00n });
+    priceDeeper.mine(8);
+    const allLate = judgedTransaction({ usd: 50_00n });
+    allLate.contest(LIMIT, 'BTC', START_HEIGHT);
+    allLate.pay({ amount: 1_000n });
+    allLate.afterGrace();
+    allLate.rate(10_000_000n);
+    allLate.mineOnly(allLate.pay());
+    allLate.mineEmpty(7);
+    const during = [1, 2, 3, 4].map((held) => {
+      for (const judged of [worthMuch, priceDeeper, allLate]) judged.contest(LIMIT, 'BTC', START_HEIGHT + held);
+      return [worthMuch.status, priceDeeper.status, allLate.status];
+    });
+    expect(during).toEqual([
+      ['pending', 'pending', 'pending'],
+      ['pending', 'pending', 'pending'],
+      ['succeeded', 'pending', 'succeeded'],
+      ['succeeded', 'succeeded', 'succeeded'],
+    ]);
   });
 
   test('what is in suspense is accepted at the depth that two hold', () => {

@@ -1,6 +1,7 @@
 // Late payments that are accepted, by the merchant's policy (rule 11) or by the merchant, and how deep they must lie for that.
 import { describe, expect, test } from 'vitest';
 import {
+  DAY,
   HOUR,
   type JudgedTransaction,
   type JudgedTransactionOptions,
@@ -58,6 +59,16 @@ describe('late, accepted by policy (rule 11)', () => {
       judged.mine(2);
       expect([judged.status, judged.available()]).toEqual(['succeeded', amount]);
     }
+  });
+
+  test('what comes two days late is worth what it was when it came, not when its block did', () => {
+    const judged = judgedTransaction();
+    judged.until(W + 2 * DAY);
+    judged.pay();
+    judged.wait(HOUR);
+    judged.rate(50_000n);
+    judged.mine();
+    expect([judged.status, judged.available()]).toEqual(['succeeded', judged.amountDue]);
   });
 
   test('payments arrive until their sum is worth it; another currency in suspense goes with them', () => {

@@ -264,3 +264,10 @@ test('the fee of a credit in parts is that of the whole, rounded down once: when
     ['income:fee:BTC', -4n],
   ]);
 });
+
+test('a price that is paid in parts is one credit: its fee is rounded down once', () => {
+  const judged = judgedTransaction({ feeBps: 50 });
+  judged.pay({ split: [16_667n, 16_667n, 16_666n] });
+  judged.mine();
+  expect([judged.status, judged.fees(), judged.available()]).toEqual(['succeeded', 250n, 49_750n]);
+});

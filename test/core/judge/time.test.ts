@@ -26,6 +26,12 @@ describe('the window (rules 7 and 8)', () => {
     expect([judged.rules(), judged.transaction.lookedUpAtMs]).toEqual([[7, 8], T0 + DAY]);
   });
 
+  test('what is paid meanwhile is looked up no more', () => {
+    const it = newCase([newPayment(1)], { transaction: { status: 'timedout', lookupWanted: true } });
+    judge(it);
+    expect([it.transaction.status, it.transaction.lookupWanted]).toEqual(['pending', false]);
+  });
+
   test('while the node is down nothing times out; when it is back and nothing was paid, it does', () => {
     const judged = judgedTransaction();
     judged.node('down');
@@ -140,6 +146,14 @@ describe('withdrawn (rule 15)', () => {
     judged.resend(tx);
     judged.node('up');
     expect(judged.status).toBe('pending');
+  });
+
+  test('of its own currency: another that is there does not keep it pending', () => {
+    const judged = judgedTransaction();
+    const tx = judged.pay();
+    judged.pay({ currency: 'LTC' });
+    judged.doubleSpend(tx);
+    expect(judged.status).toBe('started');
   });
 
   test('before W the transaction waits for another payment', () => {
