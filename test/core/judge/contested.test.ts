@@ -172,4 +172,19 @@ describe('a chain of which two nodes hold only a part', () => {
     judged.contest(LIMIT, 'DASH', START_HEIGHT + 1);
     expect(judged.status).toBe('succeeded');
   });
+
+  test('nor does one let anything be accepted beside what two hold', () => {
+    const judged = judgedTransaction({ ...LARGE, currency: 'DASH', latePolicy: 'review' });
+    judged.until(W + HOUR);
+    judged.pay({ amount: 14_000_00n });
+    judged.mine(8);
+    judged.lock(judged.pay({ amount: 1_000_00n }), 'chainlock');
+    judged.mine();
+    expect(judged.suspense()).toBe(15_000_00n);
+    judged.contest(LIMIT, 'DASH', START_HEIGHT + 8);
+    expect(() => judged.accept()).toThrow(/only one has these blocks/);
+    judged.contest(LIMIT, 'DASH', START_HEIGHT + 9);
+    judged.accept();
+    expect(judged.status).toBe('succeeded');
+  });
 });
