@@ -98,6 +98,39 @@ test.each([
   },
 );
 
+test('gas that the node in use has stated wrongly is read again before it is charged', { timeout: TIMEOUT }, async () => {
+  const { id, txid } = await sent();
+  altered.add(txid);
+  says(DEARER, {});
+  await service.mine(20);
+  says({}, {});
+  altered.clear();
+  // what was read of the newest blocks is not asked for again
+  await service.mine(10);
+  for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+  expect(await shown(id)).toEqual({ status: 'completed', trouble: null });
+  type Spent = { readonly gasUsed: string; readonly effectiveGasPrice: string };
+  const { gasUsed, effectiveGasPrice } = await service.anvil.rpc<Spent>('eth_getTransactionReceipt', txid);
+  const { rows } = await service.db.query<{ gas: string }>({
+    text: 'select gas_paid as gas from outgoing_attempts where txid = $1',
+    values: [txid],
+  });
+  expect(rows.map(({ gas }) => BigInt(gas))).toEqual([BigInt(gasUsed) * BigInt(effectiveGasPrice)]);
+  await ended(id);
+});
+
+test('one that has ended is not asked about again when its block is read again', { timeout: TIMEOUT }, async () => {
+  const { id } = await sent();
+  await ended(id);
+  says({}, WITHOUT_RECEIPTS);
+  await service.db.query({
+    text: `update outgoing_batches b set due_at = '-infinity' from payouts p where p.id = $1 and b.id = p.batch_id`,
+    values: [id],
+  });
+  await service.work(LATER_MS);
+  expect(await shown(id)).toEqual({ status: 'completed', trouble: null });
+});
+
 test('what only the node that is read says to have paid is not completed, and fails once both say so', {
   timeout: TIMEOUT,
 }, async () => {

@@ -159,6 +159,9 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirma
   const signed = (batch.attempts[0] as Attempt).fee;
   const isOpen = payout.status === 'processing';
   if (isOpen && confirmations < EVM_CONFIRMATIONS && !isFinal) return 'waiting';
+  const isSame = batch.minedAttempt === mined.id;
+  const isOver = batch.state === 'final' && isSame && isFinal && !isOpen;
+  if (isOver && (await unbookedGas(sql, batch, mined)).postings.length === 0) return 'waiting';
   // what is booked of it now stays booked
   if ((isOpen || isFinal) && !isShown) return 'to_complete';
   const nowMs = ctx.ports.clock.now();
@@ -174,7 +177,6 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirma
     );
     await markReimbursing(sql, reimbursedBy([payout]));
   }
-  const isSame = batch.minedAttempt === mined.id;
   if (!isFinal) {
     if (batch.state === 'final') await bookGas(ctx, sql, batch, null);
     const isKnown = batch.state === 'mined' && isSame;
@@ -191,14 +193,19 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirma
  * Books what the gas of its payout has cost, as the difference to what is booked of that: another block, or another node, may say something else.
  * @param mined the one that is final, paid or failed; null = none is any more
  */
-async function bookGas(ctx: Context, sql: Sql, { payouts, attempts }: Batch<EvmCode>, mined: Attempt | null): Promise<void> {
+async function bookGas(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attempt | null): Promise<void> {
+  const [payout] = batch.payouts as readonly [BatchPayout];
+  await postAll(ctx, sql, payout, [await unbookedGas(sql, batch, mined)]);
+}
+
+/** That difference; without postings where there is none. */
+async function unbookedGas(sql: Sql, { payouts, attempts }: Batch<EvmCode>, mined: Attempt | null): Promise<Entry> {
   const [payout] = payouts as readonly [BatchPayout];
   const booked = await bookedStepsOf(sql, 'po', payout.id);
   const gasPaid = mined?.outcome?.gasPaid ?? 0n;
   // what the service bears of a reimbursement is what has arrived
   const hasLeft = mined?.outcome?.result === 'paid' && payout.status !== 'failed';
-  const entry = hasLeft ? gasEntry(payout, gasPaid, (attempts[0] as Attempt).fee, booked) : paidGas(payout, gasPaid, booked);
-  await postAll(ctx, sql, payout, [entry]);
+  return hasLeft ? gasEntry(payout, gasPaid, (attempts[0] as Attempt).fee, booked) : paidGas(payout, gasPaid, booked);
 }
 
 /** @param mined its failed transaction in a final block; null where one that is none of ours took the nonce for good */
