@@ -39,7 +39,8 @@ function transactionOf(batch: Batch, { outputs, change }: TransactionToSign, scr
   });
 }
 
-test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is sent a second time', async (currency) => {
+/** A reimbursement whose transaction is signed at the first `drive`, and made once more by `other` with other signatures. */
+async function openReimbursement(currency: keyof typeof RATE, other: (twin: Transaction) => Transaction = (twin) => twin) {
   const history = await openFixedHistory(service, { currency });
   const { ctx, db } = service;
   await saveFeeRate(db, currency, RATE[currency], service.now());
@@ -61,7 +62,7 @@ test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is s
     async sign(request: TransactionToSign): Promise<SignedTransaction> {
       const batch = (await readBatch(db, request.batchId, { lock: false })) as Batch;
       const { txid, raw, vsize } = transactionOf(batch, request, Buffer.alloc(0));
-      made.twin ??= transactionOf(batch, request, Buffer.from([0x51]));
+      made.twin ??= other(transactionOf(batch, request, Buffer.from([0x51])));
       made.numbers.push(request.number);
       const paid = [...request.outputs, ...(request.change === null ? [] : [request.change])];
       const fee =
@@ -84,8 +85,17 @@ test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is s
     const red = report.answers.flatMap(({ id, findings }) => findings.map((finding) => `${id}: ${finding}`));
     return { mined: rows, stops, red, refund: (await readRefund(ctx, purchase.id))?.status };
   };
-  await drive();
-  const twin = made.twin as unknown as Transaction;
+  const twin = async (): Promise<Transaction> => {
+    await drive();
+    return made.twin as unknown as Transaction;
+  };
+  return { history, node, drive, shown, twin, numbers: made.numbers };
+}
+
+test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is sent a second time', async (currency) => {
+  const { ctx, db } = service;
+  const { history, node, drive, shown, numbers, ...made } = await openReimbursement(currency);
+  const twin = await made.twin();
   node.enter(twin, { denied: false });
 
   // nobody has looked while it became final
@@ -105,7 +115,7 @@ test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is s
   await saveFeeRate(db, currency, 3n * RATE[currency], service.now());
   service.wait(3 * HOUR);
   await drive();
-  expect(made.numbers).toEqual([1, 2]);
+  expect(numbers).toEqual([1, 2]);
   const { rows } = await db.query<{ id: string }>({
     text: 'select id from outgoing_batches where currency = $1',
     values: [currency],
@@ -117,6 +127,24 @@ test.each(['DASH', 'DOGE'] as const)('%s: is the reimbursement, and nothing is s
   await drive();
   expect(await shown()).toEqual({ ...done, mined: [{ txid: twin.txid, state: 'mined' }] });
   expect(node.received(scriptOf(twin))).toHaveLength(1);
+});
+
+test('what pays the same and brings the change elsewhere was not signed here: payouts stop, and nothing is completed', async () => {
+  const { publicExtendedKey: xpub } = account('DASH', 'regtest', 'a stranger');
+  const theirs = Buffer.from(createAddressDeriver({ currency: 'DASH', network: 'regtest', xpub }).derive(7).script);
+  const { history, node, drive, shown, twin } = await openReimbursement('DASH', ({ outputs, ...one }) =>
+    sealed({ ...one, outputs: outputs.map((output, at) => (at === 1 ? { ...output, script: theirs } : output)) }),
+  );
+  const stranger = await twin();
+  expect(stranger.outputs).toHaveLength(2);
+  node.enter(stranger, { denied: false });
+  node.mine(FINAL.DASH);
+  await history.look();
+  await drive();
+  await history.look();
+  const { mined, ...rest } = await shown();
+  expect(mined.map(({ txid }) => txid)).not.toContain(stranger.txid);
+  expect(rest).toMatchObject({ stops: [{ name: 'payouts' }], refund: 'pending' });
 });
 
 const scriptOf = (twin: Transaction): string => (twin.outputs[0] as Transaction['outputs'][number]).script.toString('hex');
