@@ -193,6 +193,21 @@ test('where the database has forgotten the last event, what it has since then is
   expect(bodies().filter((id) => id === kept)).toHaveLength(2);
 });
 
+test('one that was told nothing yet goes on from where it was too, when the database has forgotten that', async () => {
+  await started();
+  const only = ['--events', 'transaction.cancelled', '--forward-to', shop.url];
+  const first = await listen(...only);
+  const [place] = places();
+  const { at } = JSON.parse(readFileSync(place as string, 'utf8')) as { at?: string };
+  await first.end('SIGTERM');
+  writeFileSync(place as string, JSON.stringify({ cursor: 'evt_t0352N6Rx3HkOeQLXt3hxlO4', at }));
+  const transaction_id = await started();
+  await api.call('/cancel_transaction', { transaction_id });
+  const second = await listen(...only);
+  await shop.until((all) => all.some(({ body }) => body.data.object.transaction_id === transaction_id));
+  expect(second.said()).toContain('it goes on from before');
+});
+
 test('where the database was put back and gave the last event’s identifier again, what was written before that is told too', async () => {
   const first = await listen('--forward-to', shop.url);
   const last = await started();

@@ -9,6 +9,8 @@ import { type OutboundPolicy, readUrl } from './policy.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
 const IDLE_CONNECTION_MS = 10_000;
+/** What follows a status that says all is only to be shown: whoever calls has others waiting. */
+const REST_WITHIN_MS = 1_000;
 const MOST_HEADER_BYTES = 16 * 1024;
 /** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
@@ -55,7 +57,11 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     return { request, agent };
   }
 
-  async function ask(url: URL, { method, headers, body, mostBytes }: OutboundRequest, { signal, answer }: Asking): Promise<Read> {
+  async function ask(
+    url: URL,
+    { method, headers, body, mostBytes }: OutboundRequest,
+    { signal, answer, onStatus }: Asking,
+  ): Promise<Read> {
     loaded ??= load();
     const { request, agent } = await loaded;
     // nothing is decompressed, so a small body cannot become a large one
@@ -67,7 +73,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       headers: whole,
       body: body ?? null,
     });
-    answer.status = statusCode;
+    onStatus(statusCode);
     const isCut = await read(coming, answer, mostBytes);
     return { status: statusCode, body: Buffer.concat(answer.parts), isCut };
   }
@@ -80,12 +86,17 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     const limit = new AbortController();
     const answer: Coming = { status: null, parts: [] };
     const giveUp = (): void => limit.abort(new GivenUp());
-    const timer = setTimeout(() => limit.abort(new TimedOut(asked.withinMs)), asked.withinMs);
+    const timedOut = (): void => limit.abort(new TimedOut(asked.withinMs));
+    const timers = [setTimeout(timedOut, asked.withinMs)];
+    function onStatus(status: number): void {
+      answer.status = status;
+      if (asked.saysAll?.(status) === true) timers.push(setTimeout(timedOut, REST_WITHIN_MS));
+    }
     if (asked.signal?.aborted === true) giveUp();
     asked.signal?.addEventListener('abort', giveUp, { once: true });
     try {
       // an abort does not end the resolution of a name, so nothing waits for it
-      const whole = await Promise.race([ask(url, asked, { signal: limit.signal, answer }), aborted(limit.signal)]);
+      const whole = await Promise.race([ask(url, asked, { signal: limit.signal, answer, onStatus }), aborted(limit.signal)]);
       return { kind: 'answered', ...whole, tookMs: tookMs() };
     } catch (error) {
       const { status, parts } = answer;
@@ -93,7 +104,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
         return { kind: 'answered', status, body: Buffer.concat(parts), isCut: true, tookMs: tookMs() };
       return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
     } finally {
-      clearTimeout(timer);
+      for (const timer of timers) clearTimeout(timer);
       asked.signal?.removeEventListener('abort', giveUp);
     }
   }
@@ -163,7 +174,7 @@ type Read = { readonly status: number; readonly body: Uint8Array; readonly isCut
 
 /** What has come of an answer so far. */
 type Coming = { status: number | null; readonly parts: Uint8Array[] };
-type Asking = { readonly signal: AbortSignal; readonly answer: Coming };
+type Asking = { readonly signal: AbortSignal; readonly answer: Coming; onStatus(status: number): void };
 
 /** @returns whether there is more than that */
 async function read(body: AsyncIterable<Uint8Array>, { parts }: Coming, mostBytes: number): Promise<boolean> {

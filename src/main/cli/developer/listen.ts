@@ -150,9 +150,15 @@ async function isLast(listener: Listener, { id, event, data }: Message): Promise
     await pass(listener, told, data as string);
     listener.left -= 1;
   }
-  listener.cursor.save(id, told?.created_at);
+  listener.cursor.save(id, told === null ? { at: await firstTime(listener, id) } : { written: told.created_at });
   listener.isFromNow = false;
   return listener.left <= 0;
+}
+
+/** A listener that was told nothing yet must know where to go back to as well: the time of the newest event. */
+async function firstTime({ session, cursor }: Listener, id: string): Promise<string | undefined> {
+  if (id === BEFORE_ALL || cursor.last()?.at !== undefined) return undefined;
+  return (await session.call<EventPage>('/list_events', { limit: 1 })).data[0]?.created_at;
 }
 
 /** Resolves when the program has taken the event, however long that takes; each answer that is not the one before is told. */

@@ -85,7 +85,7 @@ export function listenSecret(name: string): string {
 /** Where a listener is. */
 export type Place = {
   readonly cursor: string;
-  /** When the last event that was dealt with was written; absent before the first. */
+  /** When the last event that was dealt with was written; before the first, one that was written when the place was first told. */
   readonly at?: string;
   /** When the event of the cursor was written; absent where that is not known. */
   readonly written?: string;
@@ -93,8 +93,8 @@ export type Place = {
 export type Cursor = {
   /** Null before the first. */
   last(): Place | null;
-  /** @param writtenAt when the event of the cursor was written; absent: no event was dealt with */
-  save(cursor: string, writtenAt?: string): void;
+  /** @param times `written`: when the event of the cursor was; absent: no event was dealt with. `at`: instead of that, see {@link Place} */
+  save(cursor: string, times?: { readonly written?: string | undefined; readonly at?: string | undefined }): void;
 };
 
 /** How far a listener is. @param of what it listens to: another server, user or filter has a place of its own */
@@ -103,10 +103,10 @@ export function openCursor(name: string, of: readonly string[]): Cursor {
   let last = read<Place>(file);
   return {
     last: () => last,
-    save(cursor, writtenAt) {
-      const at = writtenAt ?? last?.at;
+    save(cursor, { written: of, at: since = of } = {}) {
+      const at = since ?? last?.at;
       if (cursor === last?.cursor && at === last.at) return;
-      last = { cursor, ...(at === undefined ? {} : { at }), ...(writtenAt === undefined ? {} : { written: writtenAt }) };
+      last = { cursor, ...(at === undefined ? {} : { at }), ...(of === undefined ? {} : { written: of }) };
       renameSync(written(file, last), file);
     },
   };
