@@ -100,3 +100,31 @@ test('an older copy, put back while everything is stopped', { timeout: TIMEOUT }
   expect(await told(id, 'transaction.pending')).toEqual(pending);
   await isGreen();
 });
+
+test('the whole data folder, put back from a copy while everything is stopped', { timeout: TIMEOUT }, async () => {
+  const { transaction_id } = await ask('/create_transaction', { amount: '20.00', crypto_selected: 'BTC' });
+  const id = String(transaction_id);
+  await told(id, 'transaction.started');
+  await service.stop();
+  const places = databaseFolder().startsWith(folder) ? [folder] : [folder, databaseFolder()];
+  for (const place of places) execFileSync('cp', ['-a', place, `${place}-copy`]);
+  await begin();
+  await ask('/cancel_transaction', { transaction_id });
+  const lost = await told(id, 'transaction.cancelled');
+  await service.stop();
+  for (const place of places) {
+    rmSync(place, { recursive: true });
+    renameSync(`${place}-copy`, place);
+  }
+
+  await begin();
+  expect(await problems()).toEqual([
+    expect.stringMatching(/the server's files are a copy of those that were here.*may be missing/),
+  ]);
+  await ask('/sandbox/pay', { transaction_id });
+  expect((await told(id, 'transaction.pending')).sequence).toBeGreaterThan(lost.sequence);
+  expect([...bodies.values()].filter(({ size }) => size > 1)).toEqual([]);
+  await service.stop();
+  await begin();
+  expect(await problems()).toHaveLength(1);
+});

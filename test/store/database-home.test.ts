@@ -172,6 +172,7 @@ test('a new database beside an old folder says nothing', async () => {
     timeline: '3',
     log: 1n << 50n,
     lastEvent: { id: 9n, merchantId, mark: 'x' },
+    filesMade: '7',
   });
   expect(found).toBeNull();
   expect(seen).toMatchObject({ lineage: 'made here', raised: 0 });

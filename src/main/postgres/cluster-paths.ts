@@ -51,6 +51,12 @@ export function clusterPaths(dataFolder: string): ClusterPaths {
   return { folder, bin: enterableBinaries(user), socketFolder: socketFolder(folder, user), user };
 }
 
+/** Where the database of a data folder is stored already, if it is: nothing is created or checked. */
+export function storedClusterFolder(dataFolder: string): string {
+  const marker = join(dataFolder, MARKER);
+  return existsSync(marker) ? readFileSync(marker, 'utf8').trim() : join(dataFolder, 'postgres');
+}
+
 function clusterFolder(data: string): string {
   const marker = join(data, MARKER);
   const here = join(data, 'postgres');

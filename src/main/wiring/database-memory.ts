@@ -2,7 +2,7 @@
 // ran is recognised by it, or shows it by itself (store/postgres/database-home.ts). The worker keeps the file up to date; what is at most some
 // seconds old is enough, because nobody puts back a copy that is younger.
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Network } from '../../core/currency.ts';
 import { replaceFile } from '../../signer/own-files.ts';
@@ -11,6 +11,7 @@ import { type DatabaseSeen, databaseNow, settleDatabase } from '../../store/post
 import { MAY_BE_MISSING } from '../../store/postgres/database-replacements.ts';
 import { migrate } from '../../store/postgres/migrate.ts';
 import type { Job } from '../../worker/loop.ts';
+import { storedClusterFolder } from '../postgres/cluster-paths.ts';
 
 const FILE = 'database-seen.json';
 const WHAT = 'which database was used here, and how far it was: an older state of it is recognised by this';
@@ -46,12 +47,21 @@ async function settle(db: Database, dataFolder: string, tell: Told, given: strin
     tell(`${UNUSABLE}: ${error.message}`);
     return null;
   });
-  const { seen, found } = await settleDatabase(db, randomBytes(8).toString('hex'), { seen: before, given });
+  const filesMade = await filesMadeAt(dataFolder);
+  const { seen, found } = await settleDatabase(db, randomBytes(8).toString('hex'), { seen: before, given, filesMade });
   if (found !== null) tell(`the database was put back or replaced (${found}): ${MAY_BE_MISSING}`);
   // a full disk keeps nobody from starting
-  if (found !== null || before === null)
+  if (found !== null || before?.lineage !== seen.lineage)
     await writeSeen(dataFolder, seen).catch((error: Error) => tell(`${UNUSABLE}: ${error.message}`));
   return seen;
+}
+
+/** When the files of the database in this data folder were made; null where it is elsewhere, or the file system does not tell. */
+async function filesMadeAt(dataFolder: string): Promise<string | null> {
+  const { birthtimeNs } = await stat(join(storedClusterFolder(dataFolder), 'PG_VERSION'), { bigint: true }).catch(() => ({
+    birthtimeNs: 0n,
+  }));
+  return birthtimeNs === 0n ? null : birthtimeNs.toString();
 }
 
 export type DatabaseMemory = {
@@ -121,7 +131,7 @@ async function readSeen(dataFolder: string): Promise<DatabaseSeen | null> {
     const { log, lastEvent, ...rest } = JSON.parse(text) as Written;
     const { id, merchantId, mark } = lastEvent ?? { id: '0', merchantId: '0', mark: '' };
     const last = lastEvent === null ? null : { id: BigInt(id), merchantId: BigInt(merchantId), mark };
-    return { ...rest, log: log === null ? null : BigInt(log), lastEvent: last };
+    return { ...rest, filesMade: rest.filesMade ?? null, log: log === null ? null : BigInt(log), lastEvent: last };
   } catch {
     return null;
   }

@@ -12,15 +12,12 @@ export type DatabaseSeen = Server & {
   /** By how much the numbers of events were raised at most; 0 = the database was never put back. */
   readonly raised: number;
   readonly lastEvent: EventNumber | null;
+  /** When the server's files were made, where they lie in this data folder and the file system tells: every copy of them has another. */
+  readonly filesMade: string | null;
 };
 
 type Home = Server & { readonly lineage: string; readonly isOwn: boolean };
-type State = {
-  readonly home: Home | null;
-  readonly here: Server;
-  readonly raised: number;
-  readonly lastEvent: EventNumber | null;
-};
+type State = { readonly home: Home | null; readonly here: Server } & Pick<DatabaseSeen, 'raised' | 'lastEvent' | 'filesMade'>;
 
 const LAST_NUMBER = 2n ** 63n - 1n;
 /** Numbers go on at the seconds since then: above all that were given before, whoever has put back what, and how often. */
@@ -33,27 +30,33 @@ const LEAST_RAISE = 1_000_000;
  * Compares the database with its own row and with what was noted. Where it is an earlier state, that is recorded, and the numbers of the events
  * that follow are raised. To be called before anything is written after a start. Any number of processes may call it at once: one finds it.
  * @param seen what was noted last, on this machine; null = nothing
+ * @param filesMade see {@link DatabaseSeen}, as it is now
  * @param given what shows by itself that it was replaced under a running process
  * @returns what is to be noted from now on, and what was found by this call
  */
 export async function settleDatabase(
   db: Database,
   lineage: string,
-  { seen, given = null }: { readonly seen: DatabaseSeen | null; readonly given?: string | null },
+  {
+    seen,
+    given = null,
+    filesMade = null,
+  }: { readonly seen: DatabaseSeen | null; readonly given?: string | null; readonly filesMade?: string | null },
 ): Promise<{ readonly seen: DatabaseSeen; readonly found: string | null }> {
   const here = await readServer(db);
   return db.transaction(async (sql) => {
     await sql.query({ text: `select pg_advisory_xact_lock(hashtextextended('database home', 0))` });
-    const state: State = { home: await readHome(sql), here, raised: await readRaised(sql), lastEvent: await lastEvent(sql) };
+    const [home, raised] = [await readHome(sql), await readRaised(sql)];
+    const state: State = { home, here, raised, lastEvent: await lastEvent(sql), filesMade };
     const mine = state.home?.lineage ?? lineage;
     const known = seen?.lineage === mine || state.home === null ? seen : null;
     const back = [...ownEvidence(state), ...(await notedEvidence(sql, state, known))];
     if (state.home === null || !isAt(state.home, here)) await writeHome(sql, mine, here);
-    const raised = back.length === 0 ? state.raised : await raiseNumbers(sql, state, known);
+    const highest = back.length === 0 ? raised : await raiseNumbers(sql, state, known);
     const foreign = seen !== null && known === null ? FOREIGN : null;
     const found = back.length > 0 ? back.join('; ') : (given ?? foreign);
     if (found !== null) await recordReplacement(sql, found);
-    return { seen: { ...here, lineage: mine, raised, lastEvent: state.lastEvent }, found };
+    return { seen: { ...here, lineage: mine, raised: highest, lastEvent: state.lastEvent, filesMade }, found };
   });
 }
 
@@ -62,7 +65,8 @@ export async function databaseNow(db: Database, before: DatabaseSeen): Promise<D
   const here = await readServer(db);
   const home = await readHome(db);
   if (home === null || home.lineage !== before.lineage || !isAt(home, here)) return null;
-  const now = { ...here, lineage: home.lineage, raised: await readRaised(db), lastEvent: await lastEvent(db) };
+  const { filesMade } = before;
+  const now = { ...here, lineage: home.lineage, raised: await readRaised(db), lastEvent: await lastEvent(db), filesMade };
   const isBehind =
     now.raised < before.raised || (now.log !== null && now.log < (before.log ?? 0n)) || numberOf(now) < numberOf(before);
   return isBehind ? null : now;
@@ -100,6 +104,9 @@ async function notedEvidence(sql: Sql, state: State, seen: DatabaseSeen | null):
   if (differences(seen, here).length > 0) return [];
   if (here.log !== null && seen.log !== null && here.log < seen.log)
     return [`the log position went back from ${seen.log} to ${here.log}`];
+  // a copy of all, this note too, that was put back
+  if (seen.filesMade !== null && state.filesMade !== null && seen.filesMade !== state.filesMade)
+    return ["the server's files are a copy of those that were here"];
   if (seen.lastEvent === null) return [];
   const there = await lastNumberUpTo(sql, seen.lastEvent.id);
   return there?.id === seen.lastEvent.id && there.mark === seen.lastEvent.mark ? [] : [`event ${seen.lastEvent.mark} is gone`];
