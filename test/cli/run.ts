@@ -1,5 +1,8 @@
 // Runs `bursar <command>` as a separate process, as an operator does; returns its output and exit code.
 import { type ChildProcess, execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** What seals the rows of a database that has no service. */
@@ -25,13 +28,15 @@ export function startCli(
 ): { readonly child: ChildProcess; readonly ended: Promise<Ran> } {
   // only what a shell would give it, and the test's settings
   // a database of the test's own has no data folder with a key
-  const seals = environment.BURSAR_DATA_DIR === undefined ? { BURSAR_CREDENTIAL_KEY: CREDENTIAL_KEY } : {};
-  const env = { ...SHELL, ...seals, ...environment };
+  const own = environment.BURSAR_DATA_DIR === undefined ? mkdtempSync(join(tmpdir(), 'bursar-cli-')) : null;
+  const owned = own === null ? {} : { BURSAR_DATA_DIR: own, BURSAR_CREDENTIAL_KEY: CREDENTIAL_KEY };
+  const env = { ...SHELL, ...owned, ...environment };
   let ended: (ran: Ran) => void;
   const whole = new Promise<Ran>((resolve) => {
     ended = resolve;
   });
   const child = execFile(process.execPath, [CLI, ...args], { env, timeout: 60_000 }, (error, out, err) => {
+    if (own !== null) rmSync(own, { recursive: true, force: true });
     ended({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
   });
   // most commands do not read it
