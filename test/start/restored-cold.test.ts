@@ -1,11 +1,11 @@
 // The real `npm start` in the sandbox, whose database is put back to an older copy while everything is stopped: /readyz and the audit say so until an
 // operator has looked, and what happens then is told to webhooks with identifiers that no event had before.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { storedClusterFolder } from '../../src/main/postgres/cluster-paths.ts';
 import { runCli } from '../cli/run.ts';
 import { payoutClient } from '../support/payout-client.ts';
 import { dataFolderFor, eventually, type Service, startService } from '../support/service.ts';
@@ -46,11 +46,7 @@ async function begin(): Promise<void> {
   base = await service.ready;
   await signIn();
 }
-/** The database's folder: beside the data folder where PostgreSQL may not enter that. */
-function databaseFolder(): string {
-  const marker = join(folder, 'postgres-elsewhere');
-  return existsSync(marker) ? readFileSync(marker, 'utf8').trim() : join(folder, 'postgres');
-}
+const databaseFolder = (): string => storedClusterFolder(folder);
 const copy = (): string => `${databaseFolder()}-copy`;
 const problems = async (): Promise<string[]> =>
   ((await (await fetch(`${base}/readyz`)).json()) as { problems: string[] }).problems.filter((one) => one.includes('put back'));

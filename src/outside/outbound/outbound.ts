@@ -57,11 +57,12 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     return { request, agent };
   }
 
+  /** @returns whether there is more of the answer than what was read */
   async function ask(
     url: URL,
     { method, headers, body, mostBytes }: OutboundRequest,
     { signal, answer, onStatus }: Asking,
-  ): Promise<Read> {
+  ): Promise<boolean> {
     loaded ??= load();
     const { request, agent } = await loaded;
     // nothing is decompressed, so a small body cannot become a large one
@@ -74,8 +75,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       body: body ?? null,
     });
     onStatus(statusCode);
-    const isCut = await read(coming, answer, mostBytes);
-    return { status: statusCode, body: Buffer.concat(answer.parts), isCut };
+    return read(coming, answer, mostBytes);
   }
 
   async function call(asked: OutboundRequest): Promise<OutboundResult> {
@@ -85,6 +85,9 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     if (typeof url === 'string') return { kind: 'failed', failure: 'url_not_allowed', reason: `it must be ${url}`, tookMs: 0 };
     const limit = new AbortController();
     const answer: Coming = { status: null, parts: [] };
+    const answered = (status: number, isCut: boolean): OutboundResult => {
+      return { kind: 'answered', status, body: Buffer.concat(answer.parts), isCut, tookMs: tookMs() };
+    };
     const giveUp = (): void => limit.abort(new GivenUp());
     const timedOut = (): void => limit.abort(new TimedOut(asked.withinMs));
     const timers = [setTimeout(timedOut, asked.withinMs)];
@@ -96,12 +99,11 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     asked.signal?.addEventListener('abort', giveUp, { once: true });
     try {
       // an abort does not end the resolution of a name, so nothing waits for it
-      const whole = await Promise.race([ask(url, asked, { signal: limit.signal, answer, onStatus }), aborted(limit.signal)]);
-      return { kind: 'answered', ...whole, tookMs: tookMs() };
+      const isCut = await Promise.race([ask(url, asked, { signal: limit.signal, answer, onStatus }), aborted(limit.signal)]);
+      return answered(answer.status as number, isCut);
     } catch (error) {
-      const { status, parts } = answer;
-      if (status !== null && asked.saysAll?.(status) === true)
-        return { kind: 'answered', status, body: Buffer.concat(parts), isCut: true, tookMs: tookMs() };
+      const { status } = answer;
+      if (status !== null && asked.saysAll?.(status) === true) return answered(status, true);
       return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
     } finally {
       for (const timer of timers) clearTimeout(timer);
@@ -169,8 +171,6 @@ function aborted(signal: AbortSignal): Promise<never> {
     else signal.addEventListener('abort', fail, { once: true });
   });
 }
-
-type Read = { readonly status: number; readonly body: Uint8Array; readonly isCut: boolean };
 
 /** What has come of an answer so far. */
 type Coming = { status: number | null; readonly parts: Uint8Array[] };

@@ -28,7 +28,7 @@ export async function readCursor(sql: Sql, currency: PaymentMethod): Promise<Cha
 }
 
 /**
- * Locks the chain where it stands, for facts that do not move the cursor: whoever is moving it is waited for.
+ * Locks the chain for facts that do not move the cursor, wherever it stands: waits for whoever is moving it.
  * @returns the cursor as it is then; null before the first start on the chain
  */
 export async function lockCursor(sql: Sql, currency: CurrencyCode): Promise<ChainCursor | null> {

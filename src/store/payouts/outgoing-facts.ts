@@ -81,9 +81,7 @@ async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, s
     values: [
       currency,
       block.height,
-      spends.map((spend) => spend.txid),
-      spends.map((spend) => spend.vout),
-      spends.map((spend) => spend.by),
+      ...spentColumns(spends),
       block.hash,
       spends.map(({ outcome }) => outcome?.result ?? null),
       spends.map(({ outcome }) => outcome?.gasPaid ?? null),
@@ -107,16 +105,14 @@ async function recordUndone(sql: Sql, currency: CurrencyCode, block: BlockRef, s
              update outgoing_batches set due_at = '-infinity'
               where id in (select i.batch_id from undone u join outgoing_inputs i on i.currency = $1 and i.txid = u.txid and i.vout = u.vout) returning 1)
            select 1 from undone`,
-    values: [
-      currency,
-      block.height,
-      spends.map((spend) => spend.txid),
-      spends.map((spend) => spend.vout),
-      spends.map((spend) => spend.by),
-    ],
+    values: [currency, block.height, ...spentColumns(spends)],
   });
   return rowCount ?? 0;
 }
+
+/** What is spent, and by which transaction: txids, output numbers and spending txids, for one `unnest`. */
+const spentColumns = (spends: readonly Spend[]) =>
+  [spends.map((spend) => spend.txid), spends.map((spend) => spend.vout), spends.map((spend) => spend.by)] as const;
 
 type Output = OutputFacts & { readonly txid: string; readonly coinbase: boolean };
 
