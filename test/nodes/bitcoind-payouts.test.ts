@@ -10,15 +10,9 @@ import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
 import { newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
-import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
-import { createKeyring } from '../../src/signer/keyring.ts';
-import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
-import { createSigning } from '../../src/signer/signing.ts';
-import { createTurns } from '../../src/signer/turns.ts';
-import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
+import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
-import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import type { PayoutDriverStep } from '../../src/worker/payouts/driver-options.ts';
@@ -27,6 +21,7 @@ import { startBitcoind } from '../support/bitcoind.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { tellFee } from '../support/funded.ts';
 import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
+import { openPayoutSigner, type PayoutSigner } from '../support/payout-signer.ts';
 import { portsFor } from '../support/ports.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
@@ -35,7 +30,7 @@ let daemon: CoreDaemon;
 let chain: WatchedChain;
 let ctx: Context;
 let merchantId: bigint;
-let readOnly: Database;
+let signer: PayoutSigner;
 let newJob: () => Job;
 /** Where the worker dies next. */
 let diesAt: PayoutDriverStep | null = null;
@@ -59,27 +54,9 @@ beforeAll(async () => {
     exposureMinor: null,
     contestedLimitMinor: 100_000n,
   } as unknown as Context;
-  const keyring = createKeyring({ folder, network: 'regtest', passphrase: { kind: 'generated' }, makesItsOwn: true });
-  const xpub = (await keyring.accounts())?.find(({ currency }) => currency === 'BTC')?.xpub as string;
-  await addSignerKey(chain.db, { currency: 'BTC', xpub, at: new Date() });
-  for (const { id } of await listKeys(chain.db)) await confirmKey(chain.db, id, new Date());
-  readOnly = connect({ url: chain.url, role: 'bursar_signer', maxConnections: 1, applicationName: 'test signer' });
-  const journal = await openSignatureJournal(folder, 'regtest');
-  const signing = createSigning({
-    keyring,
-    db: readOnly,
-    journal: async () => journal,
-    intentKeys: async () => [(await readIntentPublicKey(folder)) as string],
-    limits: {},
-    countedAlone: createTurns(),
-    tokenContract: null,
-    now: () => Date.now(),
-  });
+  signer = await openPayoutSigner(chain, { folder, currencies: ['BTC'], tokenContract: null });
   const payouts = {
-    signing: {
-      sign: (request: Parameters<typeof signing.sign>[0]) => signing.sign(request),
-      signed: ({ after, batchId }: { after: number; batchId?: string }) => signing.signed(after, batchId ?? null),
-    },
+    signing: signer.signing,
     owner: 'test',
     intents: async () => null,
     reached: async (step: PayoutDriverStep) => {
@@ -92,7 +69,7 @@ beforeAll(async () => {
   await openShop();
 }, 120_000);
 afterAll(async () => {
-  await readOnly?.close();
+  await signer?.close();
   await chain?.close();
   await daemon?.remove();
   rmSync(folder, { recursive: true, force: true });

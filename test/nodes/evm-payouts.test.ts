@@ -10,14 +10,8 @@ import { hotAddress } from '../../src/flow/evm/batches.ts';
 import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
-import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
-import { createKeyring } from '../../src/signer/keyring.ts';
-import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
-import { createSigning } from '../../src/signer/signing.ts';
-import { createTurns } from '../../src/signer/turns.ts';
-import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
+import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
-import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import { payoutJobs } from '../../src/worker/payouts/job.ts';
@@ -25,6 +19,7 @@ import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { fund } from '../support/funded.ts';
 import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
+import { openPayoutSigner, type PayoutSigner } from '../support/payout-signer.ts';
 import { portsFor } from '../support/ports.ts';
 import { type WatchedChain, watchChain } from './watched-chain.ts';
 
@@ -40,7 +35,7 @@ let job: Job;
 /** A worker that starts. */
 let newJob: () => Job;
 let hot: string;
-let readOnly: Database;
+let signer: PayoutSigner;
 const told: string[] = [];
 const folder = mkdtempSync(join(tmpdir(), 'bursar-evm-payouts-'));
 
@@ -59,33 +54,14 @@ beforeAll(async () => {
     exposureMinor: null,
     contestedLimitMinor: 100_000n,
   } as unknown as Context;
-  const keyring = createKeyring({ folder, network: 'regtest', passphrase: { kind: 'generated' }, makesItsOwn: true });
-  const xpub = (await keyring.accounts())?.find(({ currency }) => currency === 'USDT')?.xpub as string;
-  await addSignerKey(chain.db, { currency: 'USDT', xpub, at: new Date() });
-  for (const { id } of await listKeys(chain.db)) await confirmKey(chain.db, id, new Date());
-  readOnly = connect({ url: chain.url, role: 'bursar_signer', maxConnections: 1, applicationName: 'test signer' });
-  const journal = await openSignatureJournal(folder, 'regtest');
-  const trusted = async () => [(await readIntentPublicKey(folder)) as string];
-  const signing = createSigning({
-    keyring,
-    db: readOnly,
-    journal: async () => journal,
-    intentKeys: trusted,
-    limits: {},
-    countedAlone: createTurns(),
-    tokenContract: anvil.token,
-    now: () => Date.now(),
-  });
+  signer = await openPayoutSigner(chain, { folder, currencies: ['USDT'], tokenContract: anvil.token });
   newJob = () =>
     oneAfterTheOther(
       payoutJobs(
         ctx,
         ['USDT'],
         {
-          signing: {
-            sign: (request) => signing.sign(request),
-            signed: ({ after, batchId }) => signing.signed(after, batchId ?? null),
-          },
+          signing: signer.signing,
           owner: 'test',
           intents: async () => null,
         },
@@ -116,7 +92,7 @@ beforeAll(async () => {
   await mine(70);
 }, 120_000);
 afterAll(async () => {
-  await readOnly?.close();
+  await signer?.close();
   await chain?.close();
   await anvil?.remove();
   rmSync(folder, { recursive: true, force: true });

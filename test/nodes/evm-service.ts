@@ -14,15 +14,9 @@ import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
-import { openIntentKey, readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
+import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
-import { createKeyring } from '../../src/signer/keyring.ts';
-import { openSignatureJournal } from '../../src/signer/signature-journal.ts';
-import { createSigning } from '../../src/signer/signing.ts';
-import { createTurns } from '../../src/signer/turns.ts';
-import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
-import { connect } from '../../src/store/postgres/connect.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { createChainWatcher } from '../../src/worker/chain/watcher.ts';
@@ -35,6 +29,7 @@ import { reconcile } from '../../src/worker/rescan/reconciler.ts';
 import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
+import { openPayoutSigner } from '../support/payout-signer.ts';
 import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
@@ -93,22 +88,7 @@ export async function openEvmServiceOn<N extends RealNode>(
     sweepGasMultiple: 20,
     batches: createTransactionBatches(db, SEALS, async (currency) => pools.get(currency as EvmCode)!.next()),
   };
-  const keyring = createKeyring({ folder, network: 'regtest', passphrase: { kind: 'generated' }, makesItsOwn: true });
-  for (const { currency, xpub } of (await keyring.accounts()) ?? [])
-    if (BOTH.includes(currency as EvmCode)) await addSignerKey(db, { currency, xpub, at: new Date() });
-  for (const { id } of await listKeys(db)) await confirmKey(db, id, new Date());
-  const readOnly = connect({ url, role: 'bursar_signer', maxConnections: 1, applicationName: 'test signer' });
-  const journal = await openSignatureJournal(folder, 'regtest');
-  const signing = createSigning({
-    keyring,
-    db: readOnly,
-    journal: async () => journal,
-    intentKeys: async () => [(await readIntentPublicKey(folder)) as string],
-    limits: {},
-    countedAlone: createTurns(),
-    tokenContract: anvil.token,
-    now: () => Date.now(),
-  });
+  const signer = await openPayoutSigner({ db, url }, { folder, currencies: BOTH, tokenContract: anvil.token });
   await addMerchant(ctx, { username: 'shop', password: 'shop-shop-shop', email: 'shop@example.com', businessName: 'Shop' });
   const { rows } = await db.query<{ id: bigint }>({ text: 'select id from merchants' });
   const merchantId = (rows[0] as { id: bigint }).id;
@@ -125,14 +105,14 @@ export async function openEvmServiceOn<N extends RealNode>(
   const asked: Signing = {
     async sign(request) {
       if (refusal !== null) throw refusal;
-      const signed = await signing.sign(request).catch((error: Error) => {
+      const signed = await signer.signing.sign(request).catch((error: Error) => {
         throw Object.assign(error, { fault: 'refused' });
       });
       if (!losesAnswers || lost.has(request.batchId)) return signed;
       lost.add(request.batchId);
       throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
     },
-    signed: ({ after, batchId }) => signing.signed(after, batchId ?? null),
+    signed: signer.signing.signed,
   };
   const newJob = (reached?: NonNullable<DriverOptions['reached']>): Job =>
     oneAfterTheOther(
@@ -151,7 +131,7 @@ export async function openEvmServiceOn<N extends RealNode>(
     db,
     url,
     signing: asked,
-    journal,
+    journal: signer.journal,
     merchantId,
     /** What the signer answers instead of a signature from now on; null = it signs. */
     refuse(answer: string | null): void {
@@ -275,8 +255,7 @@ export async function openEvmServiceOn<N extends RealNode>(
       for (const watcher of watchers) await watcher.close();
       await nodes.close();
       await addresses.close();
-      await journal.close();
-      await readOnly.close();
+      await signer.close();
       await drop();
       await anvil.remove();
       rmSync(folder, { recursive: true, force: true });
