@@ -2,7 +2,7 @@
 // and ends with `N passed, N failed`. A few files that fail are run again by themselves first. Arguments go to vitest (`npm test -- test/core`):
 // then nothing is fetched beforehand, since each test fetches what it needs.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,8 @@ const PEERS = [
   'php',
 ];
 const debian = existsSync('/etc/debian_version');
+const MEMORY_FOLDER = '/dev/shm';
+const GIB = 2 ** 30;
 /** More failing files than this are not a matter of load. */
 const MOST_AGAIN = 10;
 
@@ -44,6 +46,38 @@ function fetchPeer(name) {
   });
 }
 
+/**
+ * The folder for what tests write: databases, nodes and data folders. In memory where there is room: a test's database costs half there, and
+ * what was written needs no disk. A TMPDIR that is set stays.
+ */
+function temporaryFolder() {
+  if (process.env.TMPDIR !== undefined || !hasRoomInMemory()) return { path: tmpdir(), remove: () => undefined };
+  for (const name of readdirSync(MEMORY_FOLDER)) {
+    const owner = /^bursar-tests-(\d+)$/.exec(name)?.[1];
+    // of a run that was killed
+    if (owner !== undefined && !existsSync(`/proc/${owner}`)) rmSync(join(MEMORY_FOLDER, name), { recursive: true, force: true });
+  }
+  const path = join(MEMORY_FOLDER, `bursar-tests-${process.pid}`);
+  mkdirSync(path);
+  // PostgreSQL's user enters it
+  chmodSync(path, 0o711);
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+function hasRoomInMemory() {
+  try {
+    const mount = readFileSync('/proc/mounts', 'utf8')
+      .split('\n')
+      .find((line) => line.split(' ')[1] === MEMORY_FOLDER);
+    const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
+    const available = Number(/^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1] ?? 0) * 1024;
+    const isUsable = mount?.split(' ')[3].split(',').includes('noexec') === false;
+    return isUsable && bavail * bsize >= 6 * GIB && available >= 10 * GIB;
+  } catch {
+    return false;
+  }
+}
+
 /** Runs vitest with these arguments and reads its report: by file, what passed, failed and was skipped. */
 async function vitest(args) {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-report-'));
@@ -52,7 +86,7 @@ async function vitest(args) {
   const child = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...reporters, ...args], {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
+    env: { ...process.env, PATH: `${bin}:${process.env.PATH}`, TMPDIR: temporary.path },
   });
   const stop = (signal) => child.kill(signal);
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stop);
@@ -98,6 +132,7 @@ async function runAgain(files) {
     return passedNow.map((test) => `${relative(root, name)}: ${test}`);
   });
 }
+const temporary = temporaryFolder();
 const started = performance.now();
 const args = process.argv.slice(2);
 const wanted = args.length === 0 ? PEERS : [];
@@ -115,6 +150,7 @@ const failed = results.reduce((sum, one) => sum + one.failed.length, 0);
 // vitest also ends with an error where no test failed: a rejection that nobody caught
 const failures = files === null || (code !== 0 && unstable.length === 0) ? Math.max(failed, 1) : failed;
 
+temporary.remove();
 console.log(`took ${Math.round((performance.now() - started) / 1000)} s`);
 for (const { name, path, reason } of peers) {
   if (path !== null) console.log(`real peer used: ${name} (${path})`);
