@@ -3,12 +3,14 @@
 // anything outside.
 import { finalDepth } from '../../core/confirmations.ts';
 import type { UtxoCode } from '../../core/currency.ts';
+import type { Entry } from '../../core/judge/case.ts';
 import { greatest, minus, plus, sum } from '../../core/money.ts';
 import { outBy } from '../../core/payouts/booked-steps.ts';
 import { shares } from '../../core/payouts/outgoing-fees.ts';
 import {
   borneEntry,
   completeEntries,
+  foundInputsEntry,
   giveBackEntries,
   lostInputsEntry,
   returnEntry,
@@ -110,17 +112,13 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
     if (mined !== null) return confirm(ctx, sql, { batch, mined, isFinal: deep(mined.height, decided) });
     if (batch.state === 'final') await trueUp(ctx, sql, batch, null);
     const isTaken = (input: Batch['inputs'][number]): boolean => input.spentBy !== null && deep(input.spentHeight, agreed);
+    const lost = batch.inputs.filter(isTaken).map((input) => input.amount);
+    if (batch.state === 'dead') return settleInputs(ctx, sql, batch, lost);
     return unmined(ctx, sql, batch, {
       // what made the input was undone for good: its own loss is booked where it was received
       isGone: (input) => isTaken(input) || deep(input.goneHeight, agreed),
       ...(areSeveral ? { finalWith: ({ spentHeight }) => (spentHeight ?? agreed) + depth - 1 } : {}),
-      fail: () =>
-        fail(
-          ctx,
-          sql,
-          batch,
-          batch.inputs.filter(isTaken).map((input) => input.amount),
-        ),
+      fail: () => fail(ctx, sql, batch, lost),
     });
   });
 }
@@ -196,7 +194,6 @@ async function showFees(ctx: Context, sql: Sql, batch: Batch, parts: ReadonlyMap
 
 /** Another transaction has spent an input for good: none of ours can be mined any more. */
 async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[]): Promise<Progress> {
-  if (batch.state === 'dead') return settleInputs(ctx, sql, batch, lost);
   const highest = highestShares(await readShares(sql, batch.id));
   const nowMs = ctx.ports.clock.now();
   const ended = batch.payouts.filter((payout) => payout.status !== 'failed');
@@ -237,14 +234,23 @@ async function fail(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[
 
 /**
  * Books which outputs of a dead batch others have spent for good, and frees those that nothing has spent. What is spent in a block that is not so
- * deep yet is booked when it is, or freed where the chain leaves that block.
+ * deep yet is booked when it is, or freed where the chain leaves that block; where that was booked already, it is undone.
  */
 async function settleInputs(ctx: Context, sql: Sql, batch: Batch, lost: readonly bigint[]): Promise<Progress> {
   const { id, currency, inputs } = batch;
   const booked = await bookedStepsOf(sql, 'batch', id);
-  const more = minus(sum(lost), plus(outBy(booked, 'lost'), outBy(booked, 'lost_undone')));
-  const entry = lostInputsEntry(id, currency, more, booked);
-  if (more > 0n) await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
+  const before = plus(outBy(booked, 'lost'), outBy(booked, 'lost_undone'));
+  const more = minus(sum(lost), before);
+  // a deeper reorganisation: what is spent in another block by now stays lost until it is spent in none
+  const back = minus(before, sum(inputs.filter((input) => input.spentBy !== null).map((input) => input.amount)));
+  const atMs = ctx.ports.clock.now();
+  const entries: Entry[] = [];
+  if (more > 0n) entries.push(lostInputsEntry(id, currency, more, booked));
+  if (back > 0n) entries.push(foundInputsEntry(id, currency, back, booked));
+  await postEntries(
+    sql,
+    entries.map((entry) => ({ entry, transactionId: null, atMs })),
+  );
   const unspent = inputs.filter((input) => input.spentBy === null && input.goneHeight === null);
   await freeInputs(sql, currency, id, unspent);
   return inputs.filter((input) => input.spentBy !== null).length > lost.length ? 'unsettled' : 'waiting';

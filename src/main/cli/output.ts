@@ -30,6 +30,15 @@ export function calledWrongly(line: string): CommanderError {
   return new CommanderError(EXIT.usage, 'usage', line);
 }
 
+const LONGEST_EVIDENCE = 500;
+/** What an operator gives as evidence, trimmed. @throws when it is empty or too long */
+export function evidenceOf(text: string): string {
+  const evidence = text.trim();
+  if (evidence === '' || evidence.length > LONGEST_EVIDENCE)
+    throw calledWrongly(`--evidence takes a text of 1 to ${LONGEST_EVIDENCE} characters`);
+  return evidence;
+}
+
 /** A watched currency, in any case. */
 export function watchedCode(text: string): CurrencyCode {
   const code = CURRENCY_CODES.find((one) => one === text.toUpperCase());

@@ -13,13 +13,13 @@ import { resolvePayout } from '../../flow/payouts/resolve.ts';
 import { readPaymentState } from '../../store/lightning/payment-rows.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/reads.ts';
 import { openIntentKey, readIntentPublicKey } from '../wiring/intent-key.ts';
-import { CommandFailed, calledWrongly, group, leaf, print, table } from './output.ts';
+import { addGiveUp } from './give-up.ts';
+import { CommandFailed, calledWrongly, evidenceOf, group, leaf, print, table } from './output.ts';
 import { addRecover } from './recover.ts';
 import { withBooks, withNodes } from './service-access.ts';
 
 type JsonOption = { readonly json?: boolean };
 const LISTED = 1_000;
-const LONGEST_EVIDENCE = 500;
 
 /** Adds `payout …`: what is not over, one payout whole, and what only an operator may decide of it. */
 export function addPayoutCommands(bursar: Command): void {
@@ -38,6 +38,7 @@ export function addPayoutCommands(bursar: Command): void {
     .requiredOption('--evidence <text>', 'what shows it; stays in the history')
     .action(resolve);
   addRecover(payout);
+  addGiveUp(payout);
 }
 
 async function list({ json, status }: JsonOption & { status?: PayoutStatus }): Promise<void> {
@@ -122,6 +123,7 @@ function detailsOnTheWire(one: PayoutDetails): object {
     approved_by: one.approvedBy,
     batch_id: one.batchId,
     trouble: one.trouble,
+    given_up: one.givenUp,
     events: one.events.map(({ type, status, reason, at }) => ({ type, status, reason, at: at.toISOString() })),
     attempts: one.attempts.map((attempt) => ({
       number: attempt.number,
@@ -154,6 +156,7 @@ function linesOf(one: PayoutDetails): string[] {
     ['approved by', one.approvedBy],
     ['error', one.error],
     ['trouble', one.trouble],
+    ['given up', one.givenUp],
   ];
   const attempts = one.attempts.map((attempt) => [
     String(attempt.number),
@@ -219,9 +222,7 @@ type ResolveOptions = JsonOption & { readonly paid?: boolean; readonly failed?: 
 
 async function resolve(payoutId: string, { json, paid = false, failed = false, evidence }: ResolveOptions): Promise<void> {
   if (paid === failed) throw calledWrongly('exactly one of --paid and --failed is required');
-  const text = evidence.trim();
-  if (text === '' || text.length > LONGEST_EVIDENCE)
-    throw calledWrongly(`--evidence takes a text of 1 to ${LONGEST_EVIDENCE} characters`);
+  const text = evidenceOf(evidence);
   // over Lightning the node is asked whether it may still be paid
   const asksNode = failed && (await withBooks(async (ctx) => (await readPaymentState(ctx.db, payoutId)) !== null));
   const resolution = { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text } as const;

@@ -3,6 +3,7 @@ import type { CurrencyCode, UtxoCode } from '../../core/currency.ts';
 import type { PayoutStatus } from '../../core/payouts/states.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { type Attempt, readAttempts } from './attempts.ts';
+import { isCapital } from './own-outputs.ts';
 
 export type { Attempt } from './attempts.ts';
 
@@ -47,6 +48,8 @@ export type BatchInput = {
    * decided for good. Null while it stands.
    */
   readonly goneHeight: number | null;
+  /** No block has what made it, and it is no change of ours, whose own batch is looked after. */
+  readonly isNowhere: boolean;
 };
 export type BatchPayout = {
   readonly id: string;
@@ -223,9 +226,10 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
     spent_by: string | null;
     spent_height: number | null;
     gone_height: number | null;
+    is_nowhere: boolean | null;
   }>({
     name: 'batch_inputs',
-    text: `select i.txid, i.vout, i.amount, i.script, x.xpub, i.chain, i.address_index, i.spent_by, i.spent_height,
+    text: `select i.txid, i.vout, i.amount, i.script, x.xpub, i.chain, i.address_index, i.spent_by, i.spent_height, n.is_nowhere,
                   coalesce(
                     (select v.height from payments p join conflicting_transactions v on v.currency = p.currency and v.txid = p.conflict_txid
                       where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout and p.state = 'conflicted'),
@@ -239,8 +243,17 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
                       where a.currency = i.currency and a.txid = i.txid and a.height is null and f.spent_by <> a.txid),
                     -- its batch is dead, because what that spends is gone: decided at final depth
                     (select 0 from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
-                      where a.currency = i.currency and a.txid = i.txid and a.height is null and b.state = 'dead')) as gone_height
-             from outgoing_inputs i join account_xpubs x on x.id = i.account_xpub_id where i.batch_id = $1 order by i.txid, i.vout`,
+                      where a.currency = i.currency and a.txid = i.txid and a.height is null and b.state = 'dead'),
+                    -- an operator has said so, and no block has had it since
+                    case when n.is_nowhere and i.undone_height >= n.last_height then i.undone_height end) as gone_height
+             from outgoing_inputs i join account_xpubs x on x.id = i.account_xpub_id
+             left join lateral (
+               select p.state <> 'mined' as is_nowhere, coalesce(p.last_height, 0) as last_height from payments p
+                where p.currency = i.currency and p.txid = i.txid and p.vout = i.vout
+               union all
+               select c.height is null and ${isCapital('c')}, 0 from own_outputs c where c.currency = i.currency and c.txid = i.txid and c.vout = i.vout
+               limit 1) n on true
+            where i.batch_id = $1 order by i.txid, i.vout`,
     values: [batchId],
   });
   return rows.map((row) => ({
@@ -254,6 +267,7 @@ async function readInputs(sql: Sql, batchId: string): Promise<BatchInput[]> {
     spentBy: row.spent_by,
     spentHeight: row.spent_height,
     goneHeight: row.gone_height,
+    isNowhere: row.is_nowhere ?? false,
   }));
 }
 

@@ -9,6 +9,7 @@ import { insertSpends } from '../chain/payment-writes.ts';
 import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
+import { forgetGivenUp } from './given-up.ts';
 import { isCapital } from './own-outputs.ts';
 
 /** The name of the worker's job that drives payouts: it is woken when facts about them have changed. */
@@ -47,7 +48,10 @@ export async function recordOutgoing(
     changed += recorded.length;
     for (const { txid, capital: isCapital } of recorded) if (isCapital) capital.add(txid);
   });
-  if (isUtxo(currency)) await insertSpends(sql, currency, inputsOf(touched.filter(({ txid }) => capital.has(txid))));
+  if (isUtxo(currency) && capital.size > 0) {
+    await insertSpends(sql, currency, inputsOf(touched.filter(({ txid }) => capital.has(txid))));
+    await forgetGivenUp(sql, currency, [...capital]);
+  }
   if (changed > 0) await wakeDriver(sql);
 }
 
@@ -61,12 +65,18 @@ async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, s
   const { rowCount } = await sql.query({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
     text: `with found as materialized (
-             select o.txid, o.vout, s.by, s.result, s.gas_paid
+             select o.txid, o.vout, o.batch_id, o.freed, s.by, s.result, s.gas_paid
                from unnest($3::text[], $4::int[], $5::text[], $7::text[], $8::numeric[]) as s(txid, vout, by, result, gas_paid)
-              cross join lateral (select txid, vout from outgoing_inputs where currency = $1 and txid = s.txid and vout = s.vout and not freed offset 0) o),
-           spent as (
+              cross join lateral (select txid, vout, batch_id, freed from outgoing_inputs where currency = $1 and txid = s.txid and vout = s.vout offset 0) o),
+           of_batch as (
              update outgoing_inputs i set spent_by = f.by, spent_height = $2 from found f
               where i.currency = $1 and i.txid = f.txid and i.vout = f.vout and not i.freed returning f.by, f.result, f.gas_paid, i.batch_id),
+           -- a dead batch has given its outputs back, and its transaction is mined after all: they become its own when an operator says so
+           spent as (
+             select by, result, gas_paid, batch_id from of_batch
+             union all
+             select f.by, f.result, f.gas_paid, f.batch_id from found f join outgoing_attempts a on a.currency = $1 and a.txid = f.by and a.batch_id = f.batch_id
+              where f.freed),
            mined as (
              update outgoing_attempts t set height = $2, block_hash = $6, result = s.result, gas_paid = s.gas_paid
                from (select distinct on (by) by, result, gas_paid from spent) s where t.currency = $1 and t.txid = s.by returning 1),
@@ -167,8 +177,13 @@ export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height:
               where currency = $1 and (height > $2 or gone_height > $2) returning 1),
            inputs as (
              update outgoing_inputs set spent_by = null, spent_height = null where currency = $1 and spent_height > $2 returning batch_id),
-           due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs) returning 1)
-           select 1 from attempts union all select 1 from outputs union all select 1 from inputs`,
+           -- what was undone may be so no more: a dead batch gives it back
+           dead as (
+             select i.batch_id from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id
+              where b.currency = $1 and b.state = 'dead' and b.tip is null and i.spent_by is null and not i.freed),
+           due as (
+             update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs union all select batch_id from dead) returning 1)
+           select 1 from attempts union all select 1 from outputs union all select 1 from due`,
     values: [currency, height],
   });
   if ((rowCount ?? 0) > 0) await wakeDriver(sql);

@@ -167,6 +167,8 @@ export type PayoutDetails = ListedPayout & {
   readonly approvedBy: string | null;
   readonly batchId: string | null;
   readonly trouble: string | null;
+  /** Who has given its batch up, and why. */
+  readonly givenUp: string | null;
   readonly events: readonly { readonly type: string; readonly status: string; readonly reason: string; readonly at: Date }[];
   readonly attempts: readonly {
     readonly number: number;
@@ -198,11 +200,12 @@ export async function readPayoutDetails(sql: Sql, id: string): Promise<PayoutDet
     approved_by: string | null;
     batch_id: string | null;
     trouble: string | null;
+    given_up: string | null;
   };
   const { rows } = await sql.query<Row>({
     name: 'read_payout_details',
     text: `select ${VIEWED}, p.step, m.affiliate_id, p.amount, p.fee_max, p.usd_minor, p.automatic, p.approved_by, p.batch_id,
-                  coalesce(b.trouble, f.trouble, l.trouble) as trouble
+                  coalesce(b.trouble, f.trouble, l.trouble) as trouble, b.given_up
              from payouts p join merchants m on m.id = p.merchant_id left join outgoing_batches b on b.id = p.batch_id
              left join lightning_payments l on l.payout_id = p.id left join ach_entries e on e.payout_id = p.id left join ach_files f on f.name = e.file where p.id = $1`,
     values: [id],
@@ -220,6 +223,7 @@ export async function readPayoutDetails(sql: Sql, id: string): Promise<PayoutDet
     approvedBy: row.approved_by,
     batchId: row.batch_id,
     trouble: row.trouble,
+    givenUp: row.given_up,
     events: await readEvents(sql, id),
     attempts: await readAttempts(sql, id),
     entries: await readEntries(sql, id),

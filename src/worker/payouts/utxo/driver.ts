@@ -45,6 +45,13 @@ const MINED_LOOK_MS = 60_000;
 /** Nothing was signed: by a rule of the signer (its message), or because an output is gone (null). */
 type Refused = { readonly refusal: string | null };
 
+/** What an operator can do about what no block has any more, where nothing tells what became of it. */
+function howToGiveUp({ inputs, payouts }: Batch): string {
+  const gone = inputs.find(({ isNowhere, goneHeight }) => isNowhere && goneHeight === null);
+  if (gone === undefined) return '';
+  return ` (a reorganisation has taken ${gone.txid}, which made ${gone.txid}:${gone.vout}, out of its block; if it can be mined no more: bursar payout give-up ${payouts[0]?.id ?? ''})`;
+}
+
 /** @throws when no node is configured for the currency */
 export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: DriverOptions): PayoutDriver {
   const port = payingPortOf(ctx, currency);
@@ -216,8 +223,9 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
       await setBatchTrouble(ctx.db, batch.id, null);
       return RESEND_MS;
     }
-    options.onTrouble(`batch ${batch.id}: ${answer.reason}`);
-    await setBatchTrouble(ctx.db, batch.id, answer.reason);
+    const trouble = answer.state === 'inputs_missing' ? `${answer.reason}${howToGiveUp(batch)}` : answer.reason;
+    options.onTrouble(`batch ${batch.id}: ${trouble}`);
+    await setBatchTrouble(ctx.db, batch.id, trouble);
     return SEARCH_MS;
   }
 
