@@ -54,10 +54,8 @@ test('what only the node that is read shows waits until the other one does', { t
   expect((await capital()) - before).toBe(UNITS);
 });
 
-test('it counts by one word where no other can say for an hour, and is lost when that one denies it', {
-  timeout: TIMEOUT,
-}, async () => {
-  const before = await capital();
+/** A node that shows an event of the token which pays our address in a stranger's transaction. */
+async function makingUp(): Promise<Alteration> {
   const { hash } = await service.anvil.send({ to: STRANGER, value: 1n });
   const log = ({ blockHash }: Receipt): object => ({
     address: service.anvil.token,
@@ -65,14 +63,34 @@ test('it counts by one word where no other can say for an hour, and is lost when
     data: word(`0x${UNITS.toString(16)}`),
     blockHash,
   });
+  return receipts((one) => (one.transactionHash === hash ? { ...one, logs: [log(one)] } : one));
+}
+
+test('it counts by one word where no other can say for an hour, and is lost when that one denies it', {
+  timeout: TIMEOUT,
+}, async () => {
+  const before = await capital();
+  const madeUp = await makingUp();
   nodes.other.alter(SAYS_NOTHING);
-  nodes.read.alter(receipts((one) => (one.transactionHash === hash ? { ...one, logs: [log(one)] } : one)));
+  nodes.read.alter(madeUp);
   await service.mine(FINAL);
   await service.work(HOUR - 120_000);
   expect((await capital()) - before).toBe(0n);
   await service.work(120_000);
   expect((await capital()) - before).toBe(UNITS);
   nodes.other.alter({});
+  await later();
+  expect((await capital()) - before).toBe(0n);
+});
+
+test('what was made up, and nobody shows any more when the other one is there, is none', { timeout: TIMEOUT }, async () => {
+  const before = await capital();
+  const madeUp = await makingUp();
+  nodes.other.alter(SAYS_NOTHING);
+  nodes.read.alter(madeUp);
+  await service.mine(5);
+  for (const node of [nodes.read, nodes.other]) node.alter({});
+  await service.mine(FINAL);
   await later();
   expect((await capital()) - before).toBe(0n);
 });

@@ -10,8 +10,9 @@ import type { ChainContext } from '../../src/worker/chain/context.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { rescan } from '../../src/worker/rescan/rescan-all.ts';
-import { type Anvil, startAnvil } from '../support/evm/anvil.ts';
-import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
+import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
+import { FORWARDER } from '../support/evm/compiled.ts';
+import { type Alteration, openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
 import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 const TIMEOUT = 120_000;
@@ -25,6 +26,7 @@ let other: typeof read;
 let chain: WatchedChain;
 let ctx: ChainContext;
 let watcher: ChainWatcher;
+let stopped: () => Promise<void>;
 let end: () => Promise<void>;
 let skew = 0;
 
@@ -38,6 +40,10 @@ beforeEach(() => opened(2_000), TIMEOUT);
 async function opened(patienceMs: number): Promise<void> {
   [read, other] = [await openAlteredNode(anvil.url), await openAlteredNode(anvil.url)];
   chain = await watchChain('ETH', anvil.url);
+  started(patienceMs);
+}
+/** A worker that starts, and has both nodes. */
+function started(patienceMs = 2_000): void {
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() + skew };
   const nodes = [read, other].map(({ url }) =>
     createEvmNode({ currency: 'ETH', source: createEvmSource({ url }), network: 'regtest', clock, contract: null }),
@@ -45,9 +51,12 @@ async function opened(patienceMs: number): Promise<void> {
   const group = createEvmGroup(nodes, { clock, patienceMs });
   ctx = { ...chain.ctx, ports: { clock, chains: new Map([[ETH, group]]) } };
   watcher = createChainWatcher(ctx, ETH, { scripts: createWatchedScripts(ctx) });
-  end = async () => {
+  stopped = async () => {
     await watcher.close();
     await group.close();
+  };
+  end = async () => {
+    await stopped();
     await chain.close();
     read.close();
     other.close();
@@ -119,6 +128,57 @@ test('what is denied of a block far below the tip is taken back, and nothing els
   other.alter(withEther(addressOf(first)));
   await caughtUp(LATER_MS);
   expect([await amounts(first), await unconfirmed()]).toEqual([[0x63n], []]);
+});
+
+/** A node that shows two equal payments with their payees swapped. */
+const swapped = (address: string): Alteration => ({
+  afterwards({ method }, answer) {
+    const { result } = answer as { result?: { transactions?: readonly Json[] } };
+    if (!method.startsWith('eth_getBlockBy') || result?.transactions === undefined) return answer;
+    const of = (one: Json): Json =>
+      one.to === STRANGER ? { ...one, to: address } : one.to === address ? { ...one, to: STRANGER } : one;
+    return { ...answer, result: { ...result, transactions: result.transactions.map(of) } };
+  },
+});
+
+test('what was made up in the place of another payment is not counted beside it', { timeout: TIMEOUT }, async () => {
+  await caughtUp();
+  const owed = await chain.owe();
+  other.alter(SAYS_NOTHING);
+  read.alter(swapped(addressOf(owed)));
+  await anvil.send({ to: STRANGER, value: 7n });
+  await anvil.send({ to: addressOf(owed), value: 7n });
+  await anvil.mine();
+  await caughtUp();
+  expect([await amounts(owed), await heightsByOneWord()]).toEqual([[7n], 1]);
+  await anvil.mine(20);
+  await caughtUp();
+  for (const node of [read, other]) node.alter({});
+  await caughtUp(LATER_MS);
+  await caughtUp(LATER_MS);
+  expect([await amounts(owed), await unconfirmed()]).toEqual([[7n], []]);
+});
+
+test('what a contract sent keeps its name where something else of its block is not shown any more', {
+  timeout: TIMEOUT,
+}, async () => {
+  await caughtUp();
+  const [first, second] = [await chain.owe(), await chain.owe()];
+  other.alter(SAYS_NOTHING);
+  read.alter(withEther(addressOf(first)));
+  await anvil.send({ to: STRANGER, value: 1n });
+  await anvil.send({ to: anvil.forwarder, value: 8n, input: callData(FORWARDER, 'halves(address)', addressOf(second)) });
+  await anvil.mine();
+  await caughtUp();
+  const before = await chain.facts(second);
+  expect([await amounts(first), before.map(({ amount }) => amount)]).toEqual([[0x63n], [4n, 4n]]);
+  await stopped();
+  // another node is read, which shows no calls, but what the address holds
+  read.alter(WITHOUT_TRACES);
+  other.alter({});
+  started();
+  await caughtUp(LATER_MS);
+  expect([await amounts(first), await chain.facts(second), await unconfirmed()]).toEqual([[], before, []]);
 });
 
 test('a node that answers of each block too late is heard all the same', { timeout: TIMEOUT }, async () => {

@@ -87,14 +87,18 @@ export async function readUnconfirmed(
   }));
 }
 
-/** What is recorded of a block at the scripts that its record is about. */
-export function recordedAt(sql: Sql, currency: CurrencyCode, block: UnconfirmedBlock): Promise<readonly RecordedPlace[]> {
-  return paymentsIn(
-    sql,
-    currency,
-    block,
-    block.scripts.map((script) => Buffer.from(script).toString('hex')),
-  );
+/** What is recorded of a block at the scripts that its record is about: payments, and outputs at our own addresses. */
+export async function recordedAt(sql: Sql, currency: CurrencyCode, block: UnconfirmedBlock): Promise<readonly RecordedPlace[]> {
+  const { height, hash, scripts } = block;
+  const { rows } = await sql.query<{ txid: string; vout: number; script: string; amount: string }>({
+    name: 'own_outputs_in_block',
+    text: `select txid, vout, encode(script, 'hex') as script, amount from own_outputs
+            where currency = $1 and height = $2 and block_hash = $3 and script = any ($4)`,
+    values: [currency, height, hash, scripts.map((script) => Buffer.from(script))],
+  });
+  const own = rows.map(({ amount, ...row }) => ({ ...row, amountMinor: BigInt(amount) }));
+  const named = scripts.map((script) => Buffer.from(script).toString('hex'));
+  return [...own, ...(await paymentsIn(sql, currency, block, named))];
 }
 
 /** Nothing contradicts any more what is recorded of this block: what waited for that is due again. */

@@ -1,8 +1,8 @@
 // Blocks that pay to us by one node's word (Ethereum, outside/evm/second-word): all are asked again, and what they say is recorded.
-import { isUtxo } from '../../core/currency.ts';
+import { type CurrencyCode, ETHER, isUtxo } from '../../core/currency.ts';
 import { sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
-import { isInnerPlace, type RecordedPlace } from '../../store/chain/inner-ether.ts';
+import { isInnerOutput, isInnerPlace, type RecordedPlace } from '../../store/chain/inner-ether.ts';
 import { rewindBelow } from '../../store/chain/receipts.ts';
 import {
   blockBefore,
@@ -63,12 +63,12 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
     if (isContradicted && (block.isDenied || isUnseen)) return 'same';
     const recorded = await recordedAt(ctx.db, port.currency, block);
     // whoever said it then may say nothing of it now, or another node is read
-    const isGone = !block.isDenied && !isShown(recorded, facts);
+    const gone = block.isDenied ? [] : notShown(port.currency, recorded, facts);
     // and nobody may know any more what contracts sent there
-    if (isGone && isUnseen) return 'same';
+    if (gone.length > 0 && isUnseen) return 'same';
     const place = { height: block.height, hash: block.hash, previousHash: facts.previousHash, timeMs: facts.timeMs };
-    if (isContradicted || isGone) {
-      await recordAgain(ctx, port, place, { ...facts, insteadOf: { block, atMs } });
+    if (isContradicted || gone.length > 0) {
+      await recordAgain(ctx, port, place, { ...facts, insteadOf: { block, gone: scriptsOf(gone), atMs } });
       return 'over';
     }
     // of a single node its word stands
@@ -121,13 +121,26 @@ const paidAt = (all: readonly Paid[], script: string): bigint =>
 const shownIn = ({ touched }: BlockFacts): readonly Paid[] => touched.flatMap(({ outputs }) => outputs);
 
 /**
- * Whether a block shows as much at each script as is recorded of it; where it does not show what contracts sent, as much as transactions have paid
- * by themselves.
+ * What is recorded of a block and not shown. Another payment in the place of one does not show it, whatever it pays. But ether of contracts has
+ * other names at other kinds of nodes: of that counts what an address got altogether, and nothing at all where it is not shown.
  */
-function isShown(recorded: readonly RecordedPlace[], facts: BlockFacts): boolean {
-  const asked = facts.inner === 'unseen' ? recorded.filter(({ vout }) => !isInnerPlace(vout)) : recorded;
-  return asked.every(({ script }) => paidAt(shownIn(facts), script) >= paidAt(asked, script));
+function notShown(currency: CurrencyCode, recorded: readonly RecordedPlace[], facts: BlockFacts): readonly RecordedPlace[] {
+  const all = facts.touched.flatMap(({ txid, coinbase, outputs }) => outputs.map((one) => ({ txid, coinbase, ...one })));
+  const left = Map.groupBy(all, nameOf);
+  const missing = recorded.filter((one) => left.get(nameOf(one))?.pop() === undefined);
+  const isInner = ({ vout }: RecordedPlace): boolean => currency === ETHER && isInnerPlace(vout);
+  const byContracts = [...left.values()].flat().filter((one) => !one.coinbase && isInnerOutput(one));
+  const inner = missing.filter(isInner);
+  return missing.filter((one) => {
+    if (!isInner(one)) return true;
+    return facts.inner !== 'unseen' && paidAt(byContracts, one.script) < paidAt(inner, one.script);
+  });
 }
+
+type Named = Paid & { readonly txid: string };
+const nameOf = ({ txid, script, amountMinor }: Named): string => `${txid} ${script} ${amountMinor}`;
+const scriptsOf = (places: readonly RecordedPlace[]): readonly Buffer[] =>
+  [...new Set(places.map(({ script }) => script))].map((script) => Buffer.from(script, 'hex'));
 
 /** At how many of its addresses a block shows more than is recorded of it. */
 function unrecordedIn({ scripts }: UnconfirmedBlock, recorded: readonly RecordedPlace[], facts: BlockFacts): number {

@@ -188,8 +188,8 @@ export async function readAgain(
 
 /**
  * Records what this block shows, if it is still in the best chain.
- * @param shown `seenAtMs`: when it was seen first (default: now); `insteadOf`: what was recorded of it at these scripts by one node's word, and
- *   at what time of the chain that is taken back
+ * @param shown `seenAtMs`: when it was seen first (default: now); `insteadOf`: what one node's word had recorded of it, at which scripts that is
+ *   gone, and at what time of the chain it is taken back there
  * @throws CursorMoved
  */
 export async function recordAgain(
@@ -198,7 +198,7 @@ export async function recordAgain(
   block: BlockRow,
   shown: Pick<BlockFacts, 'touched' | 'unconfirmed'> & {
     readonly seenAtMs?: number;
-    readonly insteadOf?: { readonly block: UnconfirmedBlock; readonly atMs: number };
+    readonly insteadOf?: { readonly block: UnconfirmedBlock; readonly gone: readonly Uint8Array[]; readonly atMs: number };
   },
 ): Promise<void> {
   const { touched, unconfirmed, seenAtMs = ctx.ports.clock.now(), insteadOf } = shown;
@@ -213,7 +213,7 @@ export async function recordAgain(
         block.height <= cursor.height && (ours === undefined || ours.height !== block.height || ours.hash === block.hash);
       if (!isOurs) throw new CursorMoved(`block ${block.hash} is no longer in the best chain`);
       if (insteadOf !== undefined) {
-        await takeBackAt(sql, port.currency, { ...insteadOf.block, atMs: insteadOf.atMs });
+        await takeBackAt(sql, port.currency, { ...insteadOf.block, scripts: insteadOf.gone, atMs: insteadOf.atMs });
         await confirmBlock(sql, port.currency, insteadOf.block);
         const before = blockBefore(insteadOf.block);
         // the second reading may have taken it as it was
