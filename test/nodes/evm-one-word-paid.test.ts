@@ -20,6 +20,8 @@ const altered = new Set<string>();
 const changing = (change: (one: Receipt) => object): Alteration =>
   receipts((one) => (altered.has(one.transactionHash) ? change(one) : one));
 const AS_FAILED = changing((one) => ({ ...one, status: '0x0', logs: [] }));
+/** It succeeded, and the token says nothing of it. */
+const WITHOUT_EVENTS = changing((one) => ({ ...one, logs: [] }));
 const DEARER = changing((one) => ({ ...one, effectiveGasPrice: `0x${(10n ** 12n).toString(16)}` }));
 
 beforeAll(async () => {
@@ -116,6 +118,31 @@ test('gas that the node in use has stated wrongly is read again before it is cha
     values: [txid],
   });
   expect(rows.map(({ gas }) => BigInt(gas))).toEqual([BigInt(gasUsed) * BigInt(effectiveGasPrice)]);
+  await ended(id);
+});
+
+test('that one did something else than was asked for stops payouts once both nodes say so', { timeout: TIMEOUT }, async () => {
+  const { id, txid } = await sent();
+  altered.add(txid);
+  says(WITHOUT_EVENTS, {});
+  await service.mine(20);
+  for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+  expect(await shown(id)).toMatchObject({
+    status: 'processing',
+    trouble: expect.stringMatching(/shows it unclear in block 0x.*shows it paid in block 0x/),
+  });
+  expect(await openBreakers(service.db)).toEqual([]);
+  says(WITHOUT_EVENTS, WITHOUT_EVENTS);
+  await service.work(LATER_MS);
+  expect((await openBreakers(service.db)).map(({ findings }) => findings)).toEqual([
+    [expect.stringContaining('succeeded and did not do exactly what it asks for')],
+  ]);
+  // what was read of the newest blocks is not asked for again
+  altered.clear();
+  await service.mine(10);
+  await service.goOn();
+  for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+  expect(await shown(id)).toEqual({ status: 'completed', trouble: null });
   await ended(id);
 });
 

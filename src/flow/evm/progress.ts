@@ -106,7 +106,11 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
       const isShown = isShownAs(mined, said.ended ?? null);
       return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown });
     }
-    if (mined.outcome?.result !== 'failed') return stopUnclear(ctx, sql, batch, mined);
+    if (mined.outcome?.result !== 'failed') {
+      // one node's word stops nobody's payouts while nothing is given back, and what it has said for a moment is read again
+      const isKnown = batch.state === 'dead' || isShownAs(mined, said.ended ?? null);
+      return isKnown ? stopUnclear(ctx, sql, batch, mined) : 'to_complete';
+    }
     return isFinal(mined.height) ? orLater(() => fail(ctx, sql, batch, mined)) : 'waiting';
   });
 }
