@@ -229,7 +229,13 @@ export const AREAS = [
   },
   {
     code: /^src\/signer\/lightning\/(paying|payment-journal|failed-payments)\.ts$/,
-    tests: ['test/lightning/payout-variants', 'test/signer/give-up'],
+    tests: [
+      'test/lightning/signer-guards',
+      'test/lightning/payout-variants',
+      'test/lightning/reimbursed-twice',
+      'test/lightning/limits-together',
+      'test/lightning/payout-attacks',
+    ],
   },
   { code: /^src\/flow\/ledger-links\.ts$/, tests: ['test/flow/ledger-links'] },
   {
