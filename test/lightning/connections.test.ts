@@ -1,7 +1,11 @@
 // Calls of a Lightning node that follow each other use the connections that are open: each handshake costs it and us more than a short call.
+import https from 'node:https';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { createLndRest } from '../../src/outside/lightning/lnd-rest.ts';
+import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
+import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { type AnswerRelay, openAnswerRelay } from '../support/answer-relay.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { eventually } from '../support/service.ts';
@@ -46,4 +50,22 @@ test('a node with another certificate gets connections of its own, and is compar
   await eventually('the first one is right again', async () => (await asks()).state === 'SERVER_ACTIVE');
   rest.close();
   await stranger.close();
+});
+
+test('a pinned certificate that has expired is refused, and its operator told what to do', async () => {
+  const { key, certificate } = selfSignedCertificate('20210101000000Z');
+  let heard = 0;
+  const server = https.createServer({ key, cert: certificate }, (_request, response) => {
+    heard += 1;
+    response.end('{"state":"SERVER_ACTIVE"}');
+  });
+  const port = await listen(server, 0);
+  const lnd = createLnd(async () => ({ url: `https://127.0.0.1:${port}`, certificate, macaroon: '00' }), { chain: 'regtest' });
+  expect(await lnd.condition()).toEqual({
+    state: 'unauthorized',
+    reason: expect.stringMatching(/certificate has expired \(LND makes another when it is started again: BURSAR_LND_CERT/),
+  });
+  expect(heard).toBe(0);
+  lnd.close();
+  await closeServer(server);
 });

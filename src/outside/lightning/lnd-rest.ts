@@ -52,13 +52,15 @@ const STATES: readonly (readonly [pattern: RegExp, state: TroubleState])[] = [
   [/macaroon|encoding\/hex|verification failed|permission denied|not satisfied/, 'unauthorized'],
 ];
 
+const OTHER = 'is BURSAR_LND_CERT the certificate of this node?';
+const EXPIRED = 'LND makes another when it is started again: BURSAR_LND_CERT has to be that one then';
 /** What an error of the connection says. */
 function troubleOf(url: string, error: unknown): NodeTrouble {
   if (error instanceof NodeTrouble) return error;
   const { code = '', message } = error as NodeJS.ErrnoException;
   const isCertificate = /^(?:CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|ERR_TLS_CERT|ERR_OSSL|ERR_SSL)/.test(code);
   const state: TroubleState = isCertificate ? 'unauthorized' : 'down';
-  const hint = isCertificate ? ' (is BURSAR_LND_CERT the certificate of this node?)' : '';
+  const hint = isCertificate ? ` (${code === 'CERT_HAS_EXPIRED' ? EXPIRED : OTHER})` : '';
   return new NodeTrouble(state, `LND at ${new URL(url).host}: ${message === '' ? code : message}${hint}`, { cause: error });
 }
 

@@ -22,8 +22,11 @@ const generalizedTime = (text: string): Buffer => der(0x18, Buffer.from(text));
 const name = (type: string, text: string): Buffer => der(0x31, sequence(oid(type), der(0x0c, Buffer.from(text))));
 const extension = (type: string, value: Buffer): Buffer => sequence(oid(type), octets(value));
 
-/** @returns key and certificate as PEM; the certificate is for 127.0.0.1 and localhost, and does not expire in this century */
-export function selfSignedCertificate(): { readonly key: string; readonly certificate: string } {
+/**
+ * @param until when it expires, as X.509 writes it; absent: not in this century
+ * @returns key and certificate as PEM; the certificate is for 127.0.0.1 and localhost
+ */
+export function selfSignedCertificate(until = '20991231235959Z'): { readonly key: string; readonly certificate: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(oid(ECDSA_WITH_SHA256));
   const subject = sequence(name(ORGANISATION, 'Bursar sandbox'), name(COMMON_NAME, 'localhost'));
@@ -34,7 +37,7 @@ export function selfSignedCertificate(): { readonly key: string; readonly certif
     integer(Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     algorithm,
     subject,
-    sequence(generalizedTime('20200101000000Z'), generalizedTime('20991231235959Z')),
+    sequence(generalizedTime('20200101000000Z'), generalizedTime(until)),
     subject,
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(extension(SUBJECT_ALT_NAME, names), extension(BASIC_CONSTRAINTS, isAuthority))),
