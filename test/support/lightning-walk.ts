@@ -26,6 +26,11 @@ export type Walk = {
    * service's clock beyond every invoice's end; only then nobody waits for such a one any more.
    */
   readonly waitLong?: () => void;
+  /**
+   * Its operator closes by force the channels that still hold something, and blocks go on: called again and again once everything else has ended, or nothing
+   * has for long. One payout is left to be closed so: its recipient holds it and never decides.
+   */
+  readonly closeHeld?: () => Promise<void>;
 };
 export type Walked = {
   readonly paidIn: number;
@@ -34,15 +39,19 @@ export type Walked = {
   readonly reimbursed: number;
   /** Of the others, how many an operator had to decide. */
   readonly hung: number;
+  /** Whether a channel had to be closed. */
+  readonly isClosed: boolean;
 };
 
 /** What was sent is held by its recipient within this time; what waits, or has failed, never is, and would keep the walk waiting. */
 const ARRIVES_MS = 1_000;
 /** Nothing has ended for so long: what is left hangs. */
 const HANGS_MS = 30_000;
+/** More than a channel can leave out as dust when it is closed, which no chain gives back to anybody. */
+const LEFT_SAT = 4_321;
 
 /** The walk, until everything has ended. @returns how many of each there were */
-export async function walk({ engine, at, pass, seed, payments, troubles, calm, waitLong }: Walk): Promise<Walked> {
+export async function walk({ engine, at, pass, seed, payments, troubles, calm, waitLong, closeHeld }: Walk): Promise<Walked> {
   const below = randomBelow(seed);
   const one = <T>(list: readonly T[]): T => list[below(list.length)] as T;
   const ins: string[] = [];
@@ -88,6 +97,16 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm, w
       () => false,
     );
   }
+  /** One that its recipient holds from the beginning, and never decides. */
+  async function leaveOne(): Promise<void> {
+    const to = await engine.invoice({ sat: LEFT_SAT, isHeld: true });
+    const { id } = await at.request(to.request, formatMinor(BigInt(LEFT_SAT), 8));
+    outs.set(id, { ...to, isHeld: true, isDecided: true });
+    await eventually('it is held', async () => {
+      await at.look();
+      return (await at.paying.track(to.hash)).isPending;
+    });
+  }
   const moves = [
     payIn,
     payIn,
@@ -101,6 +120,7 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm, w
     at.restartWorker,
     async () => pass(16_000),
   ];
+  if (closeHeld !== undefined) await leaveOne();
   while (made < payments) {
     await one(moves)();
     if (below(12) === 0) await decide();
@@ -110,11 +130,15 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm, w
   type Open = { readonly id: string; readonly held_reason: string | null; readonly payment_hash: string };
   let open: Open[] = [];
   let hung = 0;
+  let isClosed = false;
   let seen = { left: -1, atMs: performance.now() };
   /** Decides as an operator does what no node ever ends. */
   async function decideHanging(): Promise<void> {
     if (open.length !== seen.left) seen = { left: open.length, atMs: performance.now() };
-    else if (performance.now() - seen.atMs > HANGS_MS) waitLong?.();
+    const restsMs = performance.now() - seen.atMs;
+    if (restsMs > HANGS_MS) waitLong?.();
+    isClosed ||= closeHeld !== undefined && (open.length === 1 || restsMs > 2 * HANGS_MS);
+    if (isClosed) await closeHeld?.();
     if (waitLong === undefined) return;
     for (const one of open.filter(({ held_reason: reason }) => reason === 'unknown_outcome')) {
       const { payment, isPending } = await at.paying.track(one.payment_hash);
@@ -146,13 +170,12 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm, w
       await decideHanging();
       return !isLeft;
     },
-    180_000 + payments * 1_000,
+    180_000 + payments * 1_000 + (closeHeld === undefined ? 0 : 240_000),
   ).catch(async (error: Error) => {
     const held = await Promise.all(open.map(async (one) => (await at.paying.track(one.payment_hash)).isPending));
-    // a channel that the node cannot resume after a kill keeps them until it is closed (DECISIONS 583)
     throw new Error(`${error.message}; of these a channel holds ${held.filter(Boolean).length}: ${JSON.stringify(open)}`);
   });
-  return { ...(await endings(engine, at, { ins, outs, backs })), hung };
+  return { ...(await endings(engine, at, { ins, outs, backs })), hung, isClosed };
 }
 
 /** Each payout has arrived exactly where it is completed, each reimbursement where its transaction says so; the balance is what all of them left. */
@@ -160,7 +183,7 @@ async function endings(
   engine: LightningEngine,
   at: LightningPayouts,
   of: { readonly ins: readonly string[]; readonly outs: ReadonlyMap<string, Out>; readonly backs: ReadonlyMap<string, Out> },
-): Promise<Omit<Walked, 'hung'>> {
+): Promise<Omit<Walked, 'hung' | 'isClosed'>> {
   const { rows } = await at.admin.query(
     `select coalesce(sum(amount_due), 0)::text as due, count(*)::int as n from transactions where status in ('succeeded', 'settled')`,
   );
