@@ -8,8 +8,26 @@ import { addressProblem as evmAddressProblem } from './evm/address.ts';
 import { decodeInvoice } from './lightning/bolt11.ts';
 import { decodeAddress } from './utxo/address.ts';
 
+/** An invoice is read for its form and for what it says, and again when its request is repeated: its signature alone costs milliseconds. */
+const MOST_READ = 100;
+
+type Decode = (text: string) => ReturnType<typeof decodeInvoice>;
+
+function createInvoices(network: Network): Decode {
+  const read = new Map<string, ReturnType<typeof decodeInvoice>>();
+  return (text) => {
+    const before = read.get(text);
+    if (before !== undefined) return before;
+    const decoded = decodeInvoice(chainNetwork(network), text);
+    if (read.size >= MOST_READ) read.clear();
+    read.set(text, decoded);
+    return decoded;
+  };
+}
+
 /** @param network whose addresses and invoices are accepted */
 export function createDestinations(network: Network): Destinations {
+  const readInvoice = createInvoices(network);
   function addressProblem(currency: CurrencyCode, address: string): string | null {
     if (!isUtxo(currency)) return evmAddressProblem(address);
     const decoded = decodeAddress(currency, network, address);
@@ -18,7 +36,7 @@ export function createDestinations(network: Network): Destinations {
   return {
     problem(method, text) {
       if (method === 'usdt') return evmAddressProblem(text);
-      if (method === 'lightning') return lightningProblem(network, text);
+      if (method === 'lightning') return lightningProblem(network, text, readInvoice);
       return addressProblem(PAYOUT_UNITS.bitcoin.code, text);
     },
     addressProblem,
@@ -30,21 +48,21 @@ export function createDestinations(network: Network): Destinations {
     },
     invoice(text) {
       if (!isInvoice(text)) return null;
-      const decoded = decodeInvoice(chainNetwork(network), text);
-      return 'problem' in decoded ? null : decoded;
+      const invoice = readInvoice(text);
+      return 'problem' in invoice ? null : invoice;
     },
     lnurl(text) {
-      if (lightningProblem(network, text) !== null || isInvoice(text)) return null;
+      if (isInvoice(text) || lightningProblem(network, text, readInvoice) !== null) return null;
       return text.includes('@') ? addressUrl(network, text) : decodedLnurl(text);
     },
   };
 }
 
-function lightningProblem(network: Network, text: string): string | null {
+function lightningProblem(network: Network, text: string, readInvoice: Decode): string | null {
   if (text.includes('@')) return lightningAddressProblem(text);
   if (/^lnurl1/i.test(text)) return lnurlProblem(network, text);
   if (/^ln/i.test(text)) {
-    const decoded = decodeInvoice(chainNetwork(network), text);
+    const decoded = readInvoice(text);
     return 'problem' in decoded ? decoded.problem : null;
   }
   return 'lightning takes a BOLT11 invoice, an LNURL or a Lightning address';

@@ -93,6 +93,16 @@ describe('lightning', () => {
       }
     }
   });
+  test('an invoice that is read for its form and for what it says is read once', () => {
+    const destinations = createDestinations('sandbox');
+    const text = invoice('lnbcrt10u');
+    expect(destinations.problem('lightning', text)).toBeNull();
+    expect(destinations.invoice(text)).toMatchObject({ amountMsat: 1_000_000n });
+    expect(destinations.invoice(text)).toBe(destinations.invoice(text));
+    expect(destinations.invoice(text.toUpperCase())).toEqual(destinations.invoice(text));
+    for (let n = 0; n < 101; n++) expect(destinations.invoice(`ln${n}`)).toBeNull();
+    expect(destinations.invoice(text)).toMatchObject({ amountMsat: 1_000_000n });
+  });
   test('an example of BOLT11', () => {
     const donation =
       'lnbc1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdpl2pkx2ctnv5sxxmmwwd5kgetjypeh2ursdae8g6twvus8g6rfwvs8qun0dfjkxaq9qrsgq357wnc5r2ueh7ck6q93dj32dlqnls087fxdwk8qakdyafkq3yap9us6v52vjjsrvywa6rt52cm9r9zqt8r2t7mlcwspyetp5h2tztugp9lfyql';

@@ -54,6 +54,9 @@ type Row = {
 /** The name of the worker's job that pays over Lightning. */
 export const LIGHTNING_PAYOUT_JOB = 'lightning payouts';
 
+/** As a table of a statement: its transaction does not wait for the disk. */
+const SOON = `(select set_config('synchronous_commit', 'off', true))`;
+
 /** Writes the payment of a payout that was just requested; nobody was asked to pay it. */
 export async function insertPayment(sql: Sql, payoutId: string, atMs: number): Promise<void> {
   await sql.query({
@@ -88,7 +91,8 @@ export async function payoutOfHash(
 
 /**
  * Takes the lease of a payment that is due: one that waits while its payout does, or one that the node may have. Its epoch rises with every
- * lease, and whatever is written under an older one is refused. Null when there is none.
+ * lease, and whatever is written under an older one is refused. It reaches the disk with the first that is written under it, which is before the
+ * node is asked: where PostgreSQL crashes before that, another has the same epoch, and one of the two finds the payout committed. Null when there is none.
  */
 export async function leasePayment(
   sql: Sql,
@@ -97,7 +101,7 @@ export async function leasePayment(
   const { rows } = await sql.query<Row>({
     name: 'lease_lightning_payment',
     text: `with next as (
-             select l.payout_id from lightning_payments l join payouts p on p.id = l.payout_id
+             select l.payout_id from ${SOON} as soon, lightning_payments l join payouts p on p.id = l.payout_id
               where l.state in ('waiting', 'sent') and ${isPast('l.due_at', '$2::timestamptz')}
                 and (l.lease_until is null or ${isPast('l.lease_until', '$2::timestamptz')}) and l.payout_id <> all ($4)
                 and (l.state = 'sent' or p.step = 'queued')
@@ -268,7 +272,7 @@ export async function setEnded(sql: Sql, payoutId: string, state: 'failed' | 'cl
   });
 }
 
-/** Ends a lease that is still ours, and says when the payment is looked at again. */
+/** Ends a lease that is still ours, and says when the payment is looked at again; lost in a crash, it ends by its time. */
 export async function endPaymentLease(
   sql: Sql,
   { payoutId, leaseEpoch }: Leased,
@@ -276,7 +280,7 @@ export async function endPaymentLease(
 ): Promise<void> {
   await sql.query({
     name: 'end_lightning_lease',
-    text: `update lightning_payments set lease_owner = null, lease_until = null, due_at = case when state in ('waiting', 'sent') then $3::timestamptz end, trouble = $4
+    text: `update lightning_payments set lease_owner = null, lease_until = null, due_at = case when state in ('waiting', 'sent') then $3::timestamptz end, trouble = $4 from ${SOON} as soon
             where payout_id = $1 and lease_epoch = $2`,
     values: [payoutId, leaseEpoch, new Date(next.dueAtMs), next.trouble],
   });
