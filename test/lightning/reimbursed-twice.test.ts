@@ -85,6 +85,26 @@ test('one that the database denies is not paid again, until an operator says so'
   expect(await arrived(second.hash)).toBeGreaterThan(0n);
 });
 
+test('one of which the database has nothing any more is not paid again: the journal has its transaction', async () => {
+  const id = await paid();
+  await at.reimburse(id, invoice().request);
+  await looks();
+  const [first] = await reimbursements(id);
+  await forge(id, first!.id!);
+  // nothing names its transaction any more
+  const session = await at.admin.connect();
+  await session.query('set session_replication_role = replica');
+  await session.query('delete from lightning_payments where payout_id = $1', [first!.id]);
+  await session.query('delete from payouts where id = $1', [first!.id]);
+  await session.query('set session_replication_role = origin');
+  session.release();
+  const second = invoice();
+  await at.reimburse(id, second.request);
+  await looks();
+  expect(await arrived(second.hash)).toBe(0n);
+  expect(at.troubles.join()).toMatch(/rule reimbursed/);
+});
+
 test('one that failed is followed by another, and never paid after it', async () => {
   const id = await paid();
   const first = invoice('fail');

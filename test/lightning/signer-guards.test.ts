@@ -3,8 +3,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LightningPayer } from '../../src/core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../src/core/signer-wire.ts';
+import { createPaying } from '../../src/signer/lightning/paying.ts';
 import type { PaymentJournal } from '../../src/signer/lightning/payment-journal.ts';
+import { createTurns } from '../../src/signer/turns.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
+import { postEntries } from '../../src/store/ledger/ledger.ts';
 import type { LightningStep } from '../../src/worker/payouts/lightning/steps.ts';
 import { AMOUNT, at, clock, close, invoice, open, outgoing } from './funded-payouts.ts';
 
@@ -123,6 +126,40 @@ test('while payouts are stopped nothing is authorized, and what was authorized b
   expect(await refusal(at.paying.authorize(second.asking))).toBe('stopped');
   expect(await refusal(at.paying.authorize(first.asking))).toBe('accepted');
   await clearBreakers(at.ctx.db, 'a test', clock.now());
+});
+
+test('while its merchant owes something it is not authorized', async () => {
+  const { asking } = await payout('ln-leased');
+  const owes = async (amount: bigint): Promise<void> => {
+    const postings = [
+      { account: `asset:receivable:merchant:${at.merchantId}:BTC`, amount },
+      { account: 'equity:operator:BTC', amount: -amount },
+    ];
+    const entry = { key: `loss ${amount}`, kind: 'loss', postings, parts: [] };
+    await postEntries(at.ctx.db, [{ entry, transactionId: null, atMs: clock.now() }]);
+  };
+  await owes(5n);
+  expect(await refusal(at.paying.authorize(asking))).toBe('stopped');
+  await owes(-5n);
+  expect(await refusal(at.paying.authorize(asking))).toBe('accepted');
+});
+
+test('without a node to pay with nothing is authorized, and nothing is given back', async () => {
+  const without = createPaying({
+    network: 'regtest',
+    payer: null,
+    db: at.ctx.db,
+    journal: () => Promise.reject(new Error('nobody needs it')),
+    intentKeys: async () => [],
+    limits: {},
+    countedAlone: createTurns(),
+    leftOnChains: async () => [],
+    now: clock.now,
+  });
+  const { asking } = await payout('ln-leased');
+  for (const ask of [() => without.authorize(asking), () => without.send(asking), () => without.node()])
+    await expect(ask()).rejects.toThrow('BURSAR_LND_PAY_MACAROON');
+  expect(await without.giveBackFailed()).toBe(false);
 });
 
 test('one that is authorized again counts once, and under one payment hash only', async () => {
