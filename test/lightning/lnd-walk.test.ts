@@ -24,8 +24,8 @@ const TIMEOUT = KILLS ? 1_800_000 : 900_000;
 /** Blocks that are mined at once while nothing of a closed channel can be spent. */
 const AT_ONCE = 50;
 /**
- * From here on one at a time: LND that reads many in a row takes its own spend, mined meanwhile, for somebody else's, and does not go on before it is
- * started again.
+ * From here on one at a time: where many come in a row its own spend may be mined in one that LND has not read yet; it takes what that spends for lost then,
+ * and does not go on before it is started again.
  */
 const NEAR = 10;
 
