@@ -81,15 +81,17 @@ async function heightsByOneWord(): Promise<number> {
 }
 const amounts = async (owed: Owed): Promise<readonly bigint[]> =>
   (await chain.facts(owed)).filter(({ state }) => state === 'mined').map(({ amount }) => amount);
-/** A node that shows what a stranger gets as a payment. */
-const withEther = (address: string): Alteration => ({
+/** A node that changes what it shows of the transactions of blocks. */
+const inBlocks = (change: (one: Json) => Json): Alteration => ({
   afterwards({ method }, answer) {
     const { result } = answer as { result?: { transactions?: readonly Json[] } };
     if (!method.startsWith('eth_getBlockBy') || result?.transactions === undefined) return answer;
-    const of = (one: Json): Json => (one.to === STRANGER ? { ...one, to: address, value: '0x63' } : one);
-    return { ...answer, result: { ...result, transactions: result.transactions.map(of) } };
+    return { ...answer, result: { ...result, transactions: result.transactions.map(change) } };
   },
 });
+/** A node that shows what a stranger gets as a payment. */
+const withEther = (address: string): Alteration =>
+  inBlocks((one) => (one.to === STRANGER ? { ...one, to: address, value: '0x63' } : one));
 const SAYS_NOTHING: Alteration = {
   instead: ({ method }) =>
     /ByHash$|Receipts?$|^debug_|^trace_/.test(method) ? { error: { code: -32005, message: 'limit exceeded' } } : null,
@@ -131,15 +133,8 @@ test('what is denied of a block far below the tip is taken back, and nothing els
 });
 
 /** A node that shows two equal payments with their payees swapped. */
-const swapped = (address: string): Alteration => ({
-  afterwards({ method }, answer) {
-    const { result } = answer as { result?: { transactions?: readonly Json[] } };
-    if (!method.startsWith('eth_getBlockBy') || result?.transactions === undefined) return answer;
-    const of = (one: Json): Json =>
-      one.to === STRANGER ? { ...one, to: address } : one.to === address ? { ...one, to: STRANGER } : one;
-    return { ...answer, result: { ...result, transactions: result.transactions.map(of) } };
-  },
-});
+const swapped = (address: string): Alteration =>
+  inBlocks((one) => (one.to === STRANGER ? { ...one, to: address } : one.to === address ? { ...one, to: STRANGER } : one));
 
 test('what was made up in the place of another payment is not counted beside it', { timeout: TIMEOUT }, async () => {
   await caughtUp();
@@ -179,6 +174,20 @@ test('what a contract sent keeps its name where something else of its block is n
   started();
   await caughtUp(LATER_MS);
   expect([await amounts(first), await chain.facts(second), await unconfirmed()]).toEqual([[], before, []]);
+});
+
+test('what a node makes up at a payer’s nonce takes no payment out of its block', { timeout: TIMEOUT }, async () => {
+  await caughtUp();
+  const owed = await chain.owe();
+  const { hash } = await anvil.send({ to: addressOf(owed), value: 7n });
+  await anvil.mine();
+  await caughtUp();
+  const payer = await anvil.rpc<Json>('eth_getTransactionByHash', hash);
+  read.alter(inBlocks((one) => (one.to === STRANGER ? { ...one, from: payer.from, nonce: payer.nonce } : one)));
+  await anvil.send({ to: STRANGER, value: 1n });
+  await anvil.mine(3);
+  await caughtUp();
+  expect(await amounts(owed)).toEqual([7n]);
 });
 
 test('a node that answers of each block too late is heard all the same', { timeout: TIMEOUT }, async () => {

@@ -222,7 +222,11 @@ function markConflicted(plan: Plan, facts: TransactionFacts): void {
     for (const txid of plan.spenders.get(outpointKey(outpoint)) ?? []) if (txid !== facts.txid) losers.add(txid);
   }
   for (const txid of losers) {
-    for (const id of [...(plan.byTxid.get(txid) ?? [])]) markOneConflicted(plan, plan.rows.get(id) as PaymentFacts, facts);
+    for (const id of [...(plan.byTxid.get(txid) ?? [])]) {
+      const row = plan.rows.get(id) as PaymentFacts;
+      // a block of this chain has it, and no other can have its nonce: what says so is a node's word (bytes of Bitcoin's family prove theirs)
+      if (row.state !== 'mined' || !isDecidedByBlock(plan)) markOneConflicted(plan, row, facts);
+    }
     // seen and replaced within one look: it is as if it never existed
     for (const outpoint of plan.madeByTxid.get(txid) ?? []) plan.made.delete(outpoint);
     plan.madeByTxid.delete(txid);
@@ -259,9 +263,8 @@ function noteSpends(plan: Plan, facts: TransactionFacts): void {
   }
 }
 
-function rowAt(plan: Plan, id: bigint | undefined): PaymentFacts | undefined {
-  return id === undefined ? undefined : plan.rows.get(id);
-}
+const rowAt = (plan: Plan, id: bigint | undefined): PaymentFacts | undefined =>
+  id === undefined ? undefined : plan.rows.get(id);
 
 function addRow(plan: Plan, row: PaymentFacts): void {
   plan.rows.set(row.id, row);
@@ -289,12 +292,8 @@ function add(lists: Map<string, string[]>, key: string, value: string): void {
   else list.push(value);
 }
 
-function malleationKeyWithin(malleationKey: string, transactionId: string): string {
-  return `${malleationKey} ${transactionId}`;
-}
+const malleationKeyWithin = (malleationKey: string, transactionId: string): string => `${malleationKey} ${transactionId}`;
 
 const keyOf = (row: PaymentFacts): string => malleationKeyWithin(row.malleationKey, row.transactionId);
 
-function outpointKey(outpoint: Outpoint): string {
-  return `${outpoint.txid}:${outpoint.vout}`;
-}
+const outpointKey = ({ txid, vout }: Outpoint): string => `${txid}:${vout}`;
