@@ -195,7 +195,7 @@ export const AREAS = [
     tests: ['test/lightning/permissions', 'test/cli/config-check', 'test/lightning/payout-variants'],
   },
   {
-    code: /^src\/(outside\/lightning\/(lnd|lnd-answers|lnd-payer|lnd-rest)|core\/lightning\/(payment-failures|payout-fees))\.ts$/,
+    code: /^src\/(outside\/lightning\/(lnd|lnd-answers|lnd-payer|lnd-rest)|core\/lightning\/payment-failures)\.ts$/,
     tests: [
       'test/lightning/connections',
       'test/lightning/long-lists',
@@ -205,7 +205,7 @@ export const AREAS = [
       'test/lightning/hanging',
     ],
   },
-  { code: /^src\/core\/lightning\/under-way\.ts$/, tests: ['test/lightning/htlc-slots'] },
+  { code: /^src\/core\/lightning\/(under-way|payout-fees)\.ts$/, tests: ['test/core/lightning-fees'] },
   {
     code: /^src\/(store\/lightning\/|flow\/lightning\/invoices|worker\/lightning\/(watcher|jobs|read-schedule)).*\.ts$/,
     tests: [

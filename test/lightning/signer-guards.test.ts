@@ -1,10 +1,13 @@
 // What the signer compares before it lets our node pay, one by one: the worker, or whoever owns the database, asks for what must not be paid, and the node
 // is never asked. On the simulated node.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LightningPayer } from '../../src/core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../src/core/signer-wire.ts';
-import { createPaying } from '../../src/signer/lightning/paying.ts';
-import type { PaymentJournal } from '../../src/signer/lightning/payment-journal.ts';
+import { createPaying, type Paying, type PayingOptions } from '../../src/signer/lightning/paying.ts';
+import { openPaymentJournal, type PaymentJournal } from '../../src/signer/lightning/payment-journal.ts';
 import { createTurns } from '../../src/signer/turns.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
@@ -65,10 +68,21 @@ async function write(text: string, values: readonly unknown[]): Promise<void> {
     session.release();
   }
 }
-const ofAnotherHash = (payoutId: string): AuthorizedPayment => ({
-  ...{ sequence: 1, payoutId, paymentHash: 'ab'.repeat(32) },
-  ...{ takes: '1010', authorizedAtMs: clock.now() },
-});
+const written = (payoutId: string) => ({ payoutId, paymentHash: 'ab'.repeat(32), takes: '1010', authorizedAtMs: clock.now() });
+const ofAnotherHash = (payoutId: string): AuthorizedPayment => ({ sequence: 1, ...written(payoutId) });
+/** A signer that has no node to pay with. */
+const withoutPayer = (journal: PayingOptions['journal']): Paying =>
+  createPaying({
+    network: 'regtest',
+    payer: null,
+    db: at.ctx.db,
+    journal,
+    intentKeys: async () => [],
+    limits: {},
+    countedAlone: createTurns(),
+    leftOnChains: async () => [],
+    now: clock.now,
+  });
 const refusal = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => 'accepted',
@@ -145,17 +159,7 @@ test('while its merchant owes something it is not authorized', async () => {
 });
 
 test('without a node to pay with nothing is authorized, and nothing is given back', async () => {
-  const without = createPaying({
-    network: 'regtest',
-    payer: null,
-    db: at.ctx.db,
-    journal: () => Promise.reject(new Error('nobody needs it')),
-    intentKeys: async () => [],
-    limits: {},
-    countedAlone: createTurns(),
-    leftOnChains: async () => [],
-    now: clock.now,
-  });
+  const without = withoutPayer(() => Promise.reject(new Error('nobody needs it')));
   const { asking } = await payout('ln-leased');
   for (const ask of [() => without.authorize(asking), () => without.send(asking), () => without.node()])
     await expect(ask()).rejects.toThrow('BURSAR_LND_PAY_MACAROON');
@@ -193,6 +197,30 @@ test('what the journal does not have, or has under another payment hash, is not 
   journalled = { has: ofAnotherHash(id) };
   expect(await refusal(at.paying.send(asking))).toBe('journal');
   expect(orders).toEqual([]);
+});
+
+test('an invoice with another payment hash than the payout has is not sent, whatever the journal says', async () => {
+  const { asking, id } = await payout('ln-committed');
+  journalled = { has: ofAnotherHash(id) };
+  read = { paymentHash: 'ab'.repeat(32), amountMsat: 1_000_000n };
+  expect(await refusal(at.paying.send(asking))).toBe('payout');
+  expect(orders).toEqual([]);
+});
+
+test('what was authorized is listed some at a time, from the first to the last', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-journal-'));
+  const journal = await openPaymentJournal(folder, 'regtest');
+  for (let n = 1; n <= 501; n++) await journal.append(written(`payout_${n}`));
+  const listed = async (after: number) => {
+    const { payments, more } = await withoutPayer(async () => journal).authorized(after);
+    return [payments[0]?.sequence, payments.length, more];
+  };
+  expect(await listed(0)).toEqual([1, 500, true]);
+  expect(await listed(1)).toEqual([2, 500, false]);
+  expect(await listed(500)).toEqual([501, 1, false]);
+  expect(await listed(501)).toEqual([undefined, 0, false]);
+  await journal.close();
+  rmSync(folder, { recursive: true });
 });
 
 test('the node is asked for the amount where the invoice has none, with the held fee and until the lease ends', async () => {
