@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -48,20 +49,43 @@ function fetchPeer(name) {
 
 /**
  * The folder for what tests write: databases, nodes and data folders. In memory where there is room: a test's database costs half there, and
- * what was written needs no disk. A TMPDIR that is set stays.
+ * what was written needs no disk. A TMPDIR that is set stays the folder above it.
  */
-function temporaryFolder() {
-  if (process.env.TMPDIR !== undefined || !hasRoomInMemory()) return { path: tmpdir(), remove: () => undefined };
-  for (const name of readdirSync(MEMORY_FOLDER)) {
+async function temporaryFolder() {
+  const above = process.env.TMPDIR === undefined && hasRoomInMemory() ? MEMORY_FOLDER : tmpdir();
+  for (const name of readdirSync(above)) {
     const owner = /^bursar-tests-(\d+)$/.exec(name)?.[1];
     // of a run that was killed
-    if (owner !== undefined && !existsSync(`/proc/${owner}`)) rmSync(join(MEMORY_FOLDER, name), { recursive: true, force: true });
+    if (owner !== undefined && !existsSync(`/proc/${owner}`)) await removeWhole(join(above, name));
   }
-  const path = join(MEMORY_FOLDER, `bursar-tests-${process.pid}`);
+  const path = join(above, `bursar-tests-${process.pid}`);
   mkdirSync(path);
   // PostgreSQL's user enters it
   chmodSync(path, 0o711);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  return path;
+}
+
+/** Removes the folder of a run. A run that was interrupted has stopped no database: that comes first. */
+async function removeWhole(path) {
+  const running = () => readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(`-D\0${path}/`));
+  for (const pid of running()) {
+    try {
+      process.kill(Number(pid), 'SIGQUIT');
+    } catch {
+      // it has ended meanwhile
+    }
+  }
+  const until = performance.now() + 10_000;
+  while (running().length > 0 && performance.now() < until) await delay(50);
+  rmSync(path, { recursive: true, force: true });
+}
+
+function commandOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 function hasRoomInMemory() {
@@ -86,7 +110,7 @@ async function vitest(args) {
   const child = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...reporters, ...args], {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, PATH: `${bin}:${process.env.PATH}`, TMPDIR: temporary.path },
+    env: { ...process.env, PATH: `${bin}:${process.env.PATH}`, TMPDIR: temporary },
   });
   const stop = (signal) => child.kill(signal);
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stop);
@@ -132,7 +156,7 @@ async function runAgain(files) {
     return passedNow.map((test) => `${relative(root, name)}: ${test}`);
   });
 }
-const temporary = temporaryFolder();
+const temporary = await temporaryFolder();
 const started = performance.now();
 const args = process.argv.slice(2);
 const wanted = args.length === 0 ? PEERS : [];
@@ -150,7 +174,7 @@ const failed = results.reduce((sum, one) => sum + one.failed.length, 0);
 // vitest also ends with an error where no test failed: a rejection that nobody caught
 const failures = files === null || (code !== 0 && unstable.length === 0) ? Math.max(failed, 1) : failed;
 
-temporary.remove();
+await removeWhole(temporary);
 console.log(`took ${Math.round((performance.now() - started) / 1000)} s`);
 for (const { name, path, reason } of peers) {
   if (path !== null) console.log(`real peer used: ${name} (${path})`);
