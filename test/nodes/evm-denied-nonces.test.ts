@@ -2,11 +2,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { EvmPort } from '../../src/core/evm/port.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
-import { openAlteredNode } from '../support/nodes/altered-node.ts';
+import { type Alteration, openAlteredNode, receipts } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS, type LiedTo, openLiedTo, PAYEE, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
 let lied: LiedTo;
+const failedAt = (blockNumber: string): Alteration => receipts((one) => ({ ...one, status: '0x0', logs: [], blockNumber }));
 
 beforeAll(async () => {
   lied = await openLiedTo();
@@ -68,6 +69,16 @@ test('of three nodes two that say no are enough, and one that says paid is belie
     expect(await said()).toMatchObject({ paid: null, isDenied: false, silent: [expect.any(String), expect.any(String)] });
     honest.alter(lying);
     expect(await said()).toMatchObject({ paid: null, isDenied: true, silent: [expect.any(String)] });
+    // on a branch that ends otherwise yet
+    honest.alter(failedAt(await service.anvil.rpc<string>('eth_blockNumber')));
+    expect(await said()).toMatchObject({
+      paid: null,
+      isDenied: false,
+      silent: [
+        expect.any(String),
+        expect.stringMatching(/it does not call block \d+ final, which it shows to decide about nonce -1$/),
+      ],
+    });
   } finally {
     await close();
     third.close();

@@ -208,7 +208,7 @@ test('one that was recovered and leaves the chain again is given back again; its
     await inBlock(txid, gasPaid);
     await evmProgress(service.ctx, batch, height + FINAL, { mayFail: true });
     const facts = { txid, coinbase: false, inputs: [], outputs: [], spends: [], outcome: { result: 'paid', gasPaid } } as const;
-    const ended = { ended: { height, blockHash: hash, facts }, said: [] };
+    const ended = { ended: { height, blockHash: hash, facts }, isFinal: true, said: [] };
     const { fee } = (await recoverFailedOnEvm(service.ctx, { txid, by: 'operator test', acceptsLoss: false, shown: ended }))!;
     expect(await available()).toBe(before - FIFTY - fee);
     await service.db.query({ text: 'update outgoing_batches set due_at = null, lease_until = null' });

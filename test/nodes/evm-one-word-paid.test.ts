@@ -146,6 +146,20 @@ test('that one did something else than was asked for stops payouts once both nod
   await ended(id);
 });
 
+const NOT_FINAL: Alteration = {
+  instead: ({ method, params }) => (method === 'eth_getBlockByNumber' && params[0] === 'finalized' ? { result: null } : null),
+};
+
+test('a payout ends once two nodes call its block final', { timeout: TIMEOUT }, async () => {
+  const { id } = await sent();
+  says({}, NOT_FINAL);
+  await service.mine(FINAL);
+  for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+  expect([await shown(id), await batchState(id)]).toEqual([{ status: 'completed', trouble: null }, 'mined']);
+  says({}, {});
+  await ended(id);
+});
+
 test('one that has ended is not asked about again when its block is read again', { timeout: TIMEOUT }, async () => {
   const { id } = await sent();
   await ended(id);
@@ -202,6 +216,13 @@ test('what is not signed here is booked by an operator once both nodes show it',
   await expect(recover(txid)).rejects.toThrow(/once two nodes show alike how it ended .*shows it in no block/);
   says({}, AS_FAILED);
   await expect(recover(txid)).rejects.toThrow(/shows it failed in block/);
+  for (const [read, other] of [
+    [{}, NOT_FINAL],
+    [NOT_FINAL, {}],
+  ] as const) {
+    says(read, other);
+    await expect(recover(txid)).rejects.toThrow(/is in no final block yet/);
+  }
   says({}, {});
   expect(await recover(txid)).toMatchObject({ payoutIds: [], lost: 0n });
 });

@@ -132,6 +132,21 @@ test('what the node that is read hides and two others show is recorded, because 
   expect(await unconfirmed()).toEqual([]);
 });
 
+test('what the node that is read lacks is told beside what is wrong with another one', { timeout: TIMEOUT }, async () => {
+  altered([0], {
+    instead: ({ params }) => (params[0] === 'finalized' ? { error: { code: -32000, message: 'internal' } } : null),
+  });
+  altered([1], { instead: ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : null) });
+  await anvil.send({ to: STRANGER, value: 1n });
+  await anvil.mine();
+  await caughtUp();
+  const { alarms } = await watcher.pass();
+  expect(alarms).toEqual([
+    expect.stringContaining(`${nameOf(0)}: it does not say which block is final (eth_getBlockByNumber: internal`),
+    expect.stringContaining(`${nameOf(1)}: its chain id is 1`),
+  ]);
+});
+
 test('nodes that hang are asked about few blocks of a long catch-up, and about the others when they answer again', {
   timeout: TIMEOUT,
 }, async () => {

@@ -11,15 +11,20 @@ export type MinedTransaction = {
 /** The same with what it pays by itself, and how it ended; what contracts have sent on is not in it. */
 export type EndedTransaction = MinedTransaction & { readonly facts: TransactionFacts };
 /**
- * What nodes show of a transaction in a block: what two of them show alike (the only one, where there is one), or null; and what each says, one
- * sentence each.
+ * What nodes show of a transaction in a block: what two of them show alike (the only one, where there is one), or null; whether as many of them
+ * call its block final; and what each says, one sentence each.
  */
-export type EndedByWord = { readonly ended: EndedTransaction | null; readonly said: readonly string[] };
+export type EndedByWord = {
+  readonly ended: EndedTransaction | null;
+  readonly isFinal: boolean;
+  readonly said: readonly string[];
+};
 /** One transaction's place among those of an account. */
 export type Nonce = { readonly address: string; readonly nonce: number };
 /**
  * What nodes say of transactions of ours that share a nonce: one that has succeeded, or null; whether one says that nothing has used the nonce,
- * so that they can be mined yet; whether two of them (the only one, where there is one) say that none has paid and none can be mined any more;
+ * so that they can be mined yet; whether two of them (the only one, where there is one) say that none has paid and none can be mined any more,
+ * because of a block that they call final;
  * and why some of them say nothing, or cannot know, one sentence each.
  */
 export type PaidByWord = {

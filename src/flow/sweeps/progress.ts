@@ -1,6 +1,7 @@
 // What happens to a sweep, or to ether for the gas of one, after it was signed. What it moves stays ours, so only its gas is booked, when its
 // block is final. One that failed, or whose nonce somebody else has used, leaves its payments where they are: they are moved by another.
 import type { EvmCode } from '../../core/currency.ts';
+import type { Entry } from '../../core/judge/case.ts';
 import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { type Attempt, type Batch, setBatchState } from '../../store/payouts/batch-rows.ts';
@@ -8,11 +9,11 @@ import { bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
 import type { Context } from '../context.ts';
-import { stopUnclear } from '../evm/progress.ts';
+import { isShownAs, type Said, stopUnclear } from '../evm/progress.ts';
 import { comparing, type Progress, unmined } from '../payouts/batch-progress.ts';
 
 /** As evmProgress, for a batch without payouts. */
-export function sweepProgress(ctx: Context, batchId: string, finalized: number): Promise<Progress> {
+export function sweepProgress(ctx: Context, batchId: string, finalized: number, said: Said = {}): Promise<Progress> {
   return comparing<EvmCode>(ctx, batchId, async (sql, { batch, decided, mined }) => {
     const isFinal = (height: number | null): boolean => height !== null && height <= Math.min(finalized, decided);
     const isOver = mined !== null && isFinal(mined.height);
@@ -21,22 +22,27 @@ export function sweepProgress(ctx: Context, batchId: string, finalized: number):
     if (mined === null)
       return unmined(ctx, sql, batch, {
         isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
-        fail: () => ended(ctx, sql, batch, null),
+        fail: async () => (said.mayFail === true || hasEnded(batch, null) ? ended(ctx, sql, batch, null) : 'to_fail'),
       });
     if (mined.outcome === null || mined.outcome.result === 'unclear') return stopUnclear(ctx, sql, batch, mined);
-    if (isOver) return ended(ctx, sql, batch, mined);
-    if (batch.state === 'mined' && batch.minedAttempt === mined.id) return 'waiting';
+    if (isOver && hasEnded(batch, mined) && (await unbookedGas(sql, batch, mined.outcome.gasPaid)) === null) return 'waiting';
+    if (isOver && isShownAs(mined, said.ended ?? null)) return ended(ctx, sql, batch, mined);
+    const isKnown = (batch.state === 'mined' && batch.minedAttempt === mined.id) || (isOver && hasEnded(batch, mined));
+    if (!isKnown) await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
+    if (isOver) return 'to_complete';
     const isFirst = batch.state === 'signed' && batch.minedAttempt === null;
-    await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
-    return isFirst ? 'confirmed' : 'moved';
+    return isKnown ? 'waiting' : isFirst ? 'confirmed' : 'moved';
   });
 }
 
 /** @param mined null where a transaction that is none of ours took the nonce for good */
+const hasEnded = ({ state, minedAttempt }: Batch<EvmCode>, mined: Attempt | null): boolean =>
+  (state === 'final' || state === 'dead') && minedAttempt === (mined?.id ?? null);
+
+/** As two nodes show it. @param mined as {@link hasEnded} */
 async function ended(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attempt | null): Promise<Progress> {
   if (mined !== null) await bookGas(ctx, sql, batch, mined.outcome?.gasPaid ?? 0n);
-  const isKnown = batch.minedAttempt === (mined?.id ?? null);
-  if ((batch.state === 'final' || batch.state === 'dead') && isKnown) return 'waiting';
+  if (hasEnded(batch, mined)) return 'waiting';
   const isPaid = mined?.outcome?.result === 'paid';
   await setBatchState(sql, batch.id, { state: isPaid ? 'final' : 'dead', minedAttempt: mined?.id ?? null });
   if (isPaid) return 'final';
@@ -46,7 +52,11 @@ async function ended(ctx: Context, sql: Sql, batch: Batch<EvmCode>, mined: Attem
 }
 
 /** Books what its gas has cost, as the difference to what is booked of that. */
-async function bookGas(ctx: Context, sql: Sql, { id }: Batch<EvmCode>, wei: bigint): Promise<void> {
-  const entry = sweepGasEntry(id, wei, await bookedStepsOf(sql, 'sweep', id));
+async function bookGas(ctx: Context, sql: Sql, batch: Batch<EvmCode>, wei: bigint): Promise<void> {
+  const entry = await unbookedGas(sql, batch, wei);
   if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
 }
+
+/** That difference; null where there is none. */
+const unbookedGas = async (sql: Sql, { id }: Batch<EvmCode>, wei: bigint): Promise<Entry | null> =>
+  sweepGasEntry(id, wei, await bookedStepsOf(sql, 'sweep', id));

@@ -1,5 +1,6 @@
 // How a transaction ended that an address of ours has sent: a receipt is a node's word, so where several nodes are configured, two must show the
 // same.
+import type { BlockRef } from '../../core/block-ref.ts';
 import type { EndedByWord, EndedTransaction, EvmPort } from '../../core/evm/port.ts';
 import { inTime, type Member, type Waiting } from '../utxo/node/member.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
@@ -9,8 +10,12 @@ import { asFields, asHash, asNumber, readReceipt, readTransaction } from './answ
 import { endedFacts } from './payments.ts';
 import { type EvmSource, isLimit, readAs } from './source.ts';
 
-/** What one node shows of it. @param contract of the token whose payments are asked for; null for ether */
-export async function endedAt({ rpc }: EvmSource, txid: string, contract: string | null): Promise<EndedByWord> {
+/** What one node shows of it. @param contract of the token whose payments are asked for; null for ether @param finalized what it calls final */
+export async function endedAt(
+  { rpc }: EvmSource,
+  { txid, contract }: Asked,
+  finalized: () => Promise<BlockRef | null>,
+): Promise<EndedByWord> {
   const methods = ['eth_getTransactionByHash', 'eth_getTransactionReceipt'];
   const answers = await orRefusal(rpc.batch(methods.map((method) => ({ method, params: [txid] }))));
   const refusal = [answers].flat().find((answer) => answer instanceof RpcRefusal);
@@ -20,7 +25,8 @@ export async function endedAt({ rpc }: EvmSource, txid: string, contract: string
   const ended = readAs(rpc, methods.join(', '), () => readEnded(transaction, receipt, { txid, contract }));
   const { result, gasPaid } = ended?.facts.outcome ?? {};
   const what = ended === null ? 'in no block' : `${result} in block ${ended.blockHash}, for ${gasPaid} wei of gas`;
-  return { ended, said: [`${rpc.name} shows it ${what}`] };
+  const isFinal = ended !== null && ended.height <= ((await finalized())?.height ?? -1);
+  return { ended, isFinal, said: [`${rpc.name} shows it ${what}`] };
 }
 
 type Asked = { readonly txid: string; readonly contract: string | null };
@@ -43,13 +49,14 @@ export async function endedByWord(
   const troubles = answers.filter((answer) => answer instanceof NodeTrouble);
   const words = answers.flatMap((answer) => (answer instanceof NodeTrouble ? [] : [answer]));
   if (words.length === 0) throw troubles[0];
-  const shown = Map.groupBy(
-    words.flatMap(({ ended }) => ended ?? []),
-    nameOf,
-  );
-  const alike = [...shown.values()].filter((all) => all.length >= Math.min(2, members.length));
+  const enough = Math.min(2, members.length);
+  const shown = Map.groupBy(words, ({ ended }) => (ended === null ? null : nameOf(ended)));
+  shown.delete(null);
+  const alike = [...shown.values()].filter((all) => all.length >= enough);
+  const [all = []] = alike.length === 1 ? alike : [];
   return {
-    ended: alike.length === 1 ? (alike[0]?.[0] ?? null) : null,
+    ended: all[0]?.ended ?? null,
+    isFinal: all.filter(({ isFinal }) => isFinal).length >= enough,
     said: [...troubles.map(({ message }) => message), ...words.flatMap(({ said }) => said)],
   };
 }

@@ -1,4 +1,5 @@
 // Ether, or one token, of an Ethereum node behind ChainPort.
+import type { BlockRef } from '../../core/block-ref.ts';
 import { FINAL_AT_LEAST_BEHIND } from '../../core/currencies/evm.ts';
 import { chainNetwork, type EvmCode, evmRow, type Network } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
@@ -134,6 +135,16 @@ export function createEvmNode({ currency, source, network, clock, contract, head
     return [...waiting.keys()];
   }
 
+  async function finalized(): Promise<BlockRef | null> {
+    const said = await source.finalized();
+    if (said === null || said.height <= tipHeight - FINAL_AT_LEAST_BEHIND) return said;
+    // another process may watch this chain: then the tip that was reported here is old
+    tipHeight = (await source.header('latest'))?.height ?? tipHeight;
+    const most = tipHeight - FINAL_AT_LEAST_BEHIND;
+    if (said.height <= most) return said;
+    return most < 0 ? null : source.header(quantity(most));
+  }
+
   async function judged(asked: AskedToo): Promise<NodeCondition> {
     // listed first, so that the list is not younger than the tip
     const mempool = asked.mempool ? await listed() : null;
@@ -224,22 +235,14 @@ export function createEvmNode({ currency, source, network, clock, contract, head
       };
       return { isLive: () => false, close };
     },
-    async finalized() {
-      const said = await source.finalized();
-      if (said === null || said.height <= tipHeight - FINAL_AT_LEAST_BEHIND) return said;
-      // another process may watch this chain: then the tip that was reported here is old
-      tipHeight = (await source.header('latest'))?.height ?? tipHeight;
-      const most = tipHeight - FINAL_AT_LEAST_BEHIND;
-      if (said.height <= most) return said;
-      return most < 0 ? null : source.header(quantity(most));
-    },
+    finalized,
     async proveBlock(hash) {
       const { previousHash } = await facts(hash, { ...NOTHING, fresh: async () => undefined });
       return previousHash;
     },
     targetAt: async () => null,
     forget: (hash) => source.forget(hash),
-    ...createEvmSending(source, contract),
+    ...createEvmSending(source, contract, finalized),
     close: () => source.close(),
   };
 }

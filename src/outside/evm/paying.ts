@@ -1,5 +1,6 @@
 // What payouts need of an Ethereum node: sending a transaction, what gas costs, what an account holds, and why a payee cannot be paid. A
 // refusal is sorted by what it proves: only the chain itself proves that a transaction can never be mined, so nothing here ends a payout.
+import type { BlockRef } from '../../core/block-ref.ts';
 import type { EvmSending, MinedTransaction, Nonce } from '../../core/evm/port.ts';
 import type { SendAnswer } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
@@ -33,8 +34,12 @@ const USUAL_TIP = 1_500_000_000n;
 
 const word = (address: string): string => address.slice(2).toLowerCase().padStart(64, '0');
 
-/** @param contract the token's, lower case; null for ether */
-export function createEvmSending(source: EvmSource, contract: string | null): EvmSending {
+/** @param contract the token's, lower case; null for ether @param finalized the highest block that the node calls final (default: as it says) */
+export function createEvmSending(
+  source: EvmSource,
+  contract: string | null,
+  finalized: () => Promise<BlockRef | null> = source.finalized,
+): EvmSending {
   const { rpc } = source;
 
   async function called(data: string, at: string): Promise<bigint | null> {
@@ -136,7 +141,7 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const [tip, count, ...rest] = said as readonly unknown[];
       const [receipts, shown = null] = [rest.slice(0, txids.length), rest[txids.length]];
       const refused: RpcRefusal[] = [];
-      let hasFailed = false;
+      const deciding: number[] = [];
       for (const [at, answer] of receipts.entries()) {
         if (answer instanceof RpcRefusal) refused.push(answer);
         else if (answer !== null) {
@@ -147,7 +152,7 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
           });
           const { isPaid, height: minedAt, blockHash } = paid;
           if (isPaid) return { paid: { txid, height: minedAt, blockHash }, isUnused: false, isDenied: false, silent: [] };
-          hasFailed = true;
+          deciding.push(minedAt);
         }
       }
       // one receipt is enough to have paid, and it takes all of them not to have
@@ -156,14 +161,21 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
       const read = readAs(rpc, 'eth_blockNumber', () => asNumber(tip, 'eth_blockNumber'));
       if (read < height) throw new NodeTrouble('syncing', `${rpc.name}: has read ${read} blocks, and ${height} are asked about`);
       const sent = readAs(rpc, 'eth_getTransactionCount', () => asNumber(count, 'eth_getTransactionCount'));
-      const isUnused = sent <= sender.nonce;
-      const isRivals = readAs(rpc, 'eth_getTransactionByHash', () => isMinedAt(shown, sender));
+      if (sent <= sender.nonce) return { paid: null, isUnused: true, isDenied: false, silent: [] };
+      deciding.push(...readAs(rpc, 'eth_getTransactionByHash', () => heightOfSent(shown, sender)));
+      const [decidedAt] = deciding;
+      const isFinal = decidedAt !== undefined && decidedAt <= ((await finalized())?.height ?? -1);
       // a node that has thrown old receipts away, or has not fetched them yet, does not know how it ended
       const lacks = rival === null ? 'has no receipt of what has used' : `does not show ${rival} at`;
-      const silent = isUnused || hasFailed || isRivals ? [] : [`${rpc.name}: it ${lacks} nonce ${sender.nonce}`];
-      return { paid: null, isUnused, isDenied: !isUnused && silent.length === 0, silent };
+      const says = decidedAt === undefined ? lacks : `does not call block ${decidedAt} final, which it shows to decide about`;
+      return {
+        paid: null,
+        isUnused: false,
+        isDenied: isFinal,
+        silent: isFinal ? [] : [`${rpc.name}: it ${says} nonce ${sender.nonce}`],
+      };
     },
-    ended: (txid) => endedAt(source, txid, contract),
+    ended: (txid) => endedAt(source, { txid, contract }, finalized),
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));
       if (answer instanceof RpcRefusal) throw busy(rpc, answer);
@@ -172,11 +184,13 @@ export function createEvmSending(source: EvmSource, contract: string | null): Ev
   };
 }
 
-/** Whether a block holds this transaction, and an account has sent it with this nonce. */
-function isMinedAt(answer: unknown, { address, nonce }: Nonce): boolean {
-  if (answer === null) return false;
+/** The height of the block that holds this transaction; none where none does, or an account has not sent it with this nonce. */
+function heightOfSent(answer: unknown, { address, nonce }: Nonce): readonly number[] {
+  if (answer === null) return [];
   const { from, nonce: used } = readTransaction(answer);
-  return from === address.toLowerCase() && used === nonce && asFields(answer, 'the transaction').blockHash != null;
+  const { blockHash, blockNumber } = asFields(answer, 'the transaction');
+  const isSent = from === address.toLowerCase() && used === nonce && blockHash != null;
+  return isSent ? [asNumber(blockNumber, 'blockNumber')] : [];
 }
 
 function minedOf(answer: unknown, txid: string): MinedTransaction {

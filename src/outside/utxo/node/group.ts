@@ -78,8 +78,8 @@ export function grouped<N extends ReadingNode>(nodes: readonly N[], options: Nod
     markBehind(ready, agreements, nowMs);
     const chosen = (await ahead(ready, agreements, nowMs)) ?? ready;
     inUse = chosen.member as Member<N>;
-    const others = all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen));
-    const { mempool, ...said } = chosen.condition;
+    const { mempool, others: lacks = [], ...said } = chosen.condition;
+    const others = [...lacks, ...all.filter((one) => one !== chosen).flatMap((one) => faultOf(one, nowMs, chosen))];
     return {
       ...said,
       ...(mempool === undefined || wasAsked || chosen !== all[0] ? {} : { mempool }),

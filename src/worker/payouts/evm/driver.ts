@@ -8,7 +8,7 @@ import { type GasOffer, replacementOffer } from '../../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
-import { evmProgress, stopContradicted, storeEvmSigned } from '../../../flow/evm/progress.ts';
+import { evmProgress, type Said, stopContradicted, storeEvmSigned } from '../../../flow/evm/progress.ts';
 import { evmRequestOf } from '../../../flow/evm/signing.ts';
 import { restoreSignature } from '../../../flow/payouts/after-restore/restored-signatures.ts';
 import type { Progress } from '../../../flow/payouts/batch-progress.ts';
@@ -84,15 +84,17 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
 
   /** Null where nodes must be asked, and do not answer or contradict each other. */
   async function progressOf(batch: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
-    const { id, purpose } = batch;
-    if (purpose !== 'payout') return sweepProgress(ctx, id, finalized);
-    const how = await evmProgress(ctx, id, finalized);
+    const how = await compared(batch, finalized);
     if (how === 'to_complete') return completeIfShown(batch, finalized);
     if (how !== 'to_fail') return how;
     if (!(await readAgain(batch))) return null;
-    const again = await evmProgress(ctx, id, finalized);
+    const again = await compared(batch, finalized);
     if (again === 'to_complete') return completeIfShown(batch, finalized);
     return again === 'to_fail' ? failUnlessPaid(batch, finalized) : again;
+  }
+
+  function compared({ id, purpose }: Batch<EvmCode>, finalized: number, said?: Said): Promise<Progress> {
+    return (purpose === 'payout' ? evmProgress : sweepProgress)(ctx, id, finalized, said);
   }
 
   /** What is stored is the word of the node that was read then, and the one that is read now may know better. Whether it answers. */
@@ -100,21 +102,25 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     return (await reachable(async () => ({ found: await findMined(ctx, lane, batch) }))) !== null;
   }
 
-  /** What has paid is completed, and ends, when two nodes show alike how it ended: receipts are a node's word. */
+  /** What has paid is completed, and whatever is final ends, when two nodes show alike how it ended: receipts are a node's word. */
   async function completeIfShown({ id }: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
     const batch = await readBatch<EvmCode>(ctx.db, id, { lock: false });
     const mined = batch?.attempts.find((attempt) => attempt.height !== null);
     if (batch === null || mined === undefined) return null;
     const shown = await reachable(() => port.ended(mined.txid));
     if (shown === null) return waits(batch, 'no node says how it ended');
-    const how = await evmProgress(ctx, id, finalized, { ended: shown.ended });
+    // whether its block is final is a node's word too
+    const isHigher = shown.ended !== null && !shown.isFinal;
+    const final = isHigher ? Math.min(finalized, (mined.height as number) - 1) : finalized;
+    const how = await compared(batch, final, { ended: shown.ended });
     if (how !== 'to_complete') {
       await setBatchTrouble(ctx.db, id, null);
       return how;
     }
+    const what = batch.purpose === 'payout' ? 'has paid' : 'is in a final block';
     await waits(
       batch,
-      `it has paid, says the node that is read, and that counts once two nodes show the same of ${mined.txid} (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${shown.said.join('; ')}`,
+      `it ${what}, says the node that is read, and that counts once two nodes show the same of ${mined.txid} (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${shown.said.join('; ')}`,
     );
     return (await readAgain(batch)) ? 'to_complete' : null;
   }
@@ -146,7 +152,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
         batch,
         `it has failed, and is given back once two nodes say so (one that is away for good: take it out of BURSAR_${ETHER}_RPC_URL): ${silent.join('; ')}`,
       );
-    return evmProgress(ctx, id, finalized, { mayFail: true });
+    return compared(batch, finalized, { mayFail: true });
   }
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {

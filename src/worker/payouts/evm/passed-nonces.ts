@@ -126,8 +126,8 @@ export async function recoverSent(
     if (shown.ended === null) throw refused(notShown(shown));
     const { facts, height, blockHash } = shown.ended;
     if (facts.inputs[0]?.txid !== evmInput(evmAddressOf(hot.script.toString('hex')), 0).txid) continue;
-    const isFinal = ((await port.finalized())?.height ?? -1) >= height;
     const block = { height, hash: blockHash };
+    const { isFinal } = shown;
     return { ...(await recoverOnEvm(ctx, { currency, block, isFinal, facts, by, acceptsLoss })), currency };
   }
   throw refused(isMined ? 'was not sent by an address that payouts leave from' : 'is in no block that a node of ours has');
