@@ -105,3 +105,24 @@ describe('the search of a range of blocks', () => {
     expect(found).toContain(hash);
   });
 });
+
+test('a block with more events than one answer may hold is read in parts', async () => {
+  const owed = await evm.watch('USDT');
+  const txids = [evm.pay('USDT', owed), evm.pay('USDT', owed)];
+  evm.honest.mine(1);
+  const padded = '0'.repeat(17 * 1024 * 1024);
+  evm.tamper = receipts((all) => all.map((one) => ({ ...one, logsBloom: `0x${padded}` })));
+  evm.requests = [];
+  await evm.chain.catchUp();
+  expect((await evm.chain.facts(owed)).map(({ txid, state }) => `${txid} ${state}`).sort()).toEqual(
+    txids.map((txid) => `${txid} mined`).sort(),
+  );
+  expect(evm.requests.flat().filter((method) => method.endsWith('Receipts'))).toHaveLength(1);
+  // the next block is asked for whole again
+  evm.tamper = (_call, answer) => answer;
+  evm.requests = [];
+  evm.pay('USDT', owed);
+  evm.honest.mine(1);
+  await evm.chain.catchUp();
+  expect(evm.requests.flat().filter((method) => /Receipts?$/.test(method))).toEqual(['eth_getBlockReceipts']);
+});

@@ -4,6 +4,7 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import { FINALIZED_BEHIND } from '../../core/currencies/evm.ts';
 import { Malformed } from '../utxo/bytes.ts';
 import { createRpc, orRefusal, type Rpc, type RpcCall } from '../utxo/node/rpc.ts';
+import { isTooLarge } from '../utxo/node/rpc-body.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import {
   asHash,
@@ -54,7 +55,11 @@ const SILENCE_MS = 15_000;
 const CONNECTIONS = 6;
 /** Blocks whose answers are kept, for the other currencies of the chain. */
 const KEPT_BLOCKS = 6;
-const RECEIPTS_AT_ONCE = 100;
+/**
+ * Many times what a block shows. A stranger can fill one with empty events: 380 gas make 360 bytes, so 160 MB at 170 million gas, which would be
+ * too much for one answer. It is read in parts.
+ */
+const MOST_RECEIPT_BYTES = 32 * 1024 * 1024;
 /** JSON-RPC: the method is not there; EIP-1474: it is not supported. */
 const NO_METHOD = new Set([-32601, -32004]);
 const NO_METHOD_TEXT =
@@ -105,9 +110,8 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
 
   async function receiptsOneByOne(block: EvmBlock): Promise<readonly unknown[]> {
     const found: unknown[] = [];
-    for (let at = 0; at < block.transactions.length; at += RECEIPTS_AT_ONCE) {
-      const part = block.transactions.slice(at, at + RECEIPTS_AT_ONCE);
-      const answers = await rpc.batch(part.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })));
+    const calls = block.transactions.map(({ hash }) => [hash]);
+    for await (const { answers } of rpc.inParts('eth_getTransactionReceipt', calls)) {
       for (const answer of answers) {
         if (answer instanceof RpcRefusal) throw trouble(rpc, answer);
         found.push(answer);
@@ -120,11 +124,11 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
     if (block.transactions.length === 0) return [];
     if (hasBlockReceipts) {
       try {
-        return await asked('eth_getBlockReceipts', [block.hash], (answer) => readReceipts(answer, block));
+        return await asked('eth_getBlockReceipts', [block.hash], (answer) => readReceipts(answer, block), MOST_RECEIPT_BYTES);
       } catch (error) {
-        if (!(error instanceof RpcRefusal)) throw error;
-        if (!isUnknown(error)) throw trouble(rpc, error);
-        hasBlockReceipts = false;
+        if (error instanceof RpcRefusal && !isUnknown(error)) throw trouble(rpc, error);
+        if (!(error instanceof RpcRefusal) && !isTooLarge(error)) throw error;
+        hasBlockReceipts = !(error instanceof RpcRefusal);
       }
     }
     const answers = await receiptsOneByOne(block);
