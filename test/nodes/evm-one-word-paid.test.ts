@@ -1,6 +1,7 @@
 // The node that is read says of our own transactions that they have paid, under block hashes that every node has: as what a block pays to us, that
 // counts once a second node shows the same.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { readReadiness } from '../../src/flow/readiness.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
@@ -42,6 +43,9 @@ const shown = async (id: string) => {
   const found = await readPayoutDetails(service.db, id);
   return { status: found?.status, trouble: found?.trouble ?? null };
 };
+/** What /readyz says of payouts. */
+const waiting = async (): Promise<readonly string[]> =>
+  (await readReadiness(service.ctx, [])).problems.filter((problem) => problem.startsWith('payout '));
 const batchState = async (id: string): Promise<string | undefined> => {
   const { rows } = await service.db.query<{ state: string }>({
     text: 'select b.state from outgoing_batches b join payouts p on p.batch_id = b.id where p.id = $1',
@@ -88,6 +92,7 @@ test.each([
     expect(status).toBe('processing');
     expect(trouble).toContain('counts once two nodes show the same');
     expect(trouble).toMatch(why);
+    expect(await waiting()).toEqual([`payout ${id} waits: ${trouble}`]);
     expect(await openBreakers(service.db)).toEqual([]);
     // the next one leaves all the same
     const next = await sent();
@@ -96,6 +101,7 @@ test.each([
     await service.mine(20);
     await service.work(LATER_MS);
     for (const one of [id, next.id]) expect(await shown(one)).toEqual({ status: 'completed', trouble: null });
+    expect(await waiting()).toEqual([]);
     await ended(id);
   },
 );

@@ -53,7 +53,7 @@ export async function dropOperatorHold(sql: Sql, payoutId: string): Promise<void
   });
 }
 
-/** A payout that goes on only when a person has done something, or when the network's fee falls. */
+/** A payout that goes on only when a person has done something, when the network's fee falls, or when nodes that contradict each other, or are away, agree. */
 export type WaitingPayout = { readonly id: string; readonly why: string };
 
 /** The oldest of those that the operator should know of; one whose merchant's limit asks for an approval is no trouble. */
@@ -75,6 +75,11 @@ export async function waitingForOperator(sql: Sql, limit: number): Promise<reado
             cross join lateral (select p.id, p.created_at from payouts p where p.step = 'queued' and p.currency = f.currency and p.script is not null and p.internal_to is null
                                  order by p.created_at, p.id limit 1) q
             where f.payouts_wait is not null
+           union all
+           -- what a block of Ethereum's chain has decided, and our nodes do not say alike
+           select p.id, 'waits: ' || b.trouble, p.created_at from outgoing_batches b join payouts p on p.batch_id = b.id
+            where b.due_at is not null and b.trouble is not null and b.tip is not null and p.step = 'batched'
+              and exists (select from outgoing_inputs i where i.batch_id = b.id and i.spent_by is not null)
             ) w order by created_at, id limit $1`,
     values: [limit],
   });
