@@ -199,7 +199,7 @@ test('an answer that is not what it should be promises nothing', async () => {
     7,
     [],
     [{}],
-    [{ calls: [{ status: '0x0', logs: [log] }] }],
+    [{ calls: [{ status: '0x0', logs: [{ ...transfer, data: `0x${'5'.padStart(64, '0')}` }] }] }],
     [{ calls: [{ status: '0x1', logs: [{}] }] }],
     ...['zz'.repeat(32), '', 7].map((data) => [
       { calls: [{ status: '0x1', logs: [{ ...transfer, data: typeof data === 'string' ? `0x${data}` : data }] }] },
@@ -218,6 +218,7 @@ test.each<[string, () => Promise<readonly unknown[]>, number]>([
   ['that is silent', () => new Promise(() => undefined), 60_000],
   ['in trouble', () => Promise.reject(new NodeTrouble('busy', 'too many requests')), 60_000],
   ['that does not know how', async () => [new RpcRefusal('eth_simulateV1', -32601, 'no such method')], 600_000],
+  ['of which one part does not know how', async () => [[], new RpcRefusal('eth_simulateV1', -32601, 'no such method')], 600_000],
 ])('a node %s is left alone for a while, and holds up nothing', async (_what, answer, forMs) => {
   const { asked, look, wait } = trials(answer);
   const began = performance.now();

@@ -1,0 +1,109 @@
+// A second node on Ethereum's chain that answers too late, and what is taken back of a block because of what one denies.
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { CurrencyCode } from '../../src/core/currency.ts';
+import { createEvmGroup } from '../../src/outside/evm/group.ts';
+import { createEvmNode } from '../../src/outside/evm/node.ts';
+import { createEvmSource } from '../../src/outside/evm/source.ts';
+import { takeBackAt } from '../../src/store/chain/sightings.ts';
+import type { ChainContext } from '../../src/worker/chain/context.ts';
+import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
+import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
+import { type Anvil, startAnvil } from '../support/evm/anvil.ts';
+import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
+import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
+
+const TIMEOUT = 120_000;
+const ETH: CurrencyCode = 'ETH';
+const LATER_MS = 61_000;
+type Json = Record<string, unknown>;
+let anvil: Anvil;
+let other: Awaited<ReturnType<typeof openAlteredNode>>;
+let chain: WatchedChain;
+let ctx: ChainContext;
+let watcher: ChainWatcher;
+let end: () => Promise<void>;
+let skew = 0;
+
+beforeAll(async () => {
+  anvil = await startAnvil();
+}, TIMEOUT);
+afterAll(() => anvil?.remove());
+afterEach(() => end(), TIMEOUT);
+
+/** Ether watched by anvil itself and a second node, for whose answers we wait so long. */
+async function watched(patienceMs: number): Promise<void> {
+  other = await openAlteredNode(anvil.url);
+  chain = await watchChain('ETH', anvil.url);
+  const clock = { now: () => Date.now() + skew, steady: () => performance.now() + skew };
+  const nodes = [anvil, other].map(({ url }) =>
+    createEvmNode({ currency: 'ETH', source: createEvmSource({ url }), network: 'regtest', clock, contract: null }),
+  );
+  const group = createEvmGroup(nodes, { clock, patienceMs });
+  ctx = { ...chain.ctx, ports: { clock, chains: new Map([[ETH, group]]) } };
+  watcher = createChainWatcher(ctx, ETH, { scripts: createWatchedScripts(ctx) });
+  end = async () => {
+    await watcher.close();
+    await group.close();
+    await chain.close();
+    other.close();
+  };
+  await caughtUp();
+}
+async function caughtUp(laterMs = 0): Promise<void> {
+  skew += laterMs;
+  for (let result = await watcher.pass(); !result.caughtUp; ) result = await watcher.pass();
+}
+async function unconfirmed(): Promise<readonly { readonly denied: boolean }[]> {
+  const { rows } = await chain.db.query<{ denied: boolean }>({
+    text: 'select denied from unconfirmed_blocks order by height, denied',
+  });
+  return rows;
+}
+const amounts = async (owed: Owed): Promise<readonly bigint[]> =>
+  (await chain.facts(owed)).filter(({ state }) => state === 'mined').map(({ amount }) => amount);
+
+test('what is taken back is what one block pays to the addresses that this is about', { timeout: TIMEOUT }, async () => {
+  await watched(2_000);
+  const [first, second] = [await chain.owe(), await chain.owe()];
+  await anvil.send({ to: addressOf(first), value: 5n });
+  await anvil.mine();
+  await anvil.send({ to: addressOf(first), value: 6n });
+  await anvil.send({ to: addressOf(second), value: 7n });
+  await anvil.mine();
+  await caughtUp();
+  const { height, hash } = (await chain.cursor())!;
+  for (const owed of [first, second]) await chain.takeDue(owed);
+  const takeBack = (at: { height: number; hash: string; scripts: readonly Buffer[] }): Promise<void> =>
+    chain.db.transaction((sql) => takeBackAt(sql, ETH, { ...at, atMs: Date.now() + skew }));
+  await takeBack({ height, hash: `0x${'ab'.repeat(32)}`, scripts: [first.script] });
+  await takeBack({ height: height - 1, hash, scripts: [first.script] });
+  expect(new Set(await amounts(first))).toEqual(new Set([5n, 6n]));
+  await takeBack({ height, hash, scripts: [first.script] });
+  expect([await amounts(first), await amounts(second)]).toEqual([[5n], [7n]]);
+  expect([await chain.takeDue(first), await chain.takeDue(second)]).toEqual([true, false]);
+});
+
+test('what a node has answered too late counts once: it is asked again', { timeout: TIMEOUT }, async () => {
+  await watched(100);
+  const owed = await chain.owe();
+  let answered: () => void = () => undefined;
+  const late = new Promise<void>((resolve) => {
+    answered = resolve;
+  });
+  const hidden: Alteration = {
+    before: ({ method }) => (method === 'eth_getBlockByHash' ? late : undefined),
+    afterwards: ({ method }, answer) =>
+      method === 'eth_getBlockByHash' ? { ...answer, result: { ...(answer.result as Json), transactions: [] } } : answer,
+  };
+  other.alter(hidden);
+  await anvil.send({ to: addressOf(owed), value: 7n });
+  await anvil.mine();
+  await caughtUp();
+  expect([await amounts(owed), (await unconfirmed()).map(({ denied }) => denied)]).toEqual([[7n], [false]]);
+  answered();
+  for (let look = 0; look < 20 && (await amounts(owed)).length > 0; look++) await caughtUp(LATER_MS);
+  expect([await amounts(owed), (await unconfirmed()).map(({ denied }) => denied)]).toEqual([[], [true]]);
+  other.alter({});
+  await caughtUp(LATER_MS);
+  expect([await amounts(owed), await unconfirmed()]).toEqual([[7n], []]);
+});
