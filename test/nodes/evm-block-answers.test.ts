@@ -126,3 +126,45 @@ test('a block with more events than one answer may hold is read in parts', async
   await evm.chain.catchUp();
   expect(evm.requests.flat().filter((method) => /Receipts?$/.test(method))).toEqual(['eth_getBlockReceipts']);
 });
+
+/** Changes the transactions of a block. */
+const transactions =
+  (change: (one: Record<string, unknown>) => object): Tamper =>
+  ({ method, params }, answer) => {
+    const block = answer.result as { transactions: Record<string, unknown>[] };
+    return method === 'eth_getBlockByHash' && params[1] === true && block
+      ? { result: { ...block, transactions: block.transactions.map(change) } }
+      : answer;
+  };
+
+test.each(['ETH', 'USDT'] as const)('a transaction of a kind to come stops nothing: %s', async (currency) => {
+  const owed = await evm.watch(currency);
+  const txids = [evm.pay(currency, owed), evm.pay(currency, owed)];
+  evm.honest.mine(1);
+  const withoutAmount = (type: string) =>
+    transactions(({ value, to, input, ...one }) => (one.hash === txids[0] ? { ...one, type } : { ...one, value, to, input }));
+  // of a known kind that is a wrong answer
+  evm.tamper = withoutAmount('0x2');
+  expect(await evm.chain.watcher.pass()).toMatchObject({ state: 'bad_answer', caughtUp: false });
+  evm.tamper = withoutAmount('0x6');
+  await evm.chain.catchUp();
+  const mined = (await evm.chain.facts(owed)).filter(({ state }) => state === 'mined').map(({ txid }) => txid);
+  // what ether it moves, this does not show; what a contract's events say, they say of any kind
+  expect(mined.sort()).toEqual((currency === 'ETH' ? txids.slice(1) : txids).toSorted());
+});
+
+test('the event that each transfer of ether may write is no token’s', async () => {
+  const owed = await evm.watch('USDT');
+  const txid = evm.pay('USDT', owed);
+  evm.honest.mine(1);
+  evm.tamper = receipts((all) =>
+    all.map((one) => one && { ...one, logs: [...one.logs, { ...one.logs[0], address: `0x${'f'.repeat(39)}e` }] }),
+  );
+  let told: readonly string[] = [];
+  for (let result = await evm.chain.watcher.pass(); ; result = await evm.chain.watcher.pass()) {
+    told = [...told, ...result.alarms];
+    if (result.caughtUp) break;
+  }
+  expect(told.filter((what) => what.includes('tokens'))).toEqual([]);
+  expect(await evm.chain.facts(owed)).toMatchObject([{ txid, amount: 5_000_000n, state: 'mined' }]);
+});

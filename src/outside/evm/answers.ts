@@ -142,13 +142,18 @@ function readWithdrawal(value: unknown): InternalTransfer {
   };
 }
 
+/** The kinds that there are (EIP-2718, up to EIP-7702's), whose fields are known; very old nodes do not name them. */
+const KNOWN_KINDS: readonly unknown[] = [undefined, '0x0', '0x1', '0x2', '0x3', '0x4'];
+
 /**
  * A transaction in an answer of `eth_getBlockBy…` or `eth_getTransactionByHash`: value in wei, `to` null where it makes a contract. Nodes
- * call its data `input` or `data`.
+ * call its data `input` or `data`. One of a kind to come may lack some of these, and must not stop the chain: it pays nothing by itself then.
  */
 export function readTransaction(value: unknown): EvmTransaction {
-  const { hash, from, to, value: wei, nonce, input, data } = asFields(value, 'a transaction');
-  const called = input ?? data;
+  const { hash, from, to, value: amount, nonce, input, data, type } = asFields(value, 'a transaction');
+  const isKnown = KNOWN_KINDS.includes(type);
+  const called = input ?? data ?? (isKnown ? undefined : '0x');
+  const wei = amount ?? (isKnown ? undefined : '0x0');
   if (typeof called !== 'string' || !called.startsWith('0x')) throw new Malformed('input is no data');
   return {
     hash: asHash(hash, 'a transaction hash'),

@@ -23,6 +23,8 @@ type Watch = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;
 
 /** keccak256("Transfer(address,address,uint256)") */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+/** Writes an event for each transfer of ether once EIP-7708 is in force: that is no token's, and counts where ether is read. */
+const ETHER_EVENTS = '0xfffffffffffffffffffffffffffffffffffffffe';
 /** The selectors of transfer(address,uint256) and transferFrom(address,address,uint256), and the places of payee and amount behind them. */
 const CALLS = { a9059cbb: [0, 1], '23b872dd': [1, 2] } as const;
 /** An amount above this is no token's: more than all dollars there are, in millionths. */
@@ -188,7 +190,7 @@ export function tokensIn(
     const outputs: OutputFacts[] = [];
     const tokens: TokenOutput[] = [];
     for (const [vout, log] of (receipts[at]?.logs ?? []).entries()) {
-      if (log.topics[0] !== TRANSFER) continue;
+      if (log.topics[0] !== TRANSFER || log.address === ETHER_EVENTS) continue;
       if (log.address === contract) {
         const { to, amount } = readTransfer(log);
         if (amount > 0n && look.isOurs(to)) outputs.push({ vout, script: evmScript(to), amountMinor: amount });
