@@ -1,6 +1,7 @@
 // A second node on Ethereum's chain that answers too late, and what is taken back of a block because of what one denies.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
+import type { EvmPort } from '../../src/core/evm/port.ts';
 import { createEvmGroup } from '../../src/outside/evm/group.ts';
 import { createEvmNode } from '../../src/outside/evm/node.ts';
 import { createEvmSource } from '../../src/outside/evm/source.ts';
@@ -15,6 +16,7 @@ import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-c
 const TIMEOUT = 120_000;
 const ETH: CurrencyCode = 'ETH';
 const LATER_MS = 61_000;
+const STRANGER = `0x${'5e'.repeat(20)}`;
 type Json = Record<string, unknown>;
 let anvil: Anvil;
 let other: Awaited<ReturnType<typeof openAlteredNode>>;
@@ -106,4 +108,34 @@ test('what a node has answered too late counts once: it is asked again', { timeo
   other.alter({});
   await caughtUp(LATER_MS);
   expect([await amounts(owed), await unconfirmed()]).toEqual([[7n], []]);
+});
+
+test('how many transactions end is asked of a node that hangs once a minute, not once each', { timeout: TIMEOUT }, async () => {
+  const PATIENCE_MS = 8_000;
+  await watched(PATIENCE_MS);
+  const { hash } = await anvil.send({ to: STRANGER, value: 1n });
+  await anvil.mine();
+  const port = ctx.ports.chains.get(ETH) as EvmPort;
+  let answer: () => void = () => undefined;
+  const hangs = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  other.alter({ before: ({ method }) => (method.startsWith('eth_getTransaction') ? hangs : undefined) });
+  const asked = async (): Promise<{ readonly ms: number; readonly said: readonly string[] }> => {
+    const began = performance.now();
+    const { said } = await port.ended(hash);
+    return { ms: performance.now() - began, said };
+  };
+  expect((await asked()).ms).toBeGreaterThan(PATIENCE_MS * 0.9);
+  for (let n = 0; n < 2; n++) {
+    const { ms, said } = await asked();
+    expect(ms).toBeLessThan(PATIENCE_MS / 2);
+    expect(said).toEqual([expect.stringContaining('while it rests'), expect.stringContaining('shows it paid')]);
+  }
+  skew += LATER_MS;
+  expect((await asked()).ms).toBeGreaterThan(PATIENCE_MS * 0.9);
+  answer();
+  other.alter({});
+  // whoever rests and answers is heard
+  expect((await port.ended(hash)).ended).not.toBeNull();
 });

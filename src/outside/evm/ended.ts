@@ -2,7 +2,7 @@
 // same.
 import type { BlockRef } from '../../core/block-ref.ts';
 import type { EndedByWord, EndedTransaction, EvmPort } from '../../core/evm/port.ts';
-import { inTime, type Member, type Waiting } from '../utxo/node/member.ts';
+import { type Member, saidInTime, type Waiting } from '../utxo/node/member.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
 import { orRefusal } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
@@ -45,7 +45,7 @@ export async function endedByWord(
   txid: string,
   waiting: Waiting,
 ): Promise<EndedByWord> {
-  const answers = await Promise.all(members.map((member) => inTime(member, member.node.ended(txid), waiting)));
+  const answers = await Promise.all(members.map((member) => saidInTime(member, member.node.ended(txid), waiting)));
   const troubles = answers.filter((answer) => answer instanceof NodeTrouble);
   const words = answers.flatMap((answer) => (answer instanceof NodeTrouble ? [] : [answer]));
   if (words.length === 0) throw troubles[0];

@@ -71,6 +71,20 @@ export async function inTime<T extends object>(member: Member, call: Promise<T>,
 }
 
 /**
+ * The same for one of many calls: we wait only briefly for a member that rests, and it rests no longer because of that, or one that is slow would
+ * never be heard again.
+ */
+export async function saidInTime<T extends object>(member: Member, call: Promise<T>, waiting: Waiting): Promise<T | NodeTrouble> {
+  const mostMs = patienceNow(member, waiting);
+  if (mostMs === patienceFor(member, waiting)) return inTime(member, call, waiting);
+  const silent = new NodeTrouble(
+    'down',
+    `${member.node.name}: no answer within ${mostMs / 1000} s, while it rests (${member.fault})`,
+  );
+  return (await orRest(member, within(call, mostMs), waiting)) ?? silent;
+}
+
+/**
  * The same for a request of which one is made at a time; we wait only briefly for a member that rests, and it rests on only when its answer
  * takes longer than that of any other may.
  */

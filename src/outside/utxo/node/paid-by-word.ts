@@ -1,6 +1,6 @@
 // What all nodes of Ethereum's chain say of our own transactions: receipts are a node's word.
 import type { EvmPort, PaidByWord } from '../../../core/evm/port.ts';
-import { inTime, type Member, type Waiting } from './member.ts';
+import { type Member, saidInTime, type Waiting } from './member.ts';
 import type { ReadingNode } from './node.ts';
 import { NodeTrouble } from './trouble.ts';
 
@@ -10,7 +10,7 @@ export async function succeededAnywhere(
   asked: Parameters<EvmPort['succeeded']>,
   waiting: Waiting,
 ): Promise<PaidByWord> {
-  const answers = await Promise.all(members.map((member) => inTime(member, member.node.succeeded(...asked), waiting)));
+  const answers = await Promise.all(members.map((member) => saidInTime(member, member.node.succeeded(...asked), waiting)));
   const troubles = answers.filter((answer) => answer instanceof NodeTrouble);
   const said = answers.flatMap((answer) => (answer instanceof NodeTrouble ? [] : [answer]));
   if (said.length === 0) throw troubles[0];
