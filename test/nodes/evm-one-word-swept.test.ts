@@ -158,3 +158,45 @@ test('a sweep that has failed is not taken to have moved its payment by the word
   expect(await service.units(address)).toBe(0n);
   expect(await service.findings()).toEqual([]);
 });
+
+test('that a sweep did something else than was asked for stops payouts once both nodes say so', {
+  timeout: TIMEOUT,
+}, async () => {
+  const withoutEvents = changing((one) => ({ ...one, logs: [] }));
+  await paid('USDT');
+  altered.add(await signed());
+  says(withoutEvents, {});
+  await service.mine(20);
+  await service.work(LATER_MS);
+  expect(service.told.join()).toMatch(/shows it unclear in block 0x.*shows it paid in block 0x/);
+  expect(await openBreakers(service.db)).toEqual([]);
+  says(withoutEvents, withoutEvents);
+  await service.work(LATER_MS);
+  expect((await openBreakers(service.db)).map(({ findings }) => findings)).toEqual([
+    [expect.stringContaining('succeeded and did not do exactly what it asks for')],
+  ]);
+  says({}, {});
+  altered.clear();
+  await lookedAt();
+  await service.goOn();
+  await service.mine(FINAL);
+  await service.work(LATER_MS);
+  expect(await newest()).toMatchObject({ currency: 'USDT', state: 'final' });
+});
+
+test('that a stranger has used the nonce of a sweep is two nodes’ word as well', { timeout: TIMEOUT }, async () => {
+  const address = await paid('ETH');
+  await signed();
+  const { rpc } = service.anvil;
+  await rpc('anvil_dropAllTransactions');
+  await rpc('anvil_impersonateAccount', address);
+  const txid = await rpc<string>('eth_sendTransaction', { from: address, to: address, value: '0x0', gas: '0x5208' });
+  says({}, { instead: ({ method }) => (method === 'eth_getTransactionByHash' ? { result: null } : null) });
+  await service.mine(FINAL);
+  for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+  expect(await newest()).toMatchObject({ currency: 'ETH', state: 'signed' });
+  expect(service.told.join()).toContain(`it does not show ${txid} at nonce`);
+  says({}, {});
+  await service.work(LATER_MS);
+  expect(await newest()).toMatchObject({ currency: 'ETH', state: 'dead' });
+});

@@ -24,9 +24,11 @@ export function sweepProgress(ctx: Context, batchId: string, finalized: number, 
         isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
         fail: async () => (said.mayFail === true || hasEnded(batch, null) ? ended(ctx, sql, batch, null) : 'to_fail'),
       });
+    const isShown = isShownAs(mined, said.ended ?? null);
+    if (mined.outcome?.result === 'unclear' && !isShown) return 'to_complete';
     if (mined.outcome === null || mined.outcome.result === 'unclear') return stopUnclear(ctx, sql, batch, mined);
     if (isOver && hasEnded(batch, mined) && (await unbookedGas(sql, batch, mined.outcome.gasPaid)) === null) return 'waiting';
-    if (isOver && isShownAs(mined, said.ended ?? null)) return ended(ctx, sql, batch, mined);
+    if (isOver && isShown) return ended(ctx, sql, batch, mined);
     const isKnown = (batch.state === 'mined' && batch.minedAttempt === mined.id) || (isOver && hasEnded(batch, mined));
     if (!isKnown) await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
     if (isOver) return 'to_complete';

@@ -117,7 +117,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
       await setBatchTrouble(ctx.db, id, null);
       return how;
     }
-    const what = batch.purpose === 'payout' ? 'has paid' : 'is in a final block';
+    const what = batch.purpose === 'payout' ? 'has paid' : 'has ended';
     await waits(
       batch,
       `it ${what}, says the node that is read, and that counts once two nodes show the same of ${mined.txid} (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${shown.said.join('; ')}`,
