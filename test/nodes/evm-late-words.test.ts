@@ -106,7 +106,8 @@ test('what a node has answered too late counts once: it is asked again', { timeo
   for (let look = 0; look < 20 && (await amounts(owed)).length > 0; look++) await caughtUp(LATER_MS);
   expect([await amounts(owed), (await unconfirmed()).map(({ denied }) => denied)]).toEqual([[], [true]]);
   other.alter({});
-  await caughtUp(LATER_MS);
+  // on a busy machine it is late once more
+  for (let look = 0; look < 20 && (await unconfirmed()).length > 0; look++) await caughtUp(LATER_MS);
   expect([await amounts(owed), await unconfirmed()]).toEqual([[7n], []]);
 });
 
