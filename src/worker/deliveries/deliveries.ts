@@ -65,7 +65,9 @@ export function createDeliveries(
   const endpoints = new Map<bigint, Endpoint>();
   /** Those of them that have something queued, whoever began last at the end. There may be thousands that have nothing, and each answer looks at these. */
   const ready = new Map<bigint, Endpoint>();
-  const beginReady = beginner<Endpoint>(createSlots(), beginNext);
+  const slots = createSlots();
+  const beginReady = beginner<Endpoint>(slots, beginNext);
+  const takes = ({ webhook, pace }: Endpoint): number => takenAtOnce(pace, slots.shareOf(webhook, pace));
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
   let [isFinishing, isWaiting] = [false, false];
@@ -77,7 +79,7 @@ export function createDeliveries(
   let looked = { atMs: Number.NEGATIVE_INFINITY, tookMs: 0 };
   /** The service's time less the machine's, when it was compared last. */
   let aheadMs = Number.POSITIVE_INFINITY;
-  const turns = createTurns();
+  const turns = createTurns(takes);
   /** More endpoints have their turn before the next look; more waits for one that is gone than was deleted in its turn. */
   let [areLeft, isLeft] = [false, false];
   /** How many databases there were before this one. */
@@ -174,7 +176,7 @@ export function createDeliveries(
       const endpoint = endpoints.get(number);
       if (endpoint === undefined) return [];
       const without = [...endpoint.open, ...endpoint.queue.map(({ event }) => event.id)];
-      return [{ webhook: number, count: takenAtOnce(endpoint.pace), without }];
+      return [{ webhook: number, count: takes(endpoint), without }];
     });
     if (wanted.length === 0) return;
     for (const one of await dueDeliveries(ctx.db, wanted, clock.now())) {
@@ -184,9 +186,9 @@ export function createDeliveries(
     }
   }
 
-  function begin(): void {
+  function begin(isMore: boolean): void {
     if (isFinishing) return;
-    newMs = beginReady(ready, clock.now()) ?? newMs;
+    newMs = beginReady(ready, clock.now(), isMore) ?? newMs;
   }
 
   function beginNext(endpoint: Endpoint, giveBack: () => void): void {
@@ -198,7 +200,7 @@ export function createDeliveries(
     const mine = deliver(endpoint, delivery).finally(() => {
       giveBack();
       underWay.delete(mine);
-      begin();
+      begin(false);
       wakeJob();
     });
     underWay.add(mine);
@@ -253,7 +255,7 @@ export function createDeliveries(
     const queued = hurried ? [...ready.keys()] : [];
     isLeft = await refresh([...new Set([...turn.chosen, ...queued])]);
     await fill(turn.chosen);
-    begin();
+    begin(true);
     areLeft = turn.areLeft;
     // nothing wakes this job while all that it has begun hang: who stands behind them must not wait for that
     return isLeft || areLeft;

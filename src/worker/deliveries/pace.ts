@@ -23,6 +23,8 @@ export type Pace = {
   readonly isTried: boolean;
   /** Whether it was there at one of the attempts that are remembered. */
   readonly hasAnswered: boolean;
+  /** How long it keeps a connection: what its last attempt took, or half of what this was before, if that is more. Once it has answered. */
+  readonly keepsMs: number;
 };
 
 export const NEW_PACE: Pace = {
@@ -31,6 +33,7 @@ export const NEW_PACE: Pace = {
   timesAway: 0,
   isTried: false,
   hasAnswered: false,
+  keepsMs: 0,
 };
 
 /**
@@ -38,14 +41,17 @@ export const NEW_PACE: Pace = {
  * after five failures in a row that say that the endpoint is away.
  */
 export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
+  const { tookMs } = result;
+  // whoever answers again is judged by that answer alone
+  const keepsMs = pace.hasAnswered ? Math.max(tookMs, pace.keepsMs / 2) : tookMs;
   if (!isAway(result)) {
-    const limit = result.tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;
-    return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: true, hasAnswered: true };
+    const limit = tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;
+    return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: true, hasAnswered: true, keepsMs };
   }
   const timesAway = pace.timesAway + 1;
-  if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway, isTried: true };
+  if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway, isTried: true, keepsMs };
   const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(timesAway - AWAY_BEFORE_REST, 10));
-  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway, isTried: true, hasAnswered: false };
+  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway, isTried: true, hasAnswered: false, keepsMs };
 }
 
 /** How many of its last attempts say what an endpoint is like: as many as make it rest. */
@@ -77,8 +83,9 @@ export function restMs({ restsUntilMs }: Pace, nowMs: number): number {
 
 /**
  * How many of what waits are taken at a time: twice what a quick endpoint gets at once, one for others. There may be thousands of those, and
- * each that is taken is held in memory until its turn.
+ * each that is taken is read, and held in memory until its turn: whoever is quick would wait meanwhile.
+ * @param share how many connections it may have
  */
-export function takenAtOnce({ limit }: Pace): number {
-  return limit > CAREFUL ? 2 * limit : 1;
+export function takenAtOnce({ limit }: Pace, share: number): number {
+  return limit > CAREFUL ? 2 * Math.min(limit, share) : 1;
 }

@@ -1,13 +1,18 @@
-// How much may be under way at once: in all, to the endpoints of one merchant, to endpoints that are new, slow or away, to those that have not
-// answered, to those that were away for long, and to new ones alone, so that however many of those there are, the others have connections.
+// How much may be under way at once. Endpoints that answer share a pool with those that keep a connection as long as they do, so that no slow one
+// stands before a quick one; in each pool something stays free for whoever comes next. Those that have not answered, or were away for long, have
+// a pool, and new ones another.
 import { CAREFUL, type Pace } from './pace.ts';
 
-/** Beside those that are kept for new endpoints. */
-const MOST = 208;
+/** How long endpoints of a pool keep a connection at most, and how many connections it has. */
+const POOLS: readonly { readonly keepsMs: number; readonly most: number }[] = [
+  { keepsMs: 250, most: 192 },
+  { keepsMs: 1_000, most: 96 },
+  { keepsMs: 4_000, most: 64 },
+  { keepsMs: Number.POSITIVE_INFINITY, most: 64 },
+];
 const MOST_OF_MERCHANT = 64;
-const MOST_CAREFUL = 144;
-/** Of those: the others are for endpoints that are slow, or failed once and are there again, however many have never answered. */
 const MOST_SILENT = 120;
+/** Of those. */
 const MOST_AWAY = 96;
 /** Kept for endpoints that nothing is known of, however many of the others hang. */
 const MOST_NEW = 48;
@@ -18,14 +23,19 @@ const MOST_NEW = 48;
 const NEW_AT_ONCE = 24;
 const NEW_EVERY_MS = 15_000 / (MOST_NEW - NEW_AT_ONCE);
 
-/** Which bounds hold for an endpoint. */
-type Kind = Pick<Pace, 'limit' | 'hasAnswered'>;
+/** Which pool is an endpoint's. */
+type Kind = Pick<Pace, 'limit' | 'hasAnswered' | 'keepsMs'>;
+/** An endpoint and its merchant. */
+type Who = { readonly number: bigint; readonly merchantId: bigint };
 
 export type Slots = {
-  /** Takes one; returns what gives it back, or null when there is none. */
-  take(merchantId: bigint, pace: Kind): (() => void) | null;
-  /** Whether there is one of this kind, for a merchant that has room. */
+  /** Takes one; returns what gives it back, or null when there is none for this endpoint. */
+  take(who: Who, pace: Kind): (() => void) | null;
+  /** Whether the pool of this kind has one left. */
   isFree(pace: Kind): boolean;
+  poolsOf(pace: Kind): Pools;
+  /** How many of them this endpoint may have open as things are now: at least one, and its pace may allow fewer. */
+  shareOf(who: Who, pace: Kind): number;
   /** When the merchant took its last one of this kind, as a place among all that were taken; 0 = never. */
   lastTurn(merchantId: bigint, pace: Kind): number;
   /** The same, of those that are kept for endpoints that nothing is known of. @param nowMs of a steady clock */
@@ -36,42 +46,29 @@ export type Slots = {
   hasRoom(merchantId: bigint): boolean;
 };
 
-type Bound = {
-  open: number;
-  readonly most: number;
-  /** Of those for whom it is the narrowest: when each merchant took one last. */
-  readonly lastTurns: Map<bigint, number>;
-};
-const bound = (most: number): Bound => ({ open: 0, most, lastTurns: new Map() });
-
 /** The slots of one worker process, all free. */
 export function createSlots(): Slots {
-  const [all, careful, silent, away] = [bound(MOST), bound(MOST_CAREFUL), bound(MOST_SILENT), bound(MOST_AWAY)];
-  const [ofQuick, ofSlow, ofSilent, ofAway] = [[all], [all, careful], [all, careful, silent], [all, careful, silent, away]];
+  const [silent, away] = [createPool(MOST_SILENT), createPool(MOST_AWAY)];
+  const ofSilent: Pools = { pools: [silent], areShared: false };
+  const ofAway: Pools = { pools: [silent, away], areShared: false };
+  const answering = POOLS.map(({ keepsMs, most }) => ({ keepsMs, pools: { pools: [createPool(most)], areShared: true } }));
+  const ofMerchant = createCount();
   let taken = 0;
   let forNew = 0;
   let lastForNewMs = Number.NEGATIVE_INFINITY;
-  const ofMerchant = new Map<bigint, number>();
-  function boundsOf({ limit, hasAnswered }: Kind): readonly Bound[] {
-    if (limit > CAREFUL) return ofQuick;
+  function poolsOf({ limit, hasAnswered, keepsMs }: Kind): Pools {
     if (limit < CAREFUL) return ofAway;
-    return hasAnswered ? ofSlow : ofSilent;
+    if (!hasAnswered) return ofSilent;
+    return (answering.find((one) => keepsMs <= one.keepsMs) ?? (answering.at(-1) as (typeof answering)[0])).pools;
   }
-
-  function isFree(pace: Kind): boolean {
-    for (const { open, most } of boundsOf(pace)) if (open >= most) return false;
-    return true;
-  }
-  const openOf = (merchantId: bigint): number => ofMerchant.get(merchantId) ?? 0;
-  const hasRoom = (merchantId: bigint): boolean => openOf(merchantId) < MOST_OF_MERCHANT;
+  const isFree = (pace: Kind): boolean => poolsOf(pace).pools.every((pool) => pool.free() > 0);
+  const hasRoom = (merchantId: bigint): boolean => ofMerchant.of(merchantId) < MOST_OF_MERCHANT;
 
   function takeOf(merchantId: bigint, giveBack: () => void): (() => void) | null {
     if (!hasRoom(merchantId)) return null;
-    ofMerchant.set(merchantId, openOf(merchantId) + 1);
+    ofMerchant.add(merchantId, 1);
     return () => {
-      const left = openOf(merchantId) - 1;
-      if (left === 0) ofMerchant.delete(merchantId);
-      else ofMerchant.set(merchantId, left);
+      ofMerchant.add(merchantId, -1);
       giveBack();
     };
   }
@@ -82,20 +79,25 @@ export function createSlots(): Slots {
   }
 
   return {
-    take(merchantId, pace) {
-      if (!isFree(pace)) return null;
-      const bounds = boundsOf(pace);
-      const giveBack = takeOf(merchantId, () => {
-        for (const one of bounds) one.open--;
+    take(who, pace) {
+      const { pools, areShared } = poolsOf(pace);
+      if (!pools.every((pool) => pool.free() > 0 && (!areShared || pool.openOf(who) < pool.shareOf(who)))) return null;
+      const giveBack = takeOf(who.merchantId, () => {
+        for (const pool of pools) pool.add(who, -1);
       });
       if (giveBack === null) return null;
-      for (const one of bounds) one.open++;
+      for (const pool of pools) pool.add(who, 1);
       taken++;
-      bounds.at(-1)?.lastTurns.set(merchantId, taken);
+      pools.at(-1)?.lastTurns.set(who.merchantId, taken);
       return giveBack;
     },
     isFree,
-    lastTurn: (merchantId, pace) => boundsOf(pace).at(-1)?.lastTurns.get(merchantId) ?? 0,
+    poolsOf,
+    shareOf(who, pace) {
+      const { pools, areShared } = poolsOf(pace);
+      return areShared ? Math.max(1, ...pools.map((pool) => pool.shareOf(who))) : Number.POSITIVE_INFINITY;
+    },
+    lastTurn: (merchantId, pace) => poolsOf(pace).pools.at(-1)?.lastTurns.get(merchantId) ?? 0,
     takeForNew(merchantId, nowMs) {
       if (forNewInMs(nowMs) > 0) return null;
       const giveBack = takeOf(merchantId, () => {
@@ -108,5 +110,46 @@ export function createSlots(): Slots {
     },
     forNewInMs,
     hasRoom,
+  };
+}
+
+/** An endpoint takes one of each of these. */
+export type Pools = {
+  readonly pools: readonly Pool[];
+  /** Whether each takes only as many as leaves some to the next. */
+  readonly areShared: boolean;
+};
+type Pool = ReturnType<typeof createPool>;
+
+function createPool(most: number) {
+  const [ofMerchant, ofEndpoint] = [createCount(), createCount()];
+  let open = 0;
+  const free = (): number => most - open;
+  return {
+    /** When each merchant took its last one. */
+    lastTurns: new Map<bigint, number>(),
+    free,
+    openOf: ({ number }: Who): number => ofEndpoint.of(number),
+    /** A merchant may have as many as are free, and an endpoint as many as its merchant still may: so the next one finds some, whoever it is. */
+    shareOf: ({ merchantId }: Who): number => free() - ofMerchant.of(merchantId),
+    add({ number, merchantId }: Who, change: 1 | -1): void {
+      open += change;
+      ofMerchant.add(merchantId, change);
+      ofEndpoint.add(number, change);
+    },
+  };
+}
+
+/** Counts by number; those at 0 take no memory. */
+function createCount() {
+  const counts = new Map<bigint, number>();
+  const of = (number: bigint): number => counts.get(number) ?? 0;
+  return {
+    of,
+    add(number: bigint, change: 1 | -1): void {
+      const now = of(number) + change;
+      if (now === 0) counts.delete(number);
+      else counts.set(number, now);
+    },
   };
 }

@@ -1,13 +1,13 @@
 // Whose turn it is to be given some of what waits: endpoints that this worker has not met come first, the newest before the others, since it
 // may be the only one that is there; then all others one after the other.
-import { type Pace, restMs, takenAtOnce } from './pace.ts';
+import { type Pace, restMs } from './pace.ts';
 
 /** Endpoints that are filled up at once; the others have their turn after them. */
 const ENDPOINTS_AT_ONCE = 256;
 
-type Known = { readonly pace: Pace; readonly queue: readonly unknown[] };
+export type Known = { readonly pace: Pace; readonly queue: readonly unknown[] };
 
-export type Turns = {
+export type Turns<E extends Known> = {
   /** A look has found what is due: everybody has a turn again. */
   begin(): void;
   /**
@@ -16,7 +16,7 @@ export type Turns = {
    */
   choose(
     due: readonly bigint[],
-    known: ReadonlyMap<bigint, Known>,
+    known: ReadonlyMap<bigint, E>,
     nowMs: number,
   ): {
     readonly chosen: readonly bigint[];
@@ -27,8 +27,8 @@ export type Turns = {
   };
 };
 
-/** The turns of one worker process. */
-export function createTurns(): Turns {
+/** The turns of one worker process. @param takes how many of what waits for an endpoint are given to it at a time */
+export function createTurns<E extends Known>(takes: (endpoint: E) => number): Turns<E> {
   /** The endpoint that had its turn last. */
   let last = 0n;
   let sinceBegun = 0;
@@ -51,7 +51,7 @@ export function createTurns(): Turns {
         }
         const rest = restMs(endpoint.pace, nowMs);
         if (rest > 0) shortestMs = Math.min(shortestMs, rest);
-        else if (endpoint.queue.length < Math.ceil(takenAtOnce(endpoint.pace) / 2)) hungry.push(number);
+        else if (endpoint.queue.length < Math.ceil(takes(endpoint) / 2)) hungry.push(number);
       }
       const next = hungry.findIndex((number) => number > last);
       const others = next === -1 ? hungry : [...hungry.slice(next), ...hungry.slice(0, next)];

@@ -7,8 +7,11 @@ import { createSlots } from '../../../src/worker/deliveries/slots.ts';
 const [MOST_SILENT, MOST_AWAY, NEW_AT_ONCE] = [120, 96, 24];
 const AWAY: Pace = { ...NEW_PACE, limit: 1, timesAway: 5, isTried: true };
 const SILENT: Pace = { ...NEW_PACE, timesAway: 1, isTried: true };
-const SLOW: Pace = { ...NEW_PACE, isTried: true, hasAnswered: true };
-const QUICK: Pace = { ...SLOW, limit: 4 };
+const SLOW: Pace = { ...NEW_PACE, isTried: true, hasAnswered: true, keepsMs: 1_500 };
+const VERY_SLOW: Pace = { ...SLOW, keepsMs: 12_000 };
+const QUICK: Pace = { ...SLOW, limit: 4, keepsMs: 5 };
+/** It may have as many as any. */
+const WIDE: Pace = { ...QUICK, limit: 32 };
 
 type Endpoint = { webhook: { number: bigint; merchantId: bigint }; pace: Pace; queue: number[]; open: Set<number> };
 /** Endpoints at hand, and which of them begin. */
@@ -28,9 +31,9 @@ function atHand() {
       giveBack();
     });
   });
-  function beginAndSay() {
+  function beginAndSay(isMore = true) {
     const before = begun.length;
-    const inMs = begin(ready, 0);
+    const inMs = begin(ready, 0, isMore);
     return { begun: begun.slice(before), inMs };
   }
   return {
@@ -47,6 +50,8 @@ function atHand() {
     beginAndSay,
     /** Who begins now. */
     begin: () => beginAndSay().begun,
+    /** Who begins now, although nothing was queued since. */
+    beginAfterAnswer: () => beginAndSay(false).begun,
   };
 }
 
@@ -126,7 +131,8 @@ test('where those that never answered have all that they may, the newest of thos
 test('a merchant that has all that a merchant may leaves the next of the new ones to others', () => {
   const { add, begin, beginAndSay } = atHand();
   for (let merchant = 1n; merchant <= 30n; merchant++) for (let n = 0; n < 16; n++) add(merchant, SILENT);
-  add(40n, { ...QUICK, limit: 64 }, 64);
+  // of each pool less than all
+  for (const keepsMs of [5, 500]) add(40n, WIDE.keepsMs === keepsMs ? WIDE : { ...WIDE, keepsMs }, 32);
   expect(begin().length).toBe(MOST_SILENT + 64);
   const [other] = [add(41n, NEW_PACE), add(40n, NEW_PACE)];
   expect(begin()).toEqual([other]);
@@ -139,4 +145,52 @@ test('of new ones alone the first share what those have that never answered, and
   for (let merchant = 1n; merchant <= 10n; merchant++) for (let n = 0; n < 16; n++) all.push(add(merchant, NEW_PACE));
   const { begun, inMs } = beginAndSay();
   expect([begun.length, begun.at(-1), inMs]).toEqual([MOST_SILENT + 1, all.at(-1), 0]);
+});
+
+/** The crowd's endpoints begin as many as they may, then this one alone. @returns how many of its events begin at once */
+function besideCrowd(crowd: Pace, merchants: number, pace: Pace, events = 40): number {
+  const { add, begin } = atHand();
+  for (let merchant = 1; merchant <= merchants; merchant++) for (let n = 0; n < 16; n++) add(BigInt(merchant), crowd, 40);
+  begin();
+  const mine = add(999n, pace, events);
+  const begun = begin();
+  expect(begun.every((one) => one === mine)).toBe(true);
+  return begun.length;
+}
+
+test.each([1, 5, 40, 700])('slow ones of %i merchants take nothing from one that is quicker', (merchants) => {
+  expect(besideCrowd(VERY_SLOW, merchants, WIDE)).toBe(32);
+  expect(besideCrowd(VERY_SLOW, merchants, SLOW)).toBe(2);
+  expect(besideCrowd(SLOW, merchants, WIDE)).toBe(32);
+  expect(besideCrowd({ ...WIDE, keepsMs: 900 }, merchants, WIDE)).toBe(32);
+});
+
+test('of those that keep a connection equally long some are free for the next, whoever has how many', () => {
+  expect([1, 5, 40].map((merchants) => besideCrowd(VERY_SLOW, merchants, VERY_SLOW))).toEqual([2, 2, 1]);
+  expect([1, 3, 20].map((merchants) => besideCrowd(WIDE, merchants, WIDE))).toEqual([32, 17, 3]);
+});
+
+test('an endpoint leaves as many to the others of its merchant as it has', () => {
+  const { add, begin } = atHand();
+  const hungry = [add(1n, { ...WIDE, keepsMs: 500 }, 40), add(1n, { ...WIDE, keepsMs: 500 }, 40)];
+  const begun = begin();
+  expect(hungry.map((one) => begun.filter((other) => other === one).length)).toEqual([20, 19]);
+  const third = add(1n, { ...WIDE, keepsMs: 500 }, 40);
+  expect(begin()).toContain(third);
+});
+
+test('after an answer, one that waits for what it gave back begins, and one that it has moved to quicker ones', () => {
+  const { add, begin, end, beginAfterAnswer } = atHand();
+  for (let merchant = 1n; merchant <= 40n; merchant++) for (let n = 0; n < 16; n++) add(merchant, VERY_SLOW, 4);
+  const crowd = begin();
+  expect([begin(), beginAfterAnswer()]).toEqual([[], []]);
+  end(crowd[0] as Endpoint);
+  expect(beginAfterAnswer()).toHaveLength(1);
+  expect(beginAfterAnswer()).toEqual([]);
+
+  const [quick, moved] = [add(98n, QUICK), add(99n, SLOW, 3)];
+  expect(begin()).toEqual([quick, moved, moved]);
+  end(moved);
+  moved.pace = QUICK;
+  expect(beginAfterAnswer()).toEqual([moved]);
 });

@@ -78,6 +78,46 @@ test('the newest endpoint is tried at once beside hundreds that nothing is known
   for (const one of [away, shop]) one.close();
 });
 
+/** What these endpoints did the days before: all answered, after so long. */
+const tookBefore = (url: string, ms: number) =>
+  api.sql(
+    `insert into delivery_attempts (webhook, event_id, at, took_ms, status, answer)
+       select number, 0, now() - n * interval '1 day', $2, 204, '' from webhooks, generate_series(1, 5) n where url = $1`,
+    [url, ms],
+  );
+
+test.each([
+  [1, 16],
+  [25, 60],
+])(
+  'endpoints of %i merchants that answer after 12 seconds take nothing from one that needs 1.5 s, nor from a quick one',
+  {
+    timeout: 60_000,
+  },
+  async (count, held) => {
+    const [crowd, slower, quick] = ['http://127.0.0.1:9/crowd', 'http://127.0.0.1:9/slower', 'http://127.0.0.1:9/quick'];
+    await merchantsAt(crowd, 1, count);
+    for (const url of [slower, quick]) await api.call('/create_webhook', { url });
+    const usual: Record<string, number> = { [crowd]: 12_000, [slower]: 1_500, [quick]: 5 };
+    const sent: Record<string, number> = { [crowd]: 0, [slower]: 0, [quick]: 0 };
+    for (const [url, ms] of Object.entries(usual)) await tookBefore(url, ms);
+    const isOver = Promise.withResolvers<void>();
+    const send: WebhookSender = async ({ url }) => {
+      sent[url] = (sent[url] ?? 0) + 1;
+      // nobody of the crowd answers meanwhile
+      if (url === crowd) await isOver.promise;
+      return { kind: 'answered', status: 204, body: new Uint8Array(), isCut: false, tookMs: usual[url] ?? 0 };
+    };
+    async function work(): Promise<void> {
+      await eventually('the crowd has what it may', () => (sent[crowd] ?? 0) >= held);
+      for (let n = 0; n < 20; n++) await started();
+      await eventually('all others have arrived', () => sent[slower] === 20 && sent[quick] === 20);
+      expect(sent[crowd]).toBeLessThanOrEqual(64);
+    }
+    await delivering(() => work().finally(isOver.resolve), api.ctx, send);
+  },
+);
+
 const wereAway = (attempts?: number) => addAbsences(api, attempts);
 const timeouts = async () => (await api.sql('select count(*)::int as n from delivery_attempts where status is null'))[0].n;
 

@@ -89,7 +89,9 @@ describe('an endpoint', () => {
 
   test('that is quick has twice what it gets at once taken for it, and every other one event at a time', () => {
     const limits = [times(5, answered(200)), [answered(200)], [], [answered(200, 1_001)], [silent], times(5, silent)];
-    expect(limits.map((results) => takenAtOnce(paced(results)))).toEqual([64, 8, 1, 1, 1, 1]);
+    expect(limits.map((results) => takenAtOnce(paced(results), 50))).toEqual([64, 8, 1, 1, 1, 1]);
+    // and no more than it has connections for
+    expect(limits.map((results) => takenAtOnce(paced(results), 1))).toEqual([2, 2, 1, 1, 1, 1]);
   });
 
   test('has answered where one of the attempts that are remembered says so, until it rests', () => {
@@ -102,6 +104,16 @@ describe('an endpoint', () => {
     ];
     expect(runs.map((results) => paced(results).hasAnswered)).toEqual([false, false, true, true, false]);
     expect(paced([answered(200)], paced(times(9, silent))).hasAnswered).toBe(true);
+  });
+
+  test('keeps a connection as long as it did last, or half as long as before; one that comes back as long as its answer took', () => {
+    const keeps = (...took: number[]) => paced(took.map((tookMs) => answered(200, tookMs))).keepsMs;
+    expect([NEW_PACE.keepsMs, keeps(7), keeps(7, 12_000), keeps(12_000, 7), keeps(12_000, 7, 7), keeps(12_000, 7_000)]).toEqual([
+      0, 7, 12_000, 6_000, 3_000, 7_000,
+    ]);
+    expect([paced([silent, answered(200, 7)]).keepsMs, paced([answered(200, 7), silent]).keepsMs]).toEqual([7, 15_000]);
+    expect(paced([answered(200, 7)], paced([answered(200), ...times(5, silent)])).keepsMs).toBe(7);
+    expect(paceOf([{ atMs: NOW, tookMs: 3_000, status: 200 }]).keepsMs).toBe(3_000);
   });
 
   test('is new until its first attempt has ended, however that ended', () => {
@@ -123,82 +135,102 @@ describe('an endpoint', () => {
   });
 });
 
+type Kind = Pick<Pace, 'limit' | 'hasAnswered' | 'keepsMs'>;
+
 describe('connections', () => {
-  const paceOfLimit = (limit: number, hasAnswered = limit > 2) => ({ limit, hasAnswered });
-  /** How many this merchant, or one after the other, gets of so many that it asks for. Only who is quick has answered, where nothing is said. */
-  const taken = (
-    slots: ReturnType<typeof createSlots>,
-    merchant: (n: number) => bigint,
-    limit: number,
-    hasAnswered?: boolean,
-  ): number => times(300, 0).filter((_, n) => slots.take(merchant(n), paceOfLimit(limit, hasAnswered)) !== null).length;
-  const each = (n: number): bigint => BigInt(n);
+  const away: Kind = { limit: 1, hasAnswered: false, keepsMs: 15_000 };
+  const silent: Kind = { limit: 2, hasAnswered: false, keepsMs: 15_000 };
+  const keeping = (keepsMs: number): Kind => ({ limit: 2, hasAnswered: true, keepsMs });
+  /** What so many endpoints one after the other take, each of a merchant of its own where none is named. */
+  const take = (slots: ReturnType<typeof createSlots>, kind: Kind, merchant: bigint | null = null, count = 300) =>
+    times(count, 0).flatMap((_, n) => slots.take({ number: BigInt(n), merchantId: merchant ?? BigInt(n) }, kind) ?? []);
+  const taken = (...asked: Parameters<typeof take>): number => take(...asked).length;
+  const POOLS = [
+    [250, 192],
+    [1_000, 96],
+    [4_000, 64],
+    [15_000, 64],
+  ] as const;
 
-  test('are 208 beside those that are kept, 144 of them to endpoints that are new or slow, and 64 to those of a merchant', () => {
-    expect(taken(createSlots(), each, 3)).toBe(208);
-    expect(taken(createSlots(), () => 1n, 3)).toBe(64);
+  test('are apart for those that keep one for up to 250 ms, 1 s, 4 s and longer, whoever has taken the others', () => {
     const slots = createSlots();
-    expect([taken(slots, each, 2, true), taken(slots, each, 3)]).toEqual([144, 64]);
+    for (const kind of [away, silent]) take(slots, kind);
+    for (const [keepsMs, most] of POOLS) {
+      expect([keepsMs, taken(slots, keeping(keepsMs))]).toEqual([keepsMs, most]);
+      expect([slots.isFree(keeping(keepsMs)), slots.isFree(keeping(keepsMs + 1))]).toEqual([false, keepsMs < 15_000]);
+    }
+    expect(slots.isFree(keeping(40_000))).toBe(false);
   });
 
-  test('are 120 for endpoints that have not answered, so that one that is slow, or failed once, has others', () => {
+  test('are 120 for endpoints that have not answered, of those 96 for endpoints that were away for long', () => {
     const slots = createSlots();
-    expect([taken(slots, each, 2), taken(slots, each, 1), taken(slots, each, 2, true)]).toEqual([120, 0, 24]);
+    expect([taken(slots, silent), taken(slots, away)]).toEqual([120, 0]);
     const others = createSlots();
-    const silent = times(120, 0).flatMap((_, n) => others.take(BigInt(n), paceOfLimit(2)) ?? []);
-    silent[0]?.();
-    expect([taken(others, each, 2), taken(others, each, 2, true), taken(others, each, 2)]).toEqual([1, 24, 0]);
+    expect([taken(others, away), taken(others, silent)]).toEqual([96, 24]);
+    const back = createSlots();
+    for (const giveBack of take(back, away).slice(1)) giveBack();
+    expect(taken(back, away)).toBe(95);
   });
 
-  test('of a merchant that has as many as a merchant may are not to be had', () => {
+  test('are a merchant’s only while it has fewer than are free, and an endpoint’s while it has fewer than its merchant may still have', () => {
+    const ofOne = (number: bigint, merchantId: bigint) => {
+      let got = 0;
+      while (slots.take({ number, merchantId }, keeping(4_000)) !== null) got += 1;
+      return got;
+    };
+    const slots = createSlots();
+    // 64 - 21 - 21 = 22
+    const share = (number: bigint, merchantId: bigint) => slots.shareOf({ number, merchantId }, keeping(4_000));
+    expect([ofOne(1n, 1n), ofOne(1n, 1n), share(1n, 1n), share(2n, 1n), share(3n, 2n)]).toEqual([22, 0, 20, 20, 42]);
+    expect(ofOne(2n, 1n)).toBe(7);
+    expect(ofOne(3n, 1n)).toBe(2);
+    expect(ofOne(4n, 1n)).toBe(1);
+    expect(ofOne(5n, 1n)).toBe(0);
+    // half of them are left to the next merchant
+    expect(
+      times(40, 0).filter((_, n) => slots.take({ number: BigInt(10 + n), merchantId: 2n }, keeping(4_000)) !== null),
+    ).toHaveLength(16);
+    expect(slots.isFree(keeping(4_000))).toBe(true);
+    expect([share(5n, 1n), slots.shareOf({ number: 1n, merchantId: 1n }, silent)]).toEqual([1, Number.POSITIVE_INFINITY]);
+  });
+
+  test('of a merchant that has 64 are not to be had', () => {
     const slots = createSlots();
     expect(slots.hasRoom(1n)).toBe(true);
-    const mine = times(63, 0).flatMap(() => slots.take(1n, paceOfLimit(3)) ?? []);
+    const mine = take(slots, away, 1n, 63);
     expect(slots.hasRoom(1n)).toBe(true);
-    slots.take(1n, paceOfLimit(3));
+    take(slots, away, 1n, 1);
     expect([slots.hasRoom(1n), slots.hasRoom(2n)]).toEqual([false, true]);
+    expect([taken(slots, away, 1n), taken(slots, keeping(5), 1n), taken(slots, away, 2n)]).toEqual([0, 0, 32]);
     mine[0]?.();
     expect(slots.hasRoom(1n)).toBe(true);
-  });
-
-  test('are 96 for endpoints that were away for long, so that new ones have others', () => {
-    const slots = createSlots();
-    expect(taken(slots, each, 1)).toBe(96);
-    expect([taken(slots, each, 2), taken(slots, each, 2, true), taken(slots, each, 3)]).toEqual([24, 24, 64]);
-    const others = createSlots();
-    const back = times(96, 0).flatMap((_, n) => others.take(BigInt(n), paceOfLimit(1)) ?? []);
-    for (const giveBack of back.slice(1)) giveBack();
-    expect(taken(others, each, 1)).toBe(95);
+    expect(taken(slots, keeping(5), 1n)).toBe(1);
   });
 
   test('that are given back one by one leave a merchant the others', () => {
     const slots = createSlots();
-    const mine = times(64, 0).flatMap(() => slots.take(1n, paceOfLimit(3)) ?? []);
+    const mine = take(slots, silent, 1n, 64);
     mine[0]?.();
     mine[1]?.();
-    expect(taken(slots, () => 1n, 3)).toBe(2);
+    expect(taken(slots, silent, 1n)).toBe(2);
     for (const giveBack of mine.slice(2)) giveBack();
     // those two still count
-    expect(taken(slots, () => 1n, 3)).toBe(62);
-    const other = times(64, 0).flatMap(() => slots.take(2n, paceOfLimit(3)) ?? []);
-    for (const giveBack of other.slice(1)) giveBack();
-    expect(taken(slots, () => 2n, 3)).toBe(63);
+    expect(taken(slots, silent, 1n)).toBe(62);
   });
 
   test('are free again when they are given back', () => {
     const slots = createSlots();
-    const careful = times(300, 0).flatMap((_, n) => slots.take(BigInt(n % 3), paceOfLimit(2, true)) ?? []);
-    expect(careful).toHaveLength(144);
-    for (const giveBack of careful) giveBack();
-    expect(taken(slots, () => 1n, 2, true)).toBe(64);
-    expect(taken(slots, each, 2, true)).toBe(80);
-    expect(taken(slots, each, 3)).toBe(64);
+    const all = take(slots, keeping(1_000));
+    expect(all).toHaveLength(96);
+    for (const giveBack of all) giveBack();
+    expect(taken(slots, keeping(1_000))).toBe(96);
+    expect(taken(slots, keeping(1_000))).toBe(0);
   });
 
   test('are 48 more for endpoints that nothing is known of: half at once, the others evenly over the time that one may take', () => {
     const slots = createSlots();
     const forNew = (nowMs: number) => slots.takeForNew(1_000n, nowMs);
-    expect([taken(slots, each, 2, true), taken(slots, each, 3)]).toEqual([144, 64]);
+    for (const kind of [silent, ...POOLS.map(([keepsMs]) => keeping(keepsMs))]) take(slots, kind);
     const first = times(30, 0).flatMap(() => forNew(0) ?? []);
     expect(first).toHaveLength(24);
     const free = [624, 625, 625, 1_249, 1_250].map((nowMs) => [slots.forNewInMs(nowMs), forNew(nowMs) !== null]);
@@ -218,18 +250,17 @@ describe('connections', () => {
     expect(forNew(1_000_000)).toBeNull();
     first[3]?.();
     // what is kept for new ones is given to no other
-    expect([taken(slots, each, 1), taken(slots, each, 3), forNew(1_000_000) !== null]).toEqual([0, 0, true]);
+    expect([taken(slots, away), taken(slots, silent), forNew(1_000_000) !== null]).toEqual([0, 0, true]);
   });
 
   test('of a merchant are no more because its endpoints are new', () => {
     const slots = createSlots();
-    const mine = times(64, 0).flatMap(() => slots.take(1n, paceOfLimit(3)) ?? []);
+    const mine = take(slots, silent, 1n, 64);
     // whoever gets none takes none from others
     expect(times(30, 0).filter(() => slots.takeForNew(1n, 0) !== null)).toEqual([]);
     expect(times(30, 0).filter(() => slots.takeForNew(2n, 0) !== null)).toHaveLength(24);
     mine[0]?.();
     slots.takeForNew(1n, 625)?.();
-    expect(slots.take(1n, paceOfLimit(3))).not.toBeNull();
-    expect(slots.take(1n, paceOfLimit(3))).toBeNull();
+    expect(taken(slots, silent, 1n)).toBe(1);
   });
 });

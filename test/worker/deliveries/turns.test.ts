@@ -1,7 +1,7 @@
 // Whose turn it is: endpoints that were not met yet before the others, the newest first, and everybody once before anybody has another turn.
 import { expect, test } from 'vitest';
-import { NEW_PACE, type Pace } from '../../../src/worker/deliveries/pace.ts';
-import { createTurns } from '../../../src/worker/deliveries/turns.ts';
+import { NEW_PACE, type Pace, takenAtOnce } from '../../../src/worker/deliveries/pace.ts';
+import { createTurns, type Known } from '../../../src/worker/deliveries/turns.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 const numbers = (from: number, to: number): bigint[] => Array.from({ length: to - from + 1 }, (_, n) => BigInt(from + n));
@@ -11,19 +11,24 @@ const known = (of: readonly bigint[], pace: Pace = NEW_PACE, queued = 0) =>
 test('endpoints that were not met come first, the newest before the others, and leave half of a turn to those that were', () => {
   const due = numbers(1, 1_000);
   const met = known(numbers(1, 400));
-  const turns = createTurns();
+  const turns = createTurns<Known>(({ pace }) => takenAtOnce(pace, 50));
   const { chosen, areLeft } = turns.choose(due, met, NOW);
   expect(chosen).toEqual([...numbers(873, 1_000).reverse(), ...numbers(1, 128)]);
   expect(areLeft).toBe(true);
-  const few = createTurns().choose(due, known(numbers(1, 990)), NOW);
+  const few = createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose(due, known(numbers(1, 990)), NOW);
   expect(few.chosen).toEqual([...numbers(991, 1_000).reverse(), ...numbers(1, 246)]);
-  expect(createTurns().choose(due, known([]), NOW).chosen).toEqual(numbers(745, 1_000).reverse());
-  expect(createTurns().choose(due, known([7n]), NOW).chosen).toEqual([...numbers(746, 1_000).reverse(), 7n]);
+  expect(createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose(due, known([]), NOW).chosen).toEqual(
+    numbers(745, 1_000).reverse(),
+  );
+  expect(createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose(due, known([7n]), NOW).chosen).toEqual([
+    ...numbers(746, 1_000).reverse(),
+    7n,
+  ]);
 });
 
 test('endpoints that are gone, which nobody ever meets, have their turn one after the other too', () => {
   const due = numbers(1, 600);
-  const turns = createTurns();
+  const turns = createTurns<Known>(({ pace }) => takenAtOnce(pace, 50));
   const chosen = [1, 2, 3, 4].map(() => turns.choose(due, known([]), NOW).chosen);
   expect(chosen.flat()).toEqual(numbers(1, 600).reverse());
   expect(chosen[3]).toEqual([]);
@@ -34,7 +39,7 @@ test('endpoints that are gone, which nobody ever meets, have their turn one afte
 test('all others have their turn one after the other, and nobody a second one before the next look', () => {
   const due = numbers(1, 600);
   const met = known(due);
-  const turns = createTurns();
+  const turns = createTurns<Known>(({ pace }) => takenAtOnce(pace, 50));
   const [first, second, third] = [1, 2, 3].map(() => turns.choose(due, met, NOW));
   expect([first?.chosen, second?.chosen, third?.chosen]).toEqual([
     numbers(1, 256),
@@ -46,23 +51,25 @@ test('all others have their turn one after the other, and nobody a second one be
   const next = turns.choose(due, met, NOW);
   expect([next.chosen, next.areLeft]).toEqual([numbers(169, 424), true]);
   // as many as there are, exactly
-  expect(createTurns().choose(numbers(1, 256), known(numbers(1, 256)), NOW).areLeft).toBe(false);
+  expect(
+    createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose(numbers(1, 256), known(numbers(1, 256)), NOW).areLeft,
+  ).toBe(false);
 });
 
 test('the last one that is left has its turn before the next look, and then it is over', () => {
   const one = numbers(1, 257);
-  const turns = createTurns();
+  const turns = createTurns<Known>(({ pace }) => takenAtOnce(pace, 50));
   expect(turns.choose(one, known(one), NOW).areLeft).toBe(true);
   turns.begin();
   expect(turns.choose(one, known(one), NOW).areLeft).toBe(true);
   const twice = numbers(1, 512);
-  const others = createTurns();
+  const others = createTurns<Known>(({ pace }) => takenAtOnce(pace, 50));
   expect([1, 2].map(() => others.choose(twice, known(twice), NOW).areLeft)).toEqual([true, false]);
 });
 
 test('after the last the first has its turn again', () => {
   const due = numbers(1, 200);
-  const turns = createTurns();
+  const turns = createTurns<Known>(({ pace }) => takenAtOnce(pace, 50));
   turns.choose(due, known(due), NOW);
   turns.begin();
   expect(turns.choose(due, known(due), NOW).chosen).toEqual(due);
@@ -79,8 +86,16 @@ test('nobody has a turn who rests or has enough to begin', () => {
     ...known([5n], quick, 8),
     ...known([6n], quick, 7),
   ]);
-  expect(createTurns().choose(numbers(1, 6), met, NOW)).toEqual({ chosen: [4n, 6n], areLeft: false, restMs: 700 });
-  expect(createTurns().choose([4n], met, NOW).restMs).toBe(Number.POSITIVE_INFINITY);
-  expect(createTurns().choose([1n], met, NOW + 700).chosen).toEqual([1n]);
-  expect(createTurns().choose([1n], met, NOW + 699)).toEqual({ chosen: [], areLeft: false, restMs: 1 });
+  expect(createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose(numbers(1, 6), met, NOW)).toEqual({
+    chosen: [4n, 6n],
+    areLeft: false,
+    restMs: 700,
+  });
+  expect(createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose([4n], met, NOW).restMs).toBe(Number.POSITIVE_INFINITY);
+  expect(createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose([1n], met, NOW + 700).chosen).toEqual([1n]);
+  expect(createTurns<Known>(({ pace }) => takenAtOnce(pace, 50)).choose([1n], met, NOW + 699)).toEqual({
+    chosen: [],
+    areLeft: false,
+    restMs: 1,
+  });
 });
