@@ -40,12 +40,18 @@ export async function replaceFile(path: string, content: string, mode = 0o600): 
   const making = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   const handle = await open(making, 'wx', mode);
   try {
-    await handle.writeFile(content);
-    await handle.sync();
-  } finally {
-    await handle.close();
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(making, path);
+  } catch (error) {
+    // where the disk is full it is tried again and again
+    await rm(making, { force: true });
+    throw error;
   }
-  await rename(making, path);
   await syncFolder(dirname(path));
 }
 

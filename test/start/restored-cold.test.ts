@@ -50,7 +50,12 @@ const databaseFolder = (): string => storedClusterFolder(folder);
 const copy = (): string => `${databaseFolder()}-copy`;
 const problems = async (): Promise<string[]> =>
   ((await (await fetch(`${base}/readyz`)).json()) as { problems: string[] }).problems.filter((one) => one.includes('put back'));
-const audit = async (...args: string[]): Promise<string> => (await runCli(['audit', ...args], { BURSAR_DATA_DIR: folder })).out;
+let auditCode: number | null = null;
+async function audit(...args: string[]): Promise<string> {
+  const { out, code } = await runCli(['audit', ...args], { BURSAR_DATA_DIR: folder });
+  auditCode = code;
+  return out;
+}
 type Event = { id: string; type: string; sequence: number };
 const events = async (object: string): Promise<Event[]> =>
   ((await ask('/list_events', { object })) as { data: Event[] }).data.toReversed();
@@ -80,6 +85,7 @@ test('an older copy, put back while everything is stopped', { timeout: TIMEOUT }
   expect(service.output()).toContain('problem: the database was put back or replaced');
   expect(await problems()).toEqual([expect.stringMatching(/put back or replaced, found at .* went back from .*may be missing/)]);
   expect(await audit()).toMatch(/DB-1.*\n.*found at .* went back/);
+  expect(auditCode).toBe(1);
   await ask('/sandbox/pay', { transaction_id });
   const pending = await told(id, 'transaction.pending');
   expect(pending.id).not.toBe(lost.id);
@@ -92,6 +98,7 @@ test('an older copy, put back while everything is stopped', { timeout: TIMEOUT }
   await begin();
   expect(await problems()).toHaveLength(1);
   expect(await audit('--acknowledge', 'database')).not.toContain('found at');
+  expect(auditCode).toBe(0);
   expect(await problems()).toEqual([]);
   expect(await told(id, 'transaction.pending')).toEqual(pending);
   await isGreen();

@@ -6,6 +6,7 @@ import type { EventBody } from '../../src/flow/events/body.ts';
 import { listEvents } from '../../src/flow/events/list-events.ts';
 import { cursorAt, positionOf } from '../../src/flow/events/stream.ts';
 import { cancelTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { connect } from '../../src/store/postgres/connect.ts';
 import { type DatabaseSeen, databaseNow, settleDatabase } from '../../src/store/postgres/database-home.ts';
 import { acknowledgeReplacements, readReplacements } from '../../src/store/postgres/database-replacements.ts';
 import { type ApiServer, makeApi } from '../http/api-server.ts';
@@ -35,6 +36,13 @@ const told = async (): Promise<string[]> => (await readReplacements(api.ctx.db, 
 async function fillAgain(): Promise<void> {
   const [row] = await api.sql('delete from database_home returning *');
   await api.sql('insert into database_home values ($1, $2, $3, $4, $5, $6)', Object.values(row));
+}
+
+/** Writes events with other times, all in one database transaction. */
+async function dateEvents(at: string, which = 'true'): Promise<void> {
+  await api.sql('alter table events disable trigger append_only');
+  await api.sql(`update events set at = ${at} where ${which}`);
+  await api.sql('alter table events enable trigger append_only');
 }
 
 test('a database that nobody put back says nothing, whatever is written', async () => {
@@ -103,6 +111,29 @@ test('filled from a dump: told once, and what is written then has other identifi
     expect(await cursorAt(api.ctx, merchantId, await positionOf(api.ctx, merchantId, id))).toBe(id);
 });
 
+test('filled from a dump of before it was known where it was: told where its events show it, once', async () => {
+  for (let n = 0; n < 3; n++) await create();
+  await dateEvents('at - make_interval(secs => 121 * (10 - id))');
+  // all are of one database transaction now, as after a restore
+  const copied = await settle();
+  expect(copied.found).toBe('it was filled from a dump');
+  expect(copied.seen.raised).toBeGreaterThan(0);
+  expect((await settle(copied.seen)).found).toBeNull();
+});
+
+test('what was never put back, was written to since, or has events of one moment only, says nothing when it is first looked at', async () => {
+  await create();
+  expect((await settle()).found).toBeNull();
+  await create();
+  // each was written by itself
+  await dateEvents(`at - interval '1 day'`, 'id = 1');
+  await api.sql('delete from database_home');
+  expect((await settle()).found).toBeNull();
+  await dateEvents('now() - make_interval(secs => 60 * id)');
+  await api.sql('delete from database_home');
+  expect((await settle()).found).toBeNull();
+});
+
 test('put back again, to the same dump: higher still, also where the clock was set back meanwhile', async () => {
   const first = await settle();
   const id = await create();
@@ -147,6 +178,51 @@ test('an older copy at the same place: the log went back, the last event is anot
   }
   await cancel(id);
   expect((await events()).at(-1)?.sequence).toBeGreaterThan(900_000_000);
+});
+
+test('a clock that is decades fast raises numbers by no more than they can hold', async () => {
+  const other = await freshDatabase();
+  try {
+    const role = connect({ url: other.url, role: null, maxConnections: 1, applicationName: 'test' });
+    const names = await role.query<{ name: string }>({ text: 'select current_database() as name' });
+    await role.query({
+      text: `create schema fast_clock; grant usage on schema fast_clock to public;
+             create function fast_clock.clock_timestamp() returns timestamptz language sql as $$ select timestamptz '2038-03-01' $$;
+             alter database "${names.rows[0]?.name}" set search_path = fast_clock, pg_catalog, public`,
+    });
+    const db = connect({ url: other.url, role: 'bursar_app', maxConnections: 1, applicationName: 'test' });
+    const first = await settle(null, db);
+    const in2038 = await settle({ ...first.seen, raised: 7 }, db);
+    expect(in2038.seen.raised).toBe(Date.UTC(2038, 2, 1) / 1000 - Date.UTC(2020, 0, 1) / 1000);
+    await role.query({
+      text: `create or replace function fast_clock.clock_timestamp() returns timestamptz language sql as $$ select timestamptz '2150-01-01' $$`,
+    });
+    const much = { ...in2038.seen, raised: in2038.seen.raised + 5 };
+    expect((await settle(much, db)).seen.raised).toBe(much.raised + 1_000_000);
+    await db.close();
+    await role.close();
+  } finally {
+    await other.drop();
+  }
+});
+
+test('one that was put back under processes that live on is told once, by the better evidence, whoever finds it first', async () => {
+  const { seen } = await settle();
+  const given = (evidence: string) => settleDatabase(api.ctx.db, 'made here', { seen, given: evidence });
+  const ahead = { ...seen, lastEvent: { id: 9n, merchantId, mark: 'another' } };
+  expect((await given('cluster 1 became 2')).found).toBe('cluster 1 became 2');
+  expect((await given('the log position went back')).found).toBeNull();
+  expect(await told()).toEqual(['cluster 1 became 2']);
+  expect((await settle(ahead)).found).toBe('event another is gone');
+  expect(await told()).toEqual(['event another is gone']);
+  expect((await given('cluster 1 became 2')).found).toBeNull();
+  expect(await told()).toEqual(['event another is gone']);
+  // whoever has looked is told what happens next
+  await acknowledgeReplacements(api.ctx.db, 'a test');
+  expect((await given('cluster 2 became 3')).found).toBe('cluster 2 became 3');
+  await api.sql(`update database_replacements set noticed_at = now() - interval '6 minutes'`);
+  expect((await given('cluster 3 became 4')).found).toBe('cluster 3 became 4');
+  expect((await told()).toSorted()).toEqual(['cluster 2 became 3', 'cluster 3 became 4']);
 });
 
 test('a folder of another database is told, and changes no number; a new database beside an old folder is neither', async () => {

@@ -10,6 +10,7 @@ import { readCursor } from '../../store/chain/blocks.ts';
 import { acceptEarly, acknowledgeEarly } from '../../store/chain/early-payments.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readChainStatus } from '../../store/chain/node-conditions.ts';
 import { type Breaker, openBreakers } from '../../store/ledger/breakers.ts';
+import { PUT_BACK } from '../../store/ledger/database-audit.ts';
 import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
 import { acknowledgeReplacements } from '../../store/postgres/database-replacements.ts';
 import { makeDue } from '../../store/postgres/schedules.ts';
@@ -40,9 +41,13 @@ const DATABASE = 'database';
 const LOOKS_WITHIN_MS = 3_000;
 const SEARCH_WITHIN_MS = 10_000;
 
-/** Adds `audit`. It ends with 1 when an invariant is red; `--clear` implies a full audit, and clears nothing when that is red. */
+/** Adds `audit`. It ends with 1 when an invariant is red, or nobody has looked at a database that was put back; `--clear` implies a full audit, and clears nothing when that is red. */
 export function addAuditCommands(bursar: Command): void {
-  leaf(bursar, 'audit', 'Checks every invariant of the books and the chains against the books; exit code 1 when one is red.')
+  leaf(
+    bursar,
+    'audit',
+    'Checks every invariant of the books and the chains against the books; exit code 1 when one is red, or a database was put back and nobody has looked.',
+  )
     .option('--full', 'first reads the chains again from our first block on')
     .option('--currency <code>', `with --full: only the chain of one of ${CURRENCY_CODES.join(', ')}`, watchedCode)
     .option('--clear', 'after a green full audit: lets payouts continue that a red one has stopped')
@@ -64,9 +69,12 @@ export function addAuditCommands(bursar: Command): void {
         return audit(ctx, { ...options, full, clear: options.clear === true });
       });
       printAudit(options.json, audited);
-      process.exitCode = audited.report.ok ? EXIT.done : EXIT.failed;
+      process.exitCode = audited.report.ok && !wasPutBack(audited.report) ? EXIT.done : EXIT.failed;
     });
 }
+
+/** Whoever runs it every night must learn of it. */
+const wasPutBack = ({ pages }: AuditReport): boolean => pages.some(({ id, findings }) => id === PUT_BACK && findings.length > 0);
 
 async function acknowledge(ctx: Context, what: string): Promise<void> {
   const at = new Date(ctx.ports.clock.now());

@@ -4,7 +4,7 @@
 import { type EventNumber, lastNumberUpTo } from '../deliveries/event-tail.ts';
 import type { Database, Sql } from './connect.ts';
 import { readServer, type Server } from './database-identity.ts';
-import { recordReplacement } from './database-replacements.ts';
+import { recordReplacement, toldJustNow } from './database-replacements.ts';
 
 /** What a process notes of its database outside of it, to recognise an earlier state. */
 export type DatabaseSeen = Server & {
@@ -20,9 +20,16 @@ type Home = Server & { readonly lineage: string; readonly isOwn: boolean };
 type State = { readonly home: Home | null; readonly here: Server } & Pick<DatabaseSeen, 'raised' | 'lastEvent' | 'filesMade'>;
 
 const LAST_NUMBER = 2n ** 63n - 1n;
-/** Numbers go on at the seconds since then: above all that were given before, whoever has put back what, and how often. */
+/**
+ * Numbers go on at the seconds since then: above all that were given before, whoever has put back what, and how often. They are integers, so a
+ * clock that says 2083 or later counts for nothing, and the numbers go on at those of the last time.
+ */
 const SECONDS_SINCE = 1_577_836_800;
+const MOST_SECONDS = 2_000_000_000;
+const FROM_DUMP = 'it was filled from a dump';
 const FOREIGN = 'this data folder was used with another database before';
+/** Events that lie further apart were not written together. */
+const LONGEST_TRANSACTION_S = 120;
 /** More events than an object had since a copy was made, where a clock was set back meanwhile. */
 const LEAST_RAISE = 1_000_000;
 
@@ -50,11 +57,14 @@ export async function settleDatabase(
     const state: State = { home, here, raised, lastEvent: await lastEvent(sql), filesMade };
     const mine = state.home?.lineage ?? lineage;
     const known = seen?.lineage === mine || state.home === null ? seen : null;
-    const back = [...ownEvidence(state), ...(await notedEvidence(sql, state, known))];
+    const own = home === null && (await isFromDump(sql)) ? [FROM_DUMP] : ownEvidence(state);
+    const back = [...own, ...(await notedEvidence(sql, state, known))];
     if (state.home === null || !isAt(state.home, here)) await writeHome(sql, mine, here);
     const highest = back.length === 0 ? raised : await raiseNumbers(sql, state, known);
     const foreign = seen !== null && known === null ? FOREIGN : null;
-    const found = back.length > 0 ? back.join('; ') : (given ?? foreign);
+    // what one process finds, another may have been given, and the other way round
+    const first = back.length > 0 || given === null ? null : await toldJustNow(sql);
+    const found = back.length > 0 ? back.join('; ') : first === null ? (given ?? foreign) : null;
     if (found !== null) await recordReplacement(sql, found);
     return { seen: { ...here, lineage: mine, raised: highest, lastEvent: state.lastEvent, filesMade }, found };
   });
@@ -91,7 +101,22 @@ function differences(before: Server, now: Server): string[] {
 
 function ownEvidence({ home, here }: State): string[] {
   if (home === null) return [];
-  return [...(home.isOwn ? [] : ['it was filled from a dump']), ...differences(home, here)];
+  return [...(home.isOwn ? [] : [FROM_DUMP]), ...differences(home, here)];
+}
+
+/**
+ * A database of before it had its row: filling it from a dump writes all events in one database transaction, which writers of events at two times
+ * never share. One that has written any since is not known by it, and needs not be: what was told then has its numbers.
+ */
+async function isFromDump(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ is_one: boolean }>({
+    name: 'events_of_one_transaction',
+    text: `select f.xmin = l.xmin as is_one
+             from (select xmin, at from events order by id limit 1) f, (select xmin, at from events order by id desc limit 1) l
+            where abs(extract(epoch from l.at - f.at)) > $1`,
+    values: [LONGEST_TRANSACTION_S],
+  });
+  return rows[0]?.is_one === true;
 }
 
 /** An earlier state at the same place. What another process has found since the note was made is not found again. */
@@ -116,7 +141,8 @@ async function raiseNumbers(sql: Sql, { raised, lastEvent }: State, seen: Databa
   const { rows } = await sql.query<{ added: number }>({
     name: 'raise_event_numbers',
     text: `insert into raised_event_numbers (after_event, added)
-             values ($1, greatest(extract(epoch from clock_timestamp())::integer - ${SECONDS_SINCE}, $2::integer + ${LEAST_RAISE}))
+             select $1, greatest(case when seconds < ${MOST_SECONDS} then seconds else 0 end, $2::integer + ${LEAST_RAISE})::integer
+               from (select floor(extract(epoch from clock_timestamp())) - ${SECONDS_SINCE} as seconds) now
              returning added`,
     values: [lastEvent?.id ?? 0n, Math.max(raised, seen?.raised ?? 0)],
   });

@@ -4,8 +4,27 @@ import type { Sql } from './connect.ts';
 
 export type Replacement = { readonly evidence: string; readonly noticedAt: Date };
 
-/** Notes that the database was found to be another one; the same evidence again only renews its time. `/readyz` tells of it for a day. */
+/** What several processes find within this time is one and the same. */
+const TOLD_TOGETHER = `interval '5 minutes'`;
+
+/** What was found a moment ago, by whichever process; null = nothing. */
+export async function toldJustNow(sql: Sql): Promise<string | null> {
+  const { rows } = await sql.query<{ evidence: string }>({
+    name: 'told_just_now',
+    text: `select evidence from database_replacements where acknowledged_at is null and noticed_at > now() - ${TOLD_TOGETHER}
+            order by noticed_at desc limit 1`,
+    values: [],
+  });
+  return rows[0]?.evidence ?? null;
+}
+
+/**
+ * Notes that the database was found to be another one; the same evidence again only renews its time, and better evidence takes the place of what
+ * was found a moment ago. `/readyz` tells of it for a day.
+ */
 export async function recordReplacement(sql: Sql, evidence: string): Promise<void> {
+  const before = await toldJustNow(sql);
+  if (before !== null) await sql.query({ text: 'delete from database_replacements where evidence = $1', values: [before] });
   await sql.query({
     name: 'record_replacement',
     text: `insert into database_replacements (evidence, noticed_at) values ($1, now())
