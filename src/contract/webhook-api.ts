@@ -21,7 +21,7 @@ export const STREAM_API = {
     subject: 'events',
     summary: 'Stream events',
     about:
-      'Every event from now on, as server-sent events, as soon as it is written: `event` is its type, `data` the event as `/list_events` has it, `id` its cursor. A client that lost its connection sends the last `id` it saw as `Last-Event-ID` (or `starting_after`) and misses nothing. `event: end` says why the server ends a stream (`token_expired` at the latest with the access token): the client opens another one.',
+      'Every event from now on, as server-sent events, as soon as it is written: `event` is its type, `data` the event as `/list_events` has it, `id` its cursor. A client that lost its connection sends the last `id` it saw as `Last-Event-ID` (or `starting_after`) and misses nothing. `event: position` (its data is `{}`) is no event: its `id` alone says how far the stream is. `event: end` says why the server ends a stream (`token_expired` at the latest with the access token): the client opens another one.',
     access: needs('read'),
     limit: ORDINARY,
     keyKept: null,

@@ -61,8 +61,11 @@ export type EventStreams = {
   start(request: StreamRequest, release: () => void): void;
 };
 
-/** A cursor alone: it is no event to its client, and moves where it comes back to. */
-const place = (event: WrittenEvent): string => `id: ${cursorAfter(event)}\n\n`;
+/**
+ * A cursor alone: it is no event of ours, and moves where its client comes back to. It has data and a name, because clients pass over what has no
+ * data (some with its id, against the standard), and give what has no name to whoever listens to everything.
+ */
+export const placeAt = (cursor: string): string => `id: ${cursor}\nevent: position\ndata: {}\n\n`;
 const text = ({ cursor, type, json }: ToldEvent): string => `id: ${cursor}\nevent: ${type}\ndata: ${json}\n\n`;
 
 /** @param tail who tells what is written */
@@ -173,7 +176,7 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
   /** Tells how far a stream is whose client was told nothing of the last events. @returns whether there was anything to say */
   function tellPlace(stream: Stream): boolean {
     if (stream.passed === null || stream.isOver) return false;
-    stream.response.write(place(stream.passed));
+    stream.response.write(placeAt(cursorAfter(stream.passed)));
     stream.passed = null;
     return true;
   }

@@ -22,14 +22,17 @@ export async function openStream(base: string, body: object, headers: Record<str
 
   function take(block: string): void {
     let event = 'message';
+    let id = cursor;
     const data: string[] = [];
     for (const line of block.split('\n')) {
       const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
-      if (name === 'id') cursor = value;
+      if (name === 'id') id = value;
       else if (name === 'event') event = value;
       else if (name === 'data') data.push(value);
     }
-    if (data.length > 0) messages.push({ id: cursor, event, data: data.join('\n') });
+    // some clients pass over an id without data
+    if (data.length > 0) cursor = id;
+    if (data.length > 0 && event !== 'position') messages.push({ id: cursor, event, data: data.join('\n') });
   }
   async function read(): Promise<void> {
     let rest = '';

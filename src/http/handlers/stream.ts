@@ -4,7 +4,7 @@ import type { BodyOf } from '../../contract/fields.ts';
 import type { STREAM_API } from '../../contract/webhook-api.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { cursorAt, positionOf } from '../../flow/events/stream.ts';
-import type { EventStreams } from '../event-streams.ts';
+import { type EventStreams, placeAt } from '../event-streams.ts';
 import type { StreamCall } from '../operation.ts';
 import { goneSignal } from './wait.ts';
 
@@ -37,7 +37,7 @@ export function streamHandler(streams: EventStreams): (call: StreamCall, fields:
       const from = cursor ?? (await cursorAt(ctx, merchantId, settled));
       const gone = goneSignal(request.raw.socket);
       const response = begin(HEADERS);
-      response.write(`retry: ${COME_BACK_MS}\nid: ${from}\n\n`);
+      response.write(`retry: ${COME_BACK_MS}\n${placeAt(from)}`);
       const types = fields.events === null ? null : new Set<string>(fields.events);
       const filter = { merchantId, types, object: fields.object };
       streams.start({ filter, caller, token, requestId: request.id, response, gone, position: known ?? settled }, release);

@@ -13,6 +13,8 @@ export type Message = {
 export type Filter = { readonly events: readonly string[] | null; readonly object: string | null };
 
 const PATH = '/stream_events';
+/** A cursor alone. */
+const POSITION = 'position';
 /** The server says every 15 seconds that it lives. */
 const SILENT_MS = 45_000;
 
@@ -72,16 +74,13 @@ async function* messages(body: AsyncIterable<Uint8Array>): AsyncGenerator<Messag
     for (const block of blocks) {
       let event = 'message';
       const data: string[] = [];
-      let hasId = false;
       for (const line of block.split('\n')) {
         const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
-        if (name === 'id') {
-          id = value;
-          hasId = true;
-        } else if (name === 'event') event = value;
+        if (name === 'id') id = value;
+        else if (name === 'event') event = value;
         else if (name === 'data') data.push(value);
       }
-      if (data.length > 0 || hasId) yield { id, event, data: data.length > 0 ? data.join('\n') : null };
+      if (data.length > 0) yield { id, event, data: event === POSITION ? null : data.join('\n') };
     }
   }
 }
