@@ -166,15 +166,18 @@ export type Recall = {
   readonly limit: number;
 };
 
-/** Makes due some of what waits longer than it can after its last attempt: the clock was set back since. Returns how many, at most the limit. */
+/**
+ * Gives some of what waits longer than it can after its last attempt another time within that pause, by chance: the clock was set back since,
+ * nobody knows how much of the pause is over, and what has failed is not to come back all at once. Returns how many, at most the limit.
+ */
 export async function recallDeliveries(sql: Sql, { nowMs, longestMs, limit }: Recall): Promise<number> {
   const { rowCount } = await sql.query({
     name: 'recall_deliveries',
     text: `
       with late as (
-        select webhook, event_id from deliveries
+        select webhook, event_id, make_interval(secs => ($2::float8[])[failures] / 1000) as longest from deliveries
          where isfinite(due_at) and due_at > $1::timestamptz + make_interval(secs => ($2::float8[])[failures] / 1000) limit $3)
-      update deliveries d set due_at = $1 from late where d.webhook = late.webhook and d.event_id = late.event_id`,
+      update deliveries d set due_at = $1::timestamptz + random() * late.longest from late where d.webhook = late.webhook and d.event_id = late.event_id`,
     values: [new Date(nowMs), longestMs, limit],
   });
   return rowCount ?? 0;

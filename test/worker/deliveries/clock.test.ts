@@ -1,9 +1,12 @@
 // A clock that was fast and is set right: what failed while it was fast is not left waiting for the time that it showed.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LONGEST_PAUSES_MS } from '../../../src/core/webhooks.ts';
 import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
+import { recallDeliveries } from '../../../src/store/deliveries/deliveries.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi } from '../../http/api-server.ts';
+import { eventually } from '../../support/service.ts';
 import { isSignedBy, type Received, type Receiver, startReceiver, take } from '../../support/webhook-receiver.ts';
 
 const FAST_SECONDS = 30 * 86_400;
@@ -47,7 +50,7 @@ async function refused(hurry: () => void): Promise<void> {
 test.each([
   ['the same worker', false],
   ['one that begins afterwards', true],
-])('by %s it is tried again at once, with the same id', async (_who, isAnother) => {
+])('by %s it is tried again within the pause that it had, with the same id', async (_who, isAnother) => {
   const from = shop.received.length;
   await set(FAST_SECONDS);
   const first = worker();
@@ -56,10 +59,38 @@ test.each([
   await set(-FAST_SECONDS);
   const now = isAnother ? worker() : first;
   now.hurry();
+  await eventually(
+    'another time',
+    async () => (await api.sql(`select from deliveries where due_at > now() + interval '1 day'`)).length === 0,
+  );
+  expect(shop.received).toHaveLength(from + 1);
+  await set(6);
+  now.hurry();
   const [before, again] = (await shop.until((all) => all.length === from + 2)).slice(from);
   expect(again?.text).toBe(before?.text);
   await now.stop();
   expect(await api.sql('select from deliveries')).toEqual([]);
+});
+
+test('what failed together while the clock was fast is tried at different times, each within its pause', async () => {
+  await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' });
+  // as after so many failures, the last of them while the clock was fast
+  await api.sql(
+    `insert into deliveries (webhook, event_id, due_at, failures) select 1_000_000 + n, (select max(id) from events), now() + interval '9 days', 1 + n % 2 * 5
+       from generate_series(1, 200) n`,
+  );
+  const nowMs = api.ctx.ports.clock.now();
+  const recall = { nowMs, longestMs: LONGEST_PAUSES_MS, limit: 150 };
+  expect([await recallDeliveries(api.ctx.db, recall), await recallDeliveries(api.ctx.db, recall)]).toEqual([150, 50]);
+  expect(await recallDeliveries(api.ctx.db, recall)).toBe(0);
+  const rows = await api.sql('select failures, due_at from deliveries where webhook > 1_000_000');
+  for (const failures of [1, 6]) {
+    const afterMs = rows.filter((row) => row.failures === failures).map((row) => row.due_at.getTime() - nowMs);
+    const longestMs = LONGEST_PAUSES_MS[failures - 1] as number;
+    expect([afterMs.length, Math.min(...afterMs) >= 0, Math.max(...afterMs) <= longestMs]).toEqual([100, true, true]);
+    expect(Math.max(...afterMs) - Math.min(...afterMs)).toBeGreaterThan(longestMs / 2);
+  }
+  await api.sql('delete from deliveries');
 });
 
 test('what waits for its turn on the schedule goes on waiting', async () => {
