@@ -233,8 +233,10 @@ describe('an answer', () => {
     ['one huge header', () => `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(1_000_000)}\r\n\r\n`],
     ['very many headers', () => `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(200_000)}\r\n`],
     ['no HTTP', () => 'SSH-2.0-OpenSSH_9.2p1\r\n'],
-    ['what only looks like HTTP', () => 'HTTX/1.1 200 OK\r\n\r\n'],
-    ['a status that is none', () => 'HTTP/1.1 2x0 OK\r\n\r\n'],
+    ['what only looks like HTTP', () => 'HTTP/1,1 200 OK\r\n\r\n'],
+    ['a letter in its status', () => 'HTTP/1.1 2x0 OK\r\n\r\n'],
+    ['what follows nine in its status', () => 'HTTP/1.1 2:0 OK\r\n\r\n'],
+    ['what precedes zero in its status', () => 'HTTP/1.1 2/0 OK\r\n\r\n'],
   ])('with %s is no answer', async (what, bytes) => {
     const { port } = await listening((socket) => socket.once('data', () => socket.end(bytes())));
     const saysAll = () => !what.includes('header');

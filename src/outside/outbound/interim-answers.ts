@@ -9,8 +9,6 @@ const VERSION = Buffer.from('HTTP/1.');
 const STATUS_AT = 'HTTP/1.1 '.length;
 const STATUS_DIGITS = 3;
 const [ZERO, NINE] = [48, 57];
-/** The first digit of every interim answer. */
-const INTERIM = '1'.charCodeAt(0);
 const CONTINUE = 100;
 const LAST_DIGIT_READ_AS = '2'.charCodeAt(0);
 
@@ -27,7 +25,6 @@ export function readStart(): AnswerStart {
   let isOver = false;
   /** How much was read of a line up to its status, and what that is so far. */
   let [read, number] = [0, 0];
-  let isInterim = false;
   /** How many of the bytes that end a head have come in a row. */
   let ending = 0;
 
@@ -49,11 +46,10 @@ export function readStart(): AnswerStart {
       isOver = true;
       return;
     }
-    if (read === STATUS_AT + 1) isInterim = byte === INTERIM;
     number = number * 10 + byte - ZERO;
     if (read < STATUS_AT + STATUS_DIGITS) return;
     if (number === CONTINUE) part[at] = LAST_DIGIT_READ_AS;
-    if (isInterim) return;
+    if (Math.floor(number / 100) === 1) return;
     status = number;
     isOver = true;
   }
