@@ -59,7 +59,8 @@ export function createSlots(): Slots {
   function poolsOf({ limit, hasAnswered, keepsMs }: Kind): Pools {
     if (limit < CAREFUL) return ofAway;
     if (!hasAnswered) return ofSilent;
-    return (answering.find((one) => keepsMs <= one.keepsMs) ?? (answering.at(-1) as (typeof answering)[0])).pools;
+    // the last one has no bound
+    return (answering.find((one) => keepsMs <= one.keepsMs) as (typeof answering)[number]).pools;
   }
   const isFree = (pace: Kind): boolean => poolsOf(pace).pools.every((pool) => pool.free() > 0);
   const hasRoom = (merchantId: bigint): boolean => ofMerchant.of(merchantId) < MOST_OF_MERCHANT;
