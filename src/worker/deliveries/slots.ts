@@ -133,7 +133,7 @@ function createPool(most: number) {
     openOf: ({ number }: Who): number => ofEndpoint.of(number),
     /** A merchant may have as many as are free, and an endpoint as many as its merchant still may: so the next one finds some, whoever it is. */
     shareOf: ({ merchantId }: Who): number => free() - ofMerchant.of(merchantId),
-    add({ number, merchantId }: Who, change: 1 | -1): void {
+    add({ number, merchantId }: Who, change: number): void {
       open += change;
       ofMerchant.add(merchantId, change);
       ofEndpoint.add(number, change);
@@ -147,7 +147,7 @@ function createCount() {
   const of = (number: bigint): number => counts.get(number) ?? 0;
   return {
     of,
-    add(number: bigint, change: 1 | -1): void {
+    add(number: bigint, change: number): void {
       const now = of(number) + change;
       if (now === 0) counts.delete(number);
       else counts.set(number, now);

@@ -166,7 +166,13 @@ describe('connections', () => {
     const slots = createSlots();
     expect([taken(slots, silent), taken(slots, away)]).toEqual([120, 0]);
     const others = createSlots();
-    expect([taken(others, away), taken(others, silent)]).toEqual([96, 24]);
+    expect([others.lastTurn(0n, away), taken(others, away, null, 1), others.lastTurn(0n, away)]).toEqual([0, 1, 1]);
+    expect([taken(others, away), others.isFree(away), others.isFree(silent), taken(others, silent)]).toEqual([
+      95,
+      false,
+      true,
+      24,
+    ]);
     const back = createSlots();
     for (const giveBack of take(back, away).slice(1)) giveBack();
     expect(taken(back, away)).toBe(95);
