@@ -152,7 +152,13 @@ export const AREAS = [
   },
   {
     code: /^src\/flow\/lightning\/(payout-progress|payout-request|restored-.*|internal-payouts)\.ts$/,
-    tests: ['test/lightning/payout-variants', 'test/lightning/payout-restored'],
+    tests: [
+      'test/lightning/payout-variants',
+      'test/lightning/commit-guards',
+      'test/lightning/false-preimage',
+      'test/lightning/payout-attacks',
+      'test/lightning/payout-restored',
+    ],
   },
   {
     code: /^src\/flow\/lightning\/unasked-payments\.ts$/,

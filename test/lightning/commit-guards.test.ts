@@ -1,0 +1,91 @@
+// What has changed between the signer's word and the moment in which a payout over Lightning is committed counts: payouts were stopped, its merchant owes
+// something, it is held again, or others of its merchant have left. On the simulated node, with a clock that the test moves.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { reconsiderPayout } from '../../src/flow/payouts/held-reasons.ts';
+import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
+import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { AMOUNT, at, clock, close, invoice, looks, open, outgoing, pass, status } from './funded-payouts.ts';
+
+beforeEach(() => open());
+afterEach(close);
+
+/** A look during which something happens once the signer has authorized a payout. */
+const lookWith = (happens: () => Promise<unknown>): Promise<void> =>
+  at.look({
+    async authorize(asked) {
+      await at.paying.authorize(asked);
+      await happens();
+    },
+  });
+async function owes(amount: bigint): Promise<void> {
+  const postings = [
+    { account: `asset:receivable:merchant:${at.merchantId}:BTC`, amount },
+    { account: 'equity:operator:BTC', amount: -amount },
+  ];
+  const entry = { key: `loss ${amount}`, kind: 'loss', postings, parts: [] };
+  await postEntries(at.ctx.db, [{ entry, transactionId: null, atMs: clock.nowMs }]);
+}
+const held = async (): Promise<string> => (await at.request(invoice('hold').request, AMOUNT)).id;
+/** How many of these the node was asked for. */
+async function sent(ids: readonly string[]): Promise<number> {
+  const states = await Promise.all(ids.map(async (id) => (await at.payment(id)).state));
+  return states.filter((state) => state === 'sent').length;
+}
+
+test('payouts that were stopped meanwhile are not committed', async () => {
+  const { id } = await at.request(invoice().request, AMOUNT);
+  const stop = { name: 'payouts', by: ['a test'], findings: ['a test'], atMs: clock.nowMs } as const;
+  await lookWith(() => tripBreaker(at.ctx.db, stop));
+  expect(await at.payment(id)).toMatchObject({ state: 'waiting', sends: 0 });
+  expect(outgoing().listed()).toEqual([]);
+  await clearBreakers(at.ctx.db, 'a test', clock.nowMs);
+  await looks(2);
+  expect(await status(id)).toBe('completed');
+});
+
+test('one whose merchant owes something by then is not committed', async () => {
+  const { id } = await at.request(invoice().request, AMOUNT);
+  await lookWith(() => owes(5n));
+  expect(await at.payment(id)).toMatchObject({ state: 'waiting', sends: 0 });
+  expect(outgoing().listed()).toEqual([]);
+});
+
+test('one that is held again by then stays held', async () => {
+  const { id } = await at.request(invoice().request, AMOUNT);
+  await lookWith(async () => {
+    await owes(5n);
+    await reconsiderPayout(at.ctx, id);
+    await owes(-5n);
+  });
+  expect(await at.payment(id)).toMatchObject({ state: 'waiting', sends: 0 });
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'receivable' });
+  expect(at.troubles).toEqual([]);
+  expect(outgoing().listed()).toEqual([]);
+});
+
+test.each([
+  ['that take more of our channels than they leave', { spendable: '3029' }, { spendable: '3030' }],
+  ['that leave too few slots', { freeSlots: 2 }, { freeSlots: 3 }],
+])('of two of a merchant %s only one is committed', async (_what, few, enough) => {
+  const node = (is: object) => ({ node: async () => ({ ...(await at.paying.node()), ...is }) });
+  const ids = [await held(), await held()];
+  await at.look(node(few));
+  expect(await sent(ids)).toBe(1);
+  pass(16_000);
+  await at.look(node(few));
+  expect(await sent(ids)).toBe(1);
+  pass(16_000);
+  await at.look(node(enough));
+  expect(await sent(ids)).toBe(2);
+});
+
+test('of two more beside nine of their merchant one is committed, the other waits', async () => {
+  const nine = await Promise.all(Array.from({ length: 9 }, held));
+  for (let n = 0; n < 3; n++) await looks(1);
+  expect(await sent(nine)).toBe(9);
+  const two = [await held(), await held()];
+  await looks(1);
+  expect(await sent(two)).toBe(1);
+  const reasons = await Promise.all(two.map(async (id) => (await at.payout(id)).heldReason));
+  expect(new Set(reasons)).toEqual(new Set(['cool_down', null]));
+});
