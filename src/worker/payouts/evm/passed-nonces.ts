@@ -1,5 +1,6 @@
 // Transactions that our address on Ethereum's chain has sent and that this database does not know: found by what a node says how many it had sent
 // after older blocks, because no node is asked for a sender and a nonce.
+import { isDeepStrictEqual } from 'node:util';
 import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
 import { EVM_CODES, type EvmCode, isUtxo } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
@@ -13,7 +14,7 @@ import type { Recovered } from '../../../flow/payouts/after-restore/recover.ts';
 import { recordUnknown } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { batchOfTransaction } from '../../../store/payouts/taken-back.ts';
-import { paysPayout, signedHere, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
+import { paysPayout, signedHere, type UnknownMovement, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
@@ -74,13 +75,14 @@ export async function findSent(
 }
 
 /**
- * Records those of them that nobody here has signed, and stops payouts for them; the payouts that they pay wait for an operator.
+ * Records those of them that nobody here has signed, and stops payouts for them; the payouts that they pay wait for an operator. That a block has one
+ * is a node's word: what is recorded stays until an operator has it booked, so two must show it.
  * @param onlyPaying leaves out those that pay no open payout
  * @returns how many were recorded
  */
 export async function recordSent(
   ctx: Context,
-  { currency }: { readonly currency: EvmCode },
+  { currency, port }: { readonly currency: EvmCode; readonly port: EvmPort },
   address: string,
   sent: readonly SentTransaction[],
   { onlyPaying }: { readonly onlyPaying: boolean },
@@ -92,16 +94,21 @@ export async function recordSent(
   );
   const open = await unsignedPayouts(ctx.db, currency);
   const payoutIds: string[] = [];
-  const movements = sent.flatMap(({ nonce, block, facts: { txid, outputs } }) => {
-    if (ours.has(txid)) return [];
+  const movements: UnknownMovement[] = [];
+  for (const { nonce, block, facts } of sent) {
+    const { txid, outputs } = facts;
+    if (ours.has(txid)) continue;
     const paid = open.filter((payout) => outputs.some((output) => paysPayout(output, payout))).map(({ id }) => id);
-    if (onlyPaying && paid.length === 0) return [];
+    if (onlyPaying && paid.length === 0) continue;
     payoutIds.push(...paid);
+    const { ended } = await port.ended(txid);
+    const isShown = ended?.blockHash === block.hash && isDeepStrictEqual(ended.facts.inputs, [evmInput(address, nonce)]);
+    if (!isShown) continue;
     const pays = paid.length === 0 ? '' : `, pays what ${paid.join(', ')} ask for`;
     const finding = `transaction ${txid} was sent by our address ${address} at nonce ${nonce}${pays} and was not signed here (INV-15): another copy of this server is running, a key was stolen, or database and signer have forgotten it`;
-    return [{ currency, txid, blockHash: block.hash, finding }];
-  });
-  if (movements.length > 0) await recordUnknown(ctx, currency, { movements, payoutIds });
+    movements.push({ currency, txid, blockHash: block.hash, finding });
+  }
+  if (movements.length > 0 || payoutIds.length > 0) await recordUnknown(ctx, currency, { movements, payoutIds });
   return movements.length;
 }
 
