@@ -87,6 +87,8 @@ test('filled from a dump: told once, and what is written then has other identifi
   expect(both.map(({ found }) => found).filter((one) => one !== null)).toEqual(['it was filled from a dump']);
   expect(await told()).toEqual(['it was filled from a dump']);
   for (const { seen } of both) expect((await settle(seen)).found).toBeNull();
+  // nor by whoever noted more of what was lost than of what is there
+  expect((await settle({ ...before.seen, lastEvent: { id: 2n, merchantId, mark: 'another' } })).found).toBeNull();
 
   const listed = await events();
   expect(listed.map(({ id, sequence }) => [id, sequence])).toEqual(ids.map((id) => [`evt_t${id.slice(4)}1`, 1]));
@@ -176,6 +178,8 @@ test('an older copy at the same place: the log went back, the last event is anot
   ];
   for (const [part, evidence] of older) {
     const now = await settle();
+    // what was noted of another server says nothing of this one
+    if (part.raised === undefined) expect((await settle({ ...now.seen, ...part, database: 'another' })).found).toBeNull();
     expect((await settle({ ...now.seen, ...part })).found).toMatch(evidence);
   }
   await cancel(id);
