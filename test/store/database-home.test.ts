@@ -186,6 +186,16 @@ test('an older copy at the same place: the log went back, the last event is anot
   expect((await events()).at(-1)?.sequence).toBeGreaterThan(900_000_000);
 });
 
+test('files of the server that were made anew are a copy; where it is not known when they were made, nothing is said', async () => {
+  const at = (seen: DatabaseSeen | null, filesMade: string | null) =>
+    settleDatabase(api.ctx.db, 'made here', { seen, filesMade });
+  const { seen } = await at(null, '1');
+  expect((await at(seen, '1')).found).toBeNull();
+  expect((await at(seen, null)).found).toBeNull();
+  expect((await at({ ...seen, filesMade: null }, '2')).found).toBeNull();
+  expect((await at(seen, '2')).found).toBe("the server's files are a copy of those that were here");
+});
+
 test('a clock that is decades fast raises numbers by no more than they can hold', async () => {
   const other = await freshDatabase();
   try {
