@@ -117,10 +117,12 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/flow\/payouts\/(batches|batch-progress|progress|sufficient-balance|signed-payouts)\.ts$/,
+    code: /^src\/flow\/payouts\/(batches|unpayable|batch-progress|progress|sufficient-balance|signed-payouts)\.ts$/,
     tests: [
       'test/core/payouts',
       'test/flow/payouts/variants',
+      'test/flow/payouts/found-inputs',
+      'test/flow/payouts/given-up',
       'test/flow/payouts/descendants',
       'test/flow/payouts/batches.test',
       'test/flow/payouts/batch-audit',
@@ -145,6 +147,10 @@ export const AREAS = [
       'test/flow/payouts/reimbursements-approval',
       'test/flow/payouts/refusals',
     ],
+  },
+  {
+    code: /^src\/(flow\/payouts\/give-up|store\/payouts\/given-up)\.ts$/,
+    tests: ['test/flow/payouts/given-up'],
   },
   {
     code: /^src\/store\/(payouts|ach)\/.*\.ts$/,

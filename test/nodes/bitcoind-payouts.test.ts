@@ -1,5 +1,6 @@
-// Payouts by a real bitcoind while the worker dies at the three worst steps: the signer has signed and nobody has stored it, it is stored and not
-// sent, the node has it and nobody knows. The next worker goes on; the payee gets the amount once, and the books balance.
+// Payouts by a real bitcoind. While the worker dies at the three worst steps (the signer has signed and nobody has stored it, it is stored and not
+// sent, the node has it and nobody knows), the next worker goes on; the payee gets the amount once, and the books balance. And where a deep
+// reorganisation takes what they spend, an operator gives them up.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,11 +10,13 @@ import { runAudit } from '../../src/flow/audit.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
+import { giveUpPayout, newestToGiveUp } from '../../src/flow/payouts/give-up.ts';
 import { newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
-import { readPayout } from '../../src/store/payouts/reads.ts';
+import { type PayoutDetails, readPayout, readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
+import { payingPortOf } from '../../src/worker/chain/context.ts';
 import type { Job } from '../../src/worker/loop.ts';
 import type { PayoutDriverStep } from '../../src/worker/payouts/driver-options.ts';
 import { payoutJobs } from '../../src/worker/payouts/job.ts';
@@ -141,5 +144,50 @@ test.each([
   await work();
   const arrived = await daemon.rpc<{ txids: string[]; amount: number }[]>('listreceivedbyaddress', 1, false, true, destination);
   expect(arrived.map(({ amount, txids }) => [amount, txids.length])).toEqual([[0.01, 1]]);
+  expect(await audited()).toEqual({ red: [], lent: Number(LENT) });
+});
+
+test('what its payer’s own payer has spent elsewhere, below final depth: the message names the command, and given up it fails', async () => {
+  type Unspent = { txid: string; vout: number; amount: number };
+  const signed = async (input: Unspent, to: string, amount: number): Promise<string> => {
+    const raw = await daemon.rpc<string>('createrawtransaction', [input], { [to]: amount });
+    return (await daemon.rpc<{ hex: string }>('signrawtransactionwithwallet', raw)).hex;
+  };
+  const [unspent] = (await daemon.rpc<Unspent[]>('listunspent', 1)).filter(({ amount }) => amount > 10);
+  const elsewhere = await signed(unspent as Unspent, await daemon.address(), 10);
+  const txid = await daemon.rpc<string>('sendrawtransaction', await signed(unspent as Unspent, await daemon.address(), 9), 0);
+  const [own] = (await newOwnAddresses(ctx, 'BTC', 1)) ?? [];
+  const capital = await signed({ txid, vout: 0, amount: 9 }, own?.address as string, 8.99);
+  const made = await daemon.rpc<string>('sendrawtransaction', capital);
+  await mine(6);
+  await work();
+  const before = await daemon.rpc<string>('getblockhash', (await daemon.rpc<number>('getblockcount')) - 5);
+  const { id } = await requestPayout(ctx, { merchantId, amount: '0.02', destination: await daemon.address() });
+  await work();
+  await mine(1);
+  await work();
+  expect(await statusOf(id)).toBe('completed');
+
+  await daemon.rpc('invalidateblock', before);
+  await daemon.rpc('generateblock', await daemon.address(), [elsewhere]);
+  await mine(8);
+  for (let n = 0; n < 3; n++) await work();
+  expect(await statusOf(id)).toBe('completed');
+  const { trouble } = (await readPayoutDetails(chain.db, id)) as PayoutDetails;
+  expect(trouble).toContain(made);
+  expect(trouble).toContain(`bursar payout give-up ${id}`);
+  const { raw } = await newestToGiveUp(ctx, id);
+  expect(await payingPortOf(ctx, 'BTC').send(raw)).toMatchObject({ state: 'inputs_missing' });
+  await giveUpPayout(ctx, { payoutId: id, by: 'operator test', evidence: 'its payer has spent it elsewhere' });
+  // it is looked at when it would be sent again, every ten minutes
+  const later = async (): Promise<void> => {
+    for (let n = 0; n < 11; n++) await work();
+  };
+  await mine(4);
+  await later();
+  expect(await statusOf(id)).toBe('completed');
+  await mine(1);
+  await later();
+  expect(await statusOf(id)).toBe('failed');
   expect(await audited()).toEqual({ red: [], lent: Number(LENT) });
 });

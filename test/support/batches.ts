@@ -35,8 +35,8 @@ export function batchesOf(service: ServiceOnDatabase) {
     return (await readBatch(ctx.db, id, { lock: false })) as Batch;
   }
 
-  async function formed(): Promise<Batch> {
-    const outcome = await formBatch(ctx, 'BTC', RATE);
+  async function formed(rate = RATE): Promise<Batch> {
+    const outcome = await formBatch(ctx, 'BTC', rate);
     if (outcome.outcome !== 'formed') throw new Error(outcome.outcome);
     return leased(outcome.batchId);
   }

@@ -4,33 +4,31 @@ import { finalDepth } from '../../core/confirmations.ts';
 import { SCRIPT_FORMS } from '../../core/currencies/utxo.ts';
 import { type UtxoCode, utxoRow } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
-import { minus, plus, sum } from '../../core/money.ts';
+import { minus, sum } from '../../core/money.ts';
 import { completed, type Selection, type SelectionWanted, selections } from '../../core/payouts/coin-selection.ts';
-import { boundedRate, feeOf, inputKind, mostInputs, shares, virtualBytes } from '../../core/payouts/outgoing-fees.ts';
+import { boundedRate, inputKind, mostInputs, shares } from '../../core/payouts/outgoing-fees.ts';
 import type { TransactionToSign } from '../../core/signer-wire.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import {
   insertBatch,
-  largestPayments,
   lockOutputs,
   lockQueued,
   type QueuedPayout,
   type SpendableOutput,
   spendableOutputs,
 } from '../../store/payouts/batches.ts';
-import { chainAssets, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
+import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { type Choosing, MOST_OUTPUTS, type NotChosen, needTooMany, ownership, waitInVain, waitingFor } from './unpayable.ts';
 import { holdForOperator } from './waiting-for-operator.ts';
 
 /** Payouts that one transaction pays at most. */
 export const MOST_PAYEES = 200;
 /** Payouts that are looked at for one batch: those that cannot be paid now do not hide the ones behind. */
 const MOST_QUEUED = 1_000;
-/** Outputs that are looked at for one batch. */
-const MOST_OUTPUTS = 400;
 
 export type Formed = (
   | { readonly outcome: 'formed'; readonly batchId: string }
@@ -76,9 +74,8 @@ export async function formBatch(
     const tooDear: QueuedPayout[] = [];
     const chosen = chooseAmong(choosing, queued, tooDear);
     for (const { id: payoutId } of tooDear) await holdForOperator(ctx, sql, { payoutId, why: FEE_TOO_HIGH });
-    const waiting = waitingFor(choosing, queued, chosen);
-    for (const { id: payoutId } of await moreThanThereIs(ctx, sql, { key, waiting, ratePerKvb }))
-      await holdForOperator(ctx, sql, { payoutId, why: NOT_ON_CHAIN });
+    const waiting = waitingFor(choosing, queued, typeof chosen === 'string' ? chosen : chosen.payouts);
+    for (const never of await waitInVain(ctx, sql, { key, waiting, ratePerKvb })) await holdForOperator(ctx, sql, never);
     if (typeof chosen === 'string') return { outcome: chosen, ...told };
     const change = chosen.selection.change === 0n ? null : await changeAddress(ctx, sql, key);
     await insertBatch(sql, {
@@ -97,8 +94,6 @@ export async function formBatch(
 
 const FEE_TOO_HIGH =
   'its network fee would be above what is held for it: it waits for a lower one, or can be cancelled and requested again';
-const NOT_ON_CHAIN =
-  'our outputs on the chain are less than it takes, also when all of them are final: what is missing (in Lightning channels, at an address of another currency or of an imported key) must be moved there';
 export const TOO_MANY_OUTPUTS = 'it needs more outputs than one transaction may spend';
 
 /** Why no batch was formed, as an operator must know it; null = nothing is wrong. */
@@ -126,25 +121,7 @@ async function ownOutputs(ctx: Context, sql: Sql, key: SpendingKey): Promise<rea
   return found.filter(ownership(ctx, key));
 }
 
-/** Whether an output's key really is in this account: an address may have been given out with another key. */
-export function ownership(
-  ctx: Context,
-  { currency, xpub }: SpendingKey,
-): (output: Pick<SpendableOutput, 'script' | 'chain' | 'index'>) => boolean {
-  const derivers = [ctx.ports.addresses.of(currency, xpub), ctx.ports.addresses.ownOf(currency, xpub)] as const;
-  return (output) => output.script.equals(derivers[output.chain].derive(output.index).script);
-}
-
 type Chosen = { readonly payouts: readonly QueuedPayout[]; readonly selection: Selection };
-
-type NotChosen = 'no_liquidity' | 'fee_too_high';
-type Choosing = {
-  readonly currency: UtxoCode;
-  readonly outputs: readonly SpendableOutput[];
-  readonly ratePerKvb: bigint;
-  /** Payees at most. */
-  readonly most: number;
-};
 
 /**
  * Payouts and reimbursements go in batches of their own: of payouts the change pays the fee, of reimbursements the payees do. The kind of the
@@ -203,39 +180,6 @@ function together({ currency, outputs, ratePerKvb }: Choosing, wanted: readonly 
     payouts = able.at(-1) ?? [];
   }
   return 'fee_too_high';
-}
-
-/** Those that need more outputs than a transaction may spend: more than the largest make together. */
-function needTooMany({ currency, outputs }: Choosing, queued: readonly QueuedPayout[]): readonly QueuedPayout[] {
-  const most = mostInputs(currency);
-  if (outputs.length <= most) return [];
-  const largest = outputs.toSorted((a, b) => (a.amount > b.amount ? -1 : 1)).slice(0, most);
-  const together = sum(largest.map((output) => output.amount));
-  return queued.filter((payout) => payout.amount > together);
-}
-
-/** Those that wait for more outputs: all where none could be chosen, otherwise those that all of now together do not pay. */
-function waitingFor({ outputs }: Choosing, queued: readonly QueuedPayout[], chosen: Chosen | NotChosen): readonly QueuedPayout[] {
-  if (typeof chosen === 'string') return chosen === 'no_liquidity' ? queued : [];
-  const most = sum(outputs.map((output) => output.amount));
-  return queued.filter((payout) => payout.amount >= most && !chosen.payouts.includes(payout));
-}
-
-type Waiting = { readonly key: SpendingKey; readonly waiting: readonly QueuedPayout[]; readonly ratePerKvb: bigint };
-
-/** Those that no waiting helps: they, or their fee, are more than all on the chain whose keys are in the signer's account. */
-async function moreThanThereIs(ctx: Context, sql: Sql, of: Waiting): Promise<readonly QueuedPayout[]> {
-  const { currency } = of.key;
-  if (of.waiting.length === 0) return [];
-  const isOurs = ownership(ctx, of.key);
-  const payments = await largestPayments(sql, currency, MOST_OUTPUTS);
-  const others = payments.filter((output) => output.isElsewhere || !isOurs(output));
-  const there = minus(await chainAssets(sql, currency), sum(others.map(({ amount }) => amount)));
-  const kind = inputKind(currency);
-  return of.waiting.filter(({ amount, script, reimburses }) => {
-    const fee = feeOf(virtualBytes([kind], [script.length]), of.ratePerKvb);
-    return (reimburses === null ? plus(amount, fee) : amount) > there;
-  });
 }
 
 /** Outputs are gathered while fees are at most this many times the lowest. */

@@ -80,6 +80,6 @@ async function lockToGiveUp(sql: Sql, payoutId: string): Promise<Batch> {
 function whyNot({ id, inputs }: Batch): string {
   const gone = inputs.find(({ spentBy, goneHeight }) => spentBy !== null || goneHeight !== null);
   return gone === undefined
-    ? `Everything that batch ${id} spends is in a block: the same bytes are sent again until one has them.`
+    ? `Nothing that batch ${id} spends has vanished: the same bytes are sent again until a block has them.`
     : `It is known what became of ${gone.txid}:${gone.vout}: batch ${id} fails by itself once that is final at two of our nodes.`;
 }

@@ -7,7 +7,7 @@ import type { UtxoCode } from '../../core/currency.ts';
 import type { ChainPort, Outpoint, TransactionFacts, WatchList } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { recordUnknown } from '../../flow/payouts/after-restore/unknown-movements.ts';
-import { ownership } from '../../flow/payouts/batches.ts';
+import { ownership } from '../../flow/payouts/unpayable.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';

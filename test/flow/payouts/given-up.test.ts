@@ -70,6 +70,7 @@ describe.each([
     expect(await look()).toBe('waiting');
     expect(await newestToGiveUp(ctx, id)).toEqual({ currency: 'BTC', raw: Buffer.from(signed.raw, 'hex') });
     const height = await tip();
+    await looked();
     expect(await giveUp(id)).toEqual({
       batchId: batch.id,
       currency: 'BTC',
@@ -113,7 +114,7 @@ describe.each([
   });
 
   test('is not given up while it is in a block, and not where the chain shows what became of it', async () => {
-    await expect(giveUp(id)).rejects.toThrow(`Everything that batch ${batch.id} spends is in a block`);
+    await expect(giveUp(id)).rejects.toThrow(`Nothing that batch ${batch.id} spends has vanished`);
     await batches.mined(batch, signed);
     await expect(giveUp(id)).rejects.toThrow('A block has its transaction');
     await look();
@@ -133,5 +134,21 @@ test('nothing else can be given up', async () => {
   const id = await batches.request();
   await expect(giveUp(id)).rejects.toThrow('It was paid from no output of ours that could vanish.');
   await batches.formed();
-  await expect(newestToGiveUp(ctx, id)).rejects.toThrow('is in a block');
+  await expect(newestToGiveUp(ctx, id)).rejects.toThrow('has vanished');
+  await service.vanish('BTC', 6);
+  await expect(newestToGiveUp(ctx, id)).rejects.toThrow('Nothing was signed for it');
+});
+
+test('what spends our own change is not given up: its own batch is sent again', async () => {
+  await batches.earn();
+  await batches.request();
+  const first = await batches.formed();
+  await batches.mined(first, await batches.signed(first), 6);
+  await progress(ctx, first.id);
+  const id = await batches.request();
+  const second = await batches.formed();
+  expect(second.inputs).toMatchObject([{ chain: 1 }]);
+  await batches.signed(second);
+  await service.vanish('BTC', 7);
+  await expect(giveUp(id)).rejects.toThrow(`Nothing that batch ${second.id} spends has vanished`);
 });

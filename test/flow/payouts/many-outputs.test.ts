@@ -1,9 +1,10 @@
 // Payouts and reimbursements that need many of our outputs: the fee of as many inputs is held, and one that cannot be paid with what is held
 // waits for all to see and can be cancelled.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Context } from '../../../src/flow/context.ts';
 import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
+import { progress } from '../../../src/flow/payouts/progress.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
@@ -96,6 +97,63 @@ test('small outputs are spent along only where what is held covers it', async ()
   expect((await formBatch(ctx, 'BTC', 1_000n)).outcome).toBe('formed');
   const { rows } = await service.admin.query('select count(*)::int as n from outgoing_inputs');
   expect(rows[0].n).toBe(1);
+});
+
+describe('where there are many small outputs', () => {
+  const spent = async () => (await service.admin.query('select amount from outgoing_inputs order by amount')).rows;
+  beforeEach(async () => {
+    await tellFee(ctx);
+    await outputs(1, 5_000_000n);
+    await outputs(70, 20_000n);
+  });
+
+  test('ten are spent along while fees are low, and come back as change', async () => {
+    const id = await batches.request('0.04');
+    const batch = await batches.formed(4_000n);
+    expect((await spent()).map(({ amount }) => amount)).toEqual([...Array.from({ length: 10 }, () => '20000'), '5000000']);
+    await batches.mined(batch, await batches.signed(batch, 1, 4_000n), 6);
+    expect(await progress(ctx, batch.id)).toBe('final');
+    const { fee, status } = await batches.row(id);
+    expect(status).toBe('completed');
+    const { rows } = await service.admin.query('select amount from own_outputs');
+    expect(rows).toEqual([{ amount: String(5_200_000n - 4_000_000n - BigInt(fee)) }]);
+    expect(await service.findings()).toEqual([]);
+  });
+
+  test('none is while fees are higher, nor for a reimbursement, which a customer pays', async () => {
+    await batches.request('0.04');
+    await batches.formed(5_001n);
+    expect(await spent()).toEqual([{ amount: '5000000' }]);
+    const paid = await outputs(1, 3_000_000n);
+    const asked = { merchantId: service.merchantId, transactionId: paid, destination: OUTSIDE, part: null, currency: null };
+    await reimburseTransaction(ctx, asked);
+    expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('formed');
+    expect(await spent()).toEqual([{ amount: '3000000' }, { amount: '5000000' }]);
+  });
+
+  test('none is where fifty would not be left of them', async () => {
+    await service.admin.query('update payments set spent = true where amount = 20000 and id % 3 = 0');
+    await batches.request('0.04');
+    await batches.formed();
+    expect(await spent()).toEqual([{ amount: '5000000' }]);
+  });
+});
+
+test('all of a balance, of which a higher fee has made outputs worth less than their own input, waits for all to see, and goes when that has fallen', async () => {
+  await tellFee(ctx);
+  await outputs(1, 1_000_000n);
+  await outputs(50, 600n);
+  const id = await batches.request('all');
+  await service.admin.query('update payouts set amount = 1015000, fee_max = 15000 where id = $1', [id]);
+  expect((await formBatch(ctx, 'BTC', RATE)).outcome).toBe('no_liquidity');
+  expect(await batches.row(id)).toMatchObject(WAITS);
+  expect((await readReadiness(ctx, ['BTC'])).problems.join()).toContain(
+    `${id} waits: some of our outputs are worth less than it costs to spend them today`,
+  );
+  await service.wait(31_000);
+  await look();
+  expect((await formBatch(ctx, 'BTC', 1_000n)).outcome).toBe('formed');
+  expect((await batches.row(id)).step).toBe('batched');
 });
 
 test('a reimbursement of many outputs leaves too', async () => {
