@@ -9,12 +9,15 @@ import { ACH_STEPS } from '../../src/worker/payouts/ach/driver.ts';
 import { runCli } from '../cli/run.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
+import { openSecondWorker } from '../support/second-worker.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 
 type Json = Record<string, unknown>;
 const TIMEOUT = 120_000;
 const { folder, remove } = dataFolderFor();
 let service: Service;
+/** From the first step at which a process is held. */
+let second: ReturnType<typeof openSecondWorker> | null = null;
 let base = '';
 let accounts = 10_000;
 const { ask, signIn, available, earn, payout, becomes, isGreen } = payoutClient({ base: () => base, folder });
@@ -32,6 +35,7 @@ beforeAll(async () => {
   await earn('5000.00');
 }, TIMEOUT);
 afterAll(async () => {
+  second?.stop();
   await service.stop();
   remove();
 }, TIMEOUT);
@@ -133,14 +137,19 @@ describe('a payout to a bank account', () => {
   const happenings = {
     'kill -9 of that worker': kill,
     'kill -9 of PostgreSQL': () => kill(service.postgres()),
+    'another worker takes the lease': () => pass(21),
     'the clock jumps by a day': () => pass(86_400),
   };
   const CELLS = [
     ...ACH_STEPS.map((step) => [step, 'kill -9 of that worker'] as const),
-    ['ach-handed', 'kill -9 of PostgreSQL'] as const,
-    ['ach-leaving', 'the clock jumps by a day'] as const,
+    ...['ach-leaving', 'ach-handed'].flatMap((step) =>
+      (['kill -9 of PostgreSQL', 'another worker takes the lease', 'the clock jumps by a day'] as const).map(
+        (what) => [step, what] as const,
+      ),
+    ),
   ];
   test.each(CELLS)('at "%s", %s: the account gets it once', { timeout: TIMEOUT }, async (step, what) => {
+    second ??= openSecondWorker(folder);
     const to = account();
     rmSync(waiting, { force: true });
     const id = await request(to);

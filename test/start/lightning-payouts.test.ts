@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
 import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning/steps.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
+import { openSecondWorker } from '../support/second-worker.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 120_000;
@@ -14,6 +15,7 @@ const { folder, remove } = dataFolderFor();
 const failpoint = join(folder, 'sandbox', FAILPOINT);
 const waiting = join(folder, 'sandbox', WAITING);
 let service: Service;
+let second: ReturnType<typeof openSecondWorker>;
 let base = '';
 type Json = Record<string, unknown>;
 const { ask, signIn, available, payout, becomes, isGreen } = payoutClient({ base: () => base, folder });
@@ -50,8 +52,10 @@ beforeAll(async () => {
   await signIn();
   const { transaction_id } = await ask('/create_transaction', { amount: '4000.00', crypto_selected: 'BTC-LN' });
   await ask('/sandbox/pay', { transaction_id });
+  second = openSecondWorker(folder);
 }, TIMEOUT);
 afterAll(async () => {
+  second.stop();
   await service.stop();
   remove();
 }, TIMEOUT);
@@ -217,6 +221,7 @@ test('one that the recipient refuses fails at once, and may be requested again',
 test.each([
   ['loses its answers', 'lose_answers'],
   ['refuses', 'reject'],
+  ['answers a minute later', 'hang'],
 ])('a node that %s is asked again for the same payment', { timeout: TIMEOUT }, async (_says, fault) => {
   const to = await invoice();
   await node({ fault, for: 2 });
@@ -235,17 +240,22 @@ const BEFORE_SENDING: readonly string[] = ['ln-leased', 'authorized', 'ln-author
 const happenings = {
   'kill -9 of that process': (pid: number) => process.kill(pid, 'SIGKILL'),
   'kill -9 of the node': () => process.kill(service.processOf('sandbox-process') as number, 'SIGKILL'),
-  'another worker could take the lease': () => pass(21),
+  'kill -9 of PostgreSQL': () => process.kill(service.postgres() as number, 'SIGKILL'),
+  'another worker takes the lease': () => pass(21),
+  'the clock jumps by a day': () => pass(86_400),
 };
 const CELLS = [
   ...[...LIGHTNING_STEPS, 'authorized'].map((step) => [step, 'kill -9 of that process'] as const),
   ['ln-sent', 'kill -9 of the node'] as const,
-  ['ln-committed', 'another worker could take the lease'] as const,
-  ['ln-answered', 'another worker could take the lease'] as const,
+  ...['ln-committed', 'ln-answered'].flatMap((step) =>
+    (['kill -9 of PostgreSQL', 'another worker takes the lease', 'the clock jumps by a day'] as const).map(
+      (what) => [step, what] as const,
+    ),
+  ),
 ];
 
 test.each(CELLS)('at "%s", %s: the invoice is paid once', { timeout: TIMEOUT }, async (step, what) => {
-  const to = await invoice();
+  const to = await invoice({ expires_in: 31_536_000 });
   writeFileSync(failpoint, step);
   const id = await request(to);
   const pid = await until(async () => heldProcess(), `${step} is reached`);

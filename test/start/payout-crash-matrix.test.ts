@@ -2,15 +2,14 @@
 // the fault is made, the process goes on or is dead. Whatever it was, the destination gets the amount exactly once, the payout is completed, and
 // the books balance.
 
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
 import { DRIVER_STEPS } from '../../src/worker/payouts/driver-options.ts';
-import { SHELL } from '../cli/run.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
+import { openSecondWorker } from '../support/second-worker.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 300_000;
@@ -18,31 +17,19 @@ const { folder, remove } = dataFolderFor();
 const failpoint = join(folder, 'sandbox', FAILPOINT);
 const waiting = join(folder, 'sandbox', WAITING);
 let service: Service;
-let second: ChildProcess;
+let second: ReturnType<typeof openSecondWorker>;
 let base = '';
 const { ask, signIn, mine, earn, address, payout, request, received, isGreen } = payoutClient({ base: () => base, folder });
-
-/** Another worker of the same data folder: where one dies the other goes on, and both want the same batch. */
-function startSecond(): ChildProcess {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/main/cli.ts'), 'worker'], {
-    env: { ...SHELL, BURSAR_DATA_DIR: folder },
-    stdio: 'ignore',
-  });
-  child.once('exit', (_code, signal) => {
-    if (signal === 'SIGKILL') second = startSecond();
-  });
-  return child;
-}
 
 beforeAll(async () => {
   service = startService({ dataFolder: folder, environment: { BURSAR_SANDBOX_BLOCK_SECONDS: '0' } });
   base = await service.ready;
   await signIn();
   await earn('5000.00');
-  second = startSecond();
+  second = openSecondWorker(folder);
 }, TIMEOUT);
 afterAll(async () => {
-  second.kill('SIGTERM');
+  second.stop();
   await service.stop();
   remove();
 }, TIMEOUT);
@@ -95,6 +82,7 @@ const FAULTS: readonly Fault[] = [
   },
   { says: 'the node does what it is told and its answers are lost', steps: ['stored'], happens: () => node('lose_answers') },
   { says: 'the node refuses', steps: ['stored'], happens: () => node('reject') },
+  { says: 'the node answers a minute later', steps: ['stored', 'sent'], happens: () => node('hang') },
   {
     says: 'a reorganisation',
     steps: ['seen', 'completed'],

@@ -1,11 +1,13 @@
 // The real `npm start` in the sandbox: USDT leaves to the outside world, ether and USDT go back to customers, while answers are lost, calls are
 // refused, blocks are replaced and processes are killed. The destination gets the amount exactly once, and the books balance.
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FAILPOINT, WAITING } from '../../src/main/sandbox/failpoints.ts';
+import { DRIVER_STEPS } from '../../src/worker/payouts/driver-options.ts';
 import { payoutClient, until } from '../support/payout-client.ts';
+import { openSecondWorker } from '../support/second-worker.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 
 const TIMEOUT = 240_000;
@@ -17,31 +19,19 @@ const waiting = join(folder, 'sandbox', WAITING);
 const CONFIRMED = 12;
 const FINAL = 65;
 let service: Service;
-let second: ChildProcess;
+let second: ReturnType<typeof openSecondWorker>;
 let base = '';
 const { ask, signIn, payout, isGreen } = payoutClient({ base: () => base, folder });
-
-/** Another worker of the same data folder: where one dies the other goes on. */
-function startSecond(): ChildProcess {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/main/cli.ts'), 'worker'], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, BURSAR_ENV_FILE: '/dev/null', BURSAR_DATA_DIR: folder },
-    stdio: 'ignore',
-  });
-  child.once('exit', (_code, signal) => {
-    if (signal === 'SIGKILL') second = startSecond();
-  });
-  return child;
-}
 
 beforeAll(async () => {
   service = startService({ dataFolder: folder, environment });
   base = await service.ready;
   await signIn();
   await earn('5000.00', 'USDT');
-  second = startSecond();
+  second = openSecondWorker(folder);
 }, TIMEOUT);
 afterAll(async () => {
-  second.kill('SIGTERM');
+  second.stop();
   await service.stop();
   remove();
 }, TIMEOUT);
@@ -118,14 +108,27 @@ const pass = (seconds = 21): Promise<unknown> =>
     return true;
   }, 'the clock is moved');
 const heldProcess = (): number | null => (existsSync(waiting) ? Number(readFileSync(waiting, 'utf8')) || null : null);
-const kill = (pid: number): void => void process.kill(pid, 'SIGKILL');
+const kill = (pid: number | null): void => {
+  if (pid !== null) process.kill(pid, 'SIGKILL');
+};
 const node = (fault: string | null): Promise<unknown> => ask('/sandbox/node', { currency: 'ETH', fault, for: 1 });
 
 type Fault = { readonly says: string; readonly steps: readonly string[]; happens(pid: number): unknown };
 const FAULTS: readonly Fault[] = [
-  { says: 'kill -9 of the worker', steps: ['signed', 'stored', 'completed'], happens: kill },
+  { says: 'kill -9 of the worker', steps: DRIVER_STEPS, happens: kill },
   { says: 'kill -9 of the signer', steps: ['journalled'], happens: kill },
+  { says: 'kill -9 of PostgreSQL', steps: ['signed', 'stored', 'seen'], happens: () => kill(service.postgres()) },
+  {
+    says: 'another worker takes the lease',
+    steps: ['reserved', 'signed', 'stored', 'sent', 'seen'],
+    happens: async () => {
+      await pass();
+      await mine();
+    },
+  },
+  { says: 'the clock jumps by a day', steps: ['signed', 'seen'], happens: () => pass(86_400) },
   { says: 'the node loses its answer', steps: ['stored'], happens: () => node('lose_answers') },
+  { says: 'the node answers a minute later', steps: ['stored'], happens: () => node('hang') },
   { says: 'the node refuses', steps: ['stored'], happens: () => node('reject') },
   { says: 'the node denies what it has', steps: ['stored'], happens: () => node('forgets') },
   { says: 'a reorganisation', steps: ['completed'], happens: () => ask('/sandbox/reorg', { currency: 'ETH', depth: 1 }) },
@@ -133,6 +136,8 @@ const FAULTS: readonly Fault[] = [
 const CELLS = FAULTS.flatMap((fault) => fault.steps.map((step) => ({ ...fault, step })));
 /** Only blocks lead to these. */
 const LATE = ['seen', 'completed', 'final'];
+/** Nothing may have left at these: it is stored before it is sent. */
+const BEFORE_SENDING = ['queued', 'reserved', 'journalled', 'signed', 'stored'];
 
 test.each(CELLS)('$says, at "$step": paid once', { timeout: TIMEOUT }, async ({ step, happens }) => {
   const to = await address();
@@ -143,7 +148,8 @@ test.each(CELLS)('$says, at "$step": paid once', { timeout: TIMEOUT }, async ({ 
     if (step === 'final') await pass();
     return heldProcess();
   }, `${step} is reached`);
-  await happens(pid);
+  if (BEFORE_SENDING.includes(step)) expect((await received(to)).payments).toEqual([]);
+  await Promise.race([happens(pid), delay(3_000)]);
   rmSync(waiting, { force: true });
   let looks = 0;
   const done = await until(async () => {
