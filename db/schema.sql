@@ -1116,6 +1116,7 @@ create table public.unknown_movements (
   resolved_at timestamp with time zone,
   resolved_by text,
   resolution text,
+  spends text[],
   constraint unknown_movements_pkey PRIMARY KEY (id)
 );
 

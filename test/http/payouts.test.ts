@@ -1,6 +1,6 @@
 // Payouts over real HTTP on a real database: exactly the fields of the contract, keys, refusals.
 import { describe, expect, test } from 'vitest';
-import { saveChecked } from '../../src/store/payouts/unknown-movements.ts';
+import { saveChecked } from '../../src/store/payouts/comparisons.ts';
 import { FEE_MAX, OUTSIDE } from '../support/funded.ts';
 import { api, balance, check, LEGACY, OTHER, refused, request, TIME, waiting } from './payout-calls.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { clusterUrl, makeCluster, startCluster, stopCluster } from '../../src/main/postgres/cluster.ts';
 import { clusterPaths } from '../../src/main/postgres/cluster-paths.ts';
-import { isComparedSince, notComparedSince, saveChecked } from '../../src/store/payouts/unknown-movements.ts';
+import { isComparedSince, notComparedSince, saveChecked } from '../../src/store/payouts/comparisons.ts';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { ensureDatabase } from '../../src/store/postgres/server.ts';

@@ -1,7 +1,7 @@
 // Invoices that our node has and this database does not know, made while it was not compared with the node: of a transaction that was forgotten when the
 // database was put back from a copy.
 import type { InvoiceFacts } from '../../core/lightning/port.ts';
-import { HERE } from '../payouts/unknown-movements.ts';
+import { HERE } from '../payouts/comparisons.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type LastComparison = {

@@ -1,6 +1,4 @@
-// Money that has left without this database knowing why, the outputs that it believes unspent, and up to which block all of them were compared
-// with the chain.
-import { LIGHTNING } from '../../core/currencies/lightning.ts';
+// Money that has left without this database knowing why, and the outputs that it believes unspent.
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Outpoint } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -14,6 +12,8 @@ export type UnknownMovement = {
   /** The block that held it when it was found; null = none did. */
   readonly blockHash: string | null;
   readonly finding: string;
+  /** The outputs of ours that a transaction spends. */
+  readonly spends?: readonly Outpoint[];
 };
 export type OpenMovement = UnknownMovement & {
   /** Of its block, while that is in the best chain. */
@@ -34,13 +34,21 @@ export async function openMovements(sql: Sql): Promise<readonly OpenMovement[]> 
 
 /** Records them; one that is open already gets its block. */
 export async function recordMovements(sql: Sql, movements: readonly UnknownMovement[], atMs: number): Promise<void> {
-  for (const { currency, txid, blockHash, finding } of movements) {
+  for (const { currency, txid, blockHash, finding, spends } of movements) {
     await sql.query({
       name: 'record_movement',
-      text: `insert into unknown_movements (currency, txid, block_hash, finding, seen_at) values ($1, $2, $3, $4, $5)
+      text: `insert into unknown_movements (currency, txid, block_hash, finding, seen_at, spends) values ($1, $2, $3, $4, $5, $6)
                on conflict (currency, coalesce(txid, finding)) where resolved_at is null
-               do update set block_hash = coalesce(excluded.block_hash, unknown_movements.block_hash), finding = excluded.finding`,
-      values: [currency, txid, blockHash, finding, new Date(atMs)],
+               do update set block_hash = coalesce(excluded.block_hash, unknown_movements.block_hash), finding = excluded.finding,
+                             spends = coalesce(excluded.spends, unknown_movements.spends)`,
+      values: [
+        currency,
+        txid,
+        blockHash,
+        finding,
+        new Date(atMs),
+        spends?.map((output) => `${output.txid}:${output.vout}`) ?? null,
+      ],
     });
   }
 }
@@ -62,6 +70,27 @@ export async function closeUnexplained(sql: Sql, currency: CurrencyCode, still: 
     text: `update unknown_movements set resolved_at = $3, resolved_by = 'a later look', resolution = 'the output is there, or what spends it was found'
             where currency = $1 and txid is null and resolved_at is null and finding <> all ($2)`,
     values: [currency, still, new Date(atMs)],
+  });
+}
+
+/**
+ * Ends what is open of transactions that can be mined no more: they are in no block, and another one, which this database knows, has spent an
+ * output of ours that they spend, at this height or below it.
+ */
+export async function closeReplaced(
+  sql: Sql,
+  currency: CurrencyCode,
+  { finalHeight, atMs }: { readonly finalHeight: number; readonly atMs: number },
+): Promise<void> {
+  await sql.query({
+    name: 'close_replaced',
+    text: `update unknown_movements u set resolved_at = $3, resolved_by = 'a later look', resolution = 'another transaction has spent the same output for good'
+            where u.currency = $1 and u.resolved_at is null
+              and not exists (select from blocks b where b.currency = u.currency and b.hash = u.block_hash)
+              and exists (select from unnest(u.spends) o
+                            join outgoing_inputs i on i.currency = $1 and i.txid = split_part(o, ':', 1) and i.vout = split_part(o, ':', 2)::int
+                           where i.spent_by <> u.txid and i.spent_height <= $2)`,
+    values: [currency, finalHeight, new Date(atMs)],
   });
 }
 
@@ -203,76 +232,6 @@ export async function signedHere(sql: Sql, currency: CurrencyCode, txids: readon
     values: [currency, txids],
   });
   return new Set(rows.map((row) => row.txid));
-}
-
-/** Up to which block everything that our outputs did was known; null = nobody has compared yet. */
-export async function checkedHeight(sql: Sql, currency: CurrencyCode): Promise<number | null> {
-  const { rows } = await sql.query<{ height: number }>({
-    name: 'checked_height',
-    text: 'select height from comparisons where currency = $1',
-    values: [currency],
-  });
-  return rows[0]?.height ?? null;
-}
-
-/** The timeline that is written to now and the database, as SQL: a standby that takes over begins another one, a copy is another one. */
-export const HERE = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ' ' || (select oid from pg_database where datname = current_database())`;
-/**
- * SQL: whether a comparison is of this database as it runs now, not of a copy that was started since, nor of a standby that has taken over, nor of
- * a dump that was restored into a server which went on running: that writes each row anew, in a transaction of its own.
- * @param row the name of its row
- */
-const isCurrent = (row: string): string =>
-  `${row}.checked_at > pg_postmaster_start_time() and ${row}.timeline is not distinct from ${HERE} || ' ' || ${row}.xmin`;
-
-/** A chain's outputs, the bank's files (USD), the signer's payments over Lightning. */
-type Compared = CurrencyCode | 'USD' | typeof LIGHTNING.code;
-
-/** @param currency USD: our bank files were compared with folder and bank, the height is 0 */
-export async function saveChecked(sql: Sql, currency: Compared, height: number): Promise<void> {
-  await sql.query({
-    name: 'save_checked',
-    text: `insert into comparisons (currency, height, checked_at, timeline) values ($1, $2, clock_timestamp(), ${HERE} || ' ' || pg_current_xact_id()::xid)
-             on conflict (currency) do update set height = excluded.height, checked_at = excluded.checked_at, timeline = excluded.timeline`,
-    values: [currency, height],
-  });
-}
-
-/** Whether outputs, or bank files, were compared since PostgreSQL was started, or took over. */
-export async function isComparedSince(sql: Sql, currency: Compared): Promise<boolean> {
-  const { rows } = await sql.query<{ compared: boolean }>({
-    name: 'is_compared_since',
-    text: `select exists (select from comparisons c where currency = $1 and ${isCurrent('c')}) as compared`,
-    values: [currency],
-  });
-  return rows[0]?.compared === true;
-}
-
-/**
- * The currencies whose outputs (USD: whose bank files) were compared before PostgreSQL was started, or took over, and not since: whatever is
- * stored may be an older copy.
- */
-export async function notComparedSince(sql: Sql): Promise<ReadonlySet<string>> {
-  const { rows } = await sql.query<{ currency: string }>({
-    name: 'not_compared_since',
-    text: `select currency from comparisons c where not (${isCurrent('c')})`,
-    values: [],
-  });
-  return new Set(rows.map(({ currency }) => currency));
-}
-
-/** Whether a payout that could be cancelled waits for that comparison. */
-export async function waitsForComparison(
-  sql: Sql,
-  of: { readonly merchantId: bigint; readonly payoutId: string },
-): Promise<boolean> {
-  const { rows } = await sql.query({
-    name: 'waits_for_comparison',
-    text: `select from payouts p join comparisons c on c.currency = case when p.payment_hash is null then p.currency else '${LIGHTNING.code}' end
-            where p.id = $1 and p.merchant_id = $2 and p.status = 'pending' and not (${isCurrent('c')})`,
-    values: [of.payoutId, of.merchantId],
-  });
-  return rows.length > 0;
 }
 
 /** The blocks of the best chain above a height as they were read, lowest first. */

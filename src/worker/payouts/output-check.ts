@@ -3,6 +3,7 @@
 // unknown spends, for outputs at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
 // that nothing was signed for.
 import { setImmediate } from 'node:timers/promises';
+import { finalDepth } from '../../core/confirmations.ts';
 import type { UtxoCode } from '../../core/currency.ts';
 import type { ChainPort, Outpoint, TransactionFacts, WatchList } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
@@ -10,14 +11,14 @@ import { recordUnknown } from '../../flow/payouts/after-restore/unknown-movement
 import { ownership } from '../../flow/payouts/unpayable.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { checkedHeight, saveChecked } from '../../store/payouts/comparisons.ts';
 import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import {
   believedUnspent,
   blocksAbove,
-  checkedHeight,
+  closeReplaced,
   openMovements,
   paysPayout,
-  saveChecked,
   signedHere,
   type UnknownMovement,
   type UnsignedPayout,
@@ -119,6 +120,8 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     read = null;
     const unknown = await judge(ctx, { currency, wanted, spent, found });
     await recordUnknown(ctx, currency, unknown);
+    const finalHeight = cursor.height - finalDepth(currency).depth + 1;
+    await closeReplaced(ctx.db, currency, { finalHeight, atMs: ctx.ports.clock.now() });
     if (unknown.movements.length > 0) return null;
     isFirst = false;
     return saved(generation, cursor.height);
@@ -220,7 +223,7 @@ async function judge(ctx: Context, { currency, wanted, spent, found }: Evidence)
     if (spends.length === 0 && !hasChange) continue;
     const what = spends.length > 0 ? 'spends outputs of ours' : 'pays an address of ours that was never given out';
     const pays = paid.length === 0 ? '' : ` and pays what ${paid.map(({ id }) => id).join(', ')} ask for`;
-    movements.push({ currency, txid, blockHash, finding: `transaction ${txid} ${what}${pays}, and was not signed here` });
+    movements.push({ currency, txid, blockHash, spends, finding: `transaction ${txid} ${what}${pays}, and was not signed here` });
   }
   const nobody = spent.filter(({ txid, vout }) => !explained.has(`${txid}:${vout}`));
   const still = new Set((await believedUnspent(ctx.db, currency, MOST_OUTPUTS)).map(({ txid, vout }) => `${txid}:${vout}`));

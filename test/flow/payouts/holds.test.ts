@@ -7,7 +7,7 @@ import { approvePayout, cancelPayout } from '../../../src/flow/payouts/cancel-an
 import { reconsiderPayout } from '../../../src/flow/payouts/held-reasons.ts';
 import { checkPayoutStatus } from '../../../src/flow/payouts/reads.ts';
 import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
-import { saveChecked } from '../../../src/store/payouts/unknown-movements.ts';
+import { saveChecked } from '../../../src/store/payouts/comparisons.ts';
 import { FEE_MAX, OUTSIDE, owe } from '../../support/funded.ts';
 import {
   approvalAbove,

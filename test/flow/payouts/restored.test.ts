@@ -10,7 +10,7 @@ import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
-import { saveChecked } from '../../../src/store/payouts/unknown-movements.ts';
+import { saveChecked } from '../../../src/store/payouts/comparisons.ts';
 import { RATE } from '../../support/batches.ts';
 import { FEE_MAX } from '../../support/funded.ts';
 import { batches, ctx, service } from './batch-service.ts';

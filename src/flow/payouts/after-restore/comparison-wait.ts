@@ -1,8 +1,8 @@
 // After a start of the database outputs and bank files are compared before a payout may be cancelled. A cancel waits for that here, before its
 // database transaction: one that is open would keep a connection from others for as long.
 import { setTimeout as delay } from 'node:timers/promises';
+import { waitsForComparison } from '../../../store/payouts/comparisons.ts';
 import { wakeDriver } from '../../../store/payouts/outgoing-facts.ts';
-import { waitsForComparison } from '../../../store/payouts/unknown-movements.ts';
 import type { Context } from '../../context.ts';
 
 /** An ordinary start compares within a second or two. */

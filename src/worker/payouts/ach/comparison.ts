@@ -7,7 +7,8 @@ import type { Context } from '../../../flow/context.ts';
 import { holdUnprovenAch } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { unbookedAchFiles } from '../../../store/ach/entries.ts';
 import { lastAchLook, readAchHashes } from '../../../store/ach/files.ts';
-import { closeMovements, isComparedSince, openMovements, saveChecked } from '../../../store/payouts/unknown-movements.ts';
+import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
+import { closeMovements, openMovements } from '../../../store/payouts/unknown-movements.ts';
 
 export type AchComparison = {
   readonly bank: BankPort;

@@ -16,7 +16,7 @@ import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
 import { type AchFile, endAchLease, endedAchFiles, leaseAchFile, moveAchFile, noteAchLook } from '../../../store/ach/files.ts';
 import { noteHandedOver } from '../../../store/ach/hand-overs.ts';
 import { openBreakers } from '../../../store/ledger/breakers.ts';
-import { isComparedSince } from '../../../store/payouts/unknown-movements.ts';
+import { isComparedSince } from '../../../store/payouts/comparisons.ts';
 import type { Job } from '../../loop.ts';
 import type { Telling } from '../driver-options.ts';
 import { tried } from '../tried.ts';

@@ -8,7 +8,7 @@ import { restorePayment } from '../../../flow/lightning/restored-payments.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { neverSent, notSent } from '../../../store/lightning/payment-rows.ts';
 import { unaskedHashes } from '../../../store/lightning/sent-payments.ts';
-import { isComparedSince, saveChecked } from '../../../store/payouts/unknown-movements.ts';
+import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { readSent, type SentPayments } from '../../lightning/sent-comparison.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */

@@ -1,0 +1,71 @@
+// Transactions that our key has signed and this service has not, seen in a mempool: a second copy of the server makes them. Simulated chain, the
+// production watcher and look at our outputs, a real database.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { recoverTransaction } from '../../src/flow/payouts/after-restore/recover-utxo.ts';
+import { createAddressDeriver } from '../../src/outside/utxo/derive.ts';
+import { RBF_SEQUENCE, sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
+import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
+import { payingPortOf } from '../../src/worker/chain/context.ts';
+import { EVERYTHING } from '../../src/worker/chain/watch-list.ts';
+import { createOutputCheck } from '../../src/worker/payouts/output-check.ts';
+import { account } from '../keys/vectors.ts';
+import { openFixedHistory } from './fixed-history.ts';
+import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
+
+const FINAL = 6;
+let service: SimulatedService;
+beforeAll(async () => {
+  service = await openSimulatedService({ feeBps: 0 });
+});
+afterAll(() => service.close());
+
+const { publicExtendedKey: xpub } = account('BTC', 'regtest', 'a stranger');
+const STRANGER = Buffer.from(createAddressDeriver({ currency: 'BTC', network: 'regtest', xpub }).derive(0).script);
+
+test('one that another has replaced for good is over, not before that, and one that is in a block stays', async () => {
+  const { ctx, db } = service;
+  const node = service.node('BTC');
+  const history = await openFixedHistory(service, { currency: 'BTC' });
+  const purchases = await Promise.all([history.buy(90_00n), history.buy(50_00n)]);
+  const [payment, other] = purchases.map((purchase) => history.pay(purchase).tx) as [Transaction, Transaction];
+  await history.look();
+  history.mine(FINAL);
+  await history.look();
+
+  const spending = ({ txid, outputs }: Transaction, fee: bigint): Transaction =>
+    sealed({
+      version: 2,
+      inputs: [{ txid, vout: 0, scriptSig: Buffer.alloc(0), sequence: RBF_SEQUENCE, witness: [] }],
+      outputs: [{ minor: (outputs[0]?.minor ?? 0n) - fee, script: STRANGER }],
+      lockTime: 0,
+    });
+  /** What a look that was asked for by itself leaves open. */
+  const open = async (): Promise<readonly (string | null)[]> => {
+    await history.look();
+    await createOutputCheck(ctx, 'BTC').trouble();
+    return (await openMovements(db)).map(({ txid }) => txid);
+  };
+  const [first, second, third] = [spending(payment, 1_000n), spending(payment, 5_000n), spending(other, 1_000n)] as const;
+  node.enter(first, { denied: false });
+  expect(await open()).toEqual([first.txid]);
+  node.enter(third, { denied: false });
+  node.enter(second, { denied: false });
+  expect(await open()).toEqual([first.txid, third.txid, second.txid]);
+
+  node.mine(1);
+  expect(await open()).toEqual([first.txid, third.txid, second.txid]);
+  const { rows } = await db.query<{ height: number; hash: string }>({
+    text: `select height, hash from blocks where currency = 'BTC' order by height desc limit 1`,
+    values: [],
+  });
+  const block = rows[0] as { height: number; hash: string };
+  const port = payingPortOf(ctx, 'BTC');
+  const raw = (await port.rawTransaction(second.txid, block.hash)) as Uint8Array;
+  const facts = port.readRaw(raw, EVERYTHING) as NonNullable<ReturnType<typeof port.readRaw>>;
+  await recoverTransaction(ctx, { currency: 'BTC', block, facts, raw, by: 'ann', acceptsLoss: true });
+
+  node.mine(FINAL - 2);
+  expect(await open(), 'the block could still be left').toEqual([first.txid, third.txid]);
+  node.mine(1);
+  expect(await open()).toEqual([third.txid]);
+});
