@@ -151,29 +151,12 @@ describe('an answer', () => {
 
   test.each([
     ['content-length: abc', 'HTTP/1.1 200 OK\r\ncontent-length: abc\r\n\r\nhello'],
-    ['content-length: -1', 'HTTP/1.1 204 OK\r\ncontent-length: -1\r\n\r\n'],
     ['two lengths', 'HTTP/1.1 202 OK\r\ncontent-length: 2\r\ncontent-length: 5\r\n\r\nhello'],
-    ['a header that is too long', `${HINTS}HTTP/1.0 200 OK\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`],
     ['headers that are broken off', `${CONTINUE}HTTP/1.1 200 OK\r\ncontent-le`],
-  ])('that cannot be parsed because of %s counts by its status where that says all, and else not', async (_what, bytes) => {
-    let answer = bytes;
-    const { port } = await listening((socket) => socket.on('data', () => socket.end(answer)));
-    const saysAll = (status: number) => status < 300;
-    const ask = (more = {}) => sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, ...more });
-    expect(await ask({ saysAll })).toMatchObject({ kind: 'answered', isCut: true, body: Buffer.alloc(0) });
-    expect(await ask()).toMatchObject({ kind: 'failed' });
-    answer = bytes.replace(/(HTTP\/1..) 20\d/, '$1 500');
-    expect(await ask({ saysAll })).toMatchObject({ kind: 'failed' });
-  });
-
-  test('of a connection that ended before one is none, whatever the answer before it on the same connection', async () => {
-    const outbound = sandbox();
-    const answers = ['HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'];
-    const { port } = await listening((socket) =>
-      socket.on('data', () => socket[answers.length > 0 ? 'write' : 'end'](answers.pop() ?? '')),
-    );
-    const ask = () => outbound.call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: () => true });
-    expect([(await ask()).kind, (await ask()).kind]).toEqual(['answered', 'failed']);
+  ])('that cannot be parsed because of %s is none, whatever its status', async (_what, bytes) => {
+    const { port } = await listening((socket) => socket.on('data', () => socket.end(bytes)));
+    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: () => true });
+    expect(result).toMatchObject({ kind: 'failed' });
   });
 
   test('whose headers come in drips ends when the time is up', async () => {
@@ -237,10 +220,9 @@ describe('an answer', () => {
     ['a letter in its status', () => 'HTTP/1.1 2x0 OK\r\n\r\n'],
     ['what follows nine in its status', () => 'HTTP/1.1 2:0 OK\r\n\r\n'],
     ['what precedes zero in its status', () => 'HTTP/1.1 2/0 OK\r\n\r\n'],
-  ])('with %s is no answer', async (what, bytes) => {
+  ])('with %s is no answer', async (_what, bytes) => {
     const { port } = await listening((socket) => socket.once('data', () => socket.end(bytes())));
-    const saysAll = () => !what.includes('header');
-    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll });
+    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: () => true });
     expect(result).toMatchObject({ kind: 'failed', failure: 'malformed_answer' });
   });
 

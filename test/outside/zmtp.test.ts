@@ -33,7 +33,13 @@ function listen(...topics: string[]): void {
 
 async function publish(): Promise<Publisher> {
   const publisher = new Publisher({ linger: 0, sendHighWaterMark: 10_000 });
-  await publisher.bind(`tcp://127.0.0.1:${port}`);
+  // one that was there before gives the port back a little after it was closed
+  const bound = () =>
+    publisher.bind(`tcp://127.0.0.1:${port}`).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(bound, WITHIN).toBe(true);
   open.push(() => publisher.close());
   return publisher;
 }

@@ -1,63 +1,37 @@
 // Before its answer a server may send interim ones that nobody asked for, which a client passes over (RFC 9110 §15.2). undici does so with all
-// but `100 Continue`, where it ends the connection: what such a server takes would never count as taken. So that one is read as a `102`. What
-// undici cannot parse has a status all the same, which says whether an event was taken: it is read here too.
+// but `100 Continue`, where it ends the connection: what such a server takes would never count as taken. So that one is read as a `102`.
 
 const [CR, LF] = [13, 10];
 const HEAD_ENDS = [CR, LF, CR, LF];
-const VERSION = Buffer.from('HTTP/1.');
 /** Where a status begins in its line. */
 const STATUS_AT = 'HTTP/1.1 '.length;
-const STATUS_DIGITS = 3;
-const [ZERO, NINE] = [48, 57];
-const CONTINUE = 100;
+/** Its first digit is that of every interim answer. */
+const CONTINUE = Buffer.from('100');
 const LAST_DIGIT_READ_AS = '2'.charCodeAt(0);
 
-export type AnswerStart = {
-  /** Takes the bytes of one answer part by part, and changes the status of every interim `100` before it to `102`. */
-  pass(part: Uint8Array): void;
-  /** The status of the answer, once it was read; null where the bytes are no answer of HTTP/1. */
-  status(): number | null;
-};
-
-/** For the bytes that follow one request. */
-export function readStart(): AnswerStart {
-  let status: number | null = null;
-  let isOver = false;
-  /** How much was read of a line up to its status, and what that is so far. */
-  let [read, number] = [0, 0];
+/** Changes, in the bytes of one answer that come part by part, the status of every interim `100` before it to `102`. */
+export function passingContinue(): (part: Uint8Array) => void {
+  let isFinal = false;
+  /** How much was read of a line up to its status, and whether that is 100 so far. */
+  let [read, isContinue] = [0, true];
   /** How many of the bytes that end a head have come in a row. */
   let ending = 0;
-
-  function passByte(part: Uint8Array, at: number): void {
-    const byte = part[at] as number;
-    if (read === STATUS_AT + STATUS_DIGITS) {
-      ending = byte === HEAD_ENDS[ending] ? ending + 1 : 0;
-      if (ending === HEAD_ENDS.length) [read, number, ending] = [0, 0, 0];
-      return;
+  return (part) => {
+    for (let at = 0; at < part.length && !isFinal; at++) {
+      const byte = part[at] as number;
+      const digit = read - STATUS_AT;
+      if (digit === CONTINUE.length) {
+        ending = byte === HEAD_ENDS[ending] ? ending + 1 : 0;
+        if (ending === HEAD_ENDS.length) [read, isContinue, ending] = [0, true, 0];
+        continue;
+      }
+      // empty lines may stand before a status line
+      if (read === 0 && (byte === CR || byte === LF)) continue;
+      read++;
+      if (digit < 0) continue;
+      if (digit === 0 && byte !== CONTINUE[0]) isFinal = true;
+      isContinue &&= byte === CONTINUE[digit];
+      if (digit === CONTINUE.length - 1 && isContinue) part[at] = LAST_DIGIT_READ_AS;
     }
-    // empty lines may stand before a status line
-    if (read === 0 && (byte === CR || byte === LF)) return;
-    read++;
-    if (read <= STATUS_AT) {
-      isOver = read <= VERSION.length && byte !== VERSION[read - 1];
-      return;
-    }
-    if (byte < ZERO || byte > NINE) {
-      isOver = true;
-      return;
-    }
-    number = number * 10 + byte - ZERO;
-    if (read < STATUS_AT + STATUS_DIGITS) return;
-    if (number === CONTINUE) part[at] = LAST_DIGIT_READ_AS;
-    if (Math.floor(number / 100) === 1) return;
-    status = number;
-    isOver = true;
-  }
-
-  return {
-    pass(part) {
-      for (let at = 0; at < part.length && !isOver; at++) passByte(part, at);
-    },
-    status: () => status,
   };
 }

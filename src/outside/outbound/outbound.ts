@@ -4,7 +4,7 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import type { buildConnector, Dispatcher } from 'undici';
 import type { Outbound, OutboundFailure, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
-import { readStart } from './interim-answers.ts';
+import { passingContinue } from './interim-answers.ts';
 import { type OutboundPolicy, readUrl } from './policy.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
@@ -102,7 +102,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       const isCut = await Promise.race([ask(url, asked, { signal: limit.signal, answer, onStatus }), aborted(limit.signal)]);
       return answered(answer.status as number, isCut);
     } catch (error) {
-      const status = answer.status ?? brokenOffAt.get(error as Error) ?? null;
+      const { status } = answer;
       if (status !== null && asked.saysAll?.(status) === true) return answered(status, true);
       return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
     } finally {
@@ -141,27 +141,19 @@ function bounded(connect: buildConnector.connector): buildConnector.connector {
     });
 }
 
-/** By what ended a connection before it was known what the answer is: the status that the answer began with. */
-const brokenOffAt = new WeakMap<Error, number>();
-
 function boundAnswers(socket: Socket): void {
-  const [read, destroy] = [socket.read.bind(socket), socket.destroy.bind(socket)];
+  const read = socket.read.bind(socket);
   let [sent, received] = [0, 0];
-  let start = readStart();
+  let passContinue = passingContinue();
   socket.read = (size?: number): unknown => {
     const part = read(size) as Buffer | null;
     // what was sent since begins another answer
-    if (sent !== socket.bytesWritten) [sent, received, start] = [socket.bytesWritten, 0, readStart()];
+    if (sent !== socket.bytesWritten) [sent, received, passContinue] = [socket.bytesWritten, 0, passingContinue()];
     received += part?.length ?? 0;
-    if (part !== null) start.pass(part);
+    if (part !== null) passContinue(part);
     if (received <= MOST_ANSWER_BYTES) return part;
     socket.destroy(new AnswerTooLong(`an answer of more than ${MOST_ANSWER_BYTES} bytes`));
     return null;
-  };
-  socket.destroy = (error?: Error) => {
-    const status = start.status();
-    if (error !== undefined && status !== null && sent === socket.bytesWritten) brokenOffAt.set(error, status);
-    return destroy(error);
   };
 }
 
