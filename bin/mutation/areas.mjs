@@ -274,6 +274,7 @@ export const AREAS = [
     tests: [
       'test/worker/deliveries/beginning',
       'test/worker/deliveries/pace',
+      'test/worker/deliveries/slots',
       'test/worker/deliveries/turns',
       'test/cli/webhooks',
     ],

@@ -93,7 +93,7 @@ test('each endpoint with something waiting is found once, with what is due first
   );
   const waiting = await waitingWebhooks(database.db);
   expect(waiting).toEqual(Array.from({ length: 30 }, (_, n) => ({ webhook: BigInt(n + 1), dueAtMs: AT + 1_000 })));
-  expect(await dueDeliveries(database.db, [{ webhook: 3n, count: 5, without: [] }], AT)).toEqual([]);
+  expect(await dueDeliveries(database.db, [{ webhook: 3n, count: 5, again: 2, without: [] }], AT)).toEqual([]);
 });
 
 test('what waits for an endpoint that is disabled or gone is due at once, since it is only to be deleted', async () => {
@@ -164,13 +164,34 @@ test('what is due is read up to now, as much of it as is wanted, the longest wai
          from generate_series(3, 4) w, unnest(array[${one}, ${two}, ${three}, ${four}]) id`,
   );
   const due = async (count: number, without: readonly bigint[] = [], nowMs = AT) =>
-    (await dueDeliveries(database.db, [{ webhook: 3n, count, without }], nowMs)).map(({ event }) => event.id);
+    (await dueDeliveries(database.db, [{ webhook: 3n, count, again: 0, without }], nowMs)).map(({ event }) => event.id);
   expect(await due(9)).toEqual([three, two, one]);
   expect(await due(2)).toEqual([three, two]);
   expect(await due(2, [three as bigint])).toEqual([two, one]);
   expect(await due(9, [two as bigint, one as bigint], AT + 1)).toEqual([three, four]);
-  const both = [4n, 3n].map((webhook) => ({ webhook, count: 1, without: [] }));
+  const both = [4n, 3n].map((webhook) => ({ webhook, count: 1, again: 0, without: [] }));
   expect((await dueDeliveries(database.db, both, AT)).map(({ webhook }) => webhook)).toEqual([4n, 3n]);
+});
+
+test('what has failed before has its part of what is taken, and what was not tried yet the rest, however much there is of either', async () => {
+  const ids = await eventsOf('txn_both', 9);
+  await sql(
+    `insert into deliveries (webhook, event_id, due_at, failures)
+       select 5, id, case when n <= 5 then '-infinity' when n = 9 then to_timestamp(${AT / 1000}) + interval '1 ms' else to_timestamp(${AT / 1000}) - make_interval(secs => n) end, case when n <= 5 then 0 else 1 end
+         from unnest(array[${ids}]) with ordinality as i (id, n)`,
+  );
+  const due = async (count: number, again: number, without: readonly number[] = []) => {
+    const wanted = { webhook: 5n, count, again, without: without.map((n) => ids[n] as bigint) };
+    return (await dueDeliveries(database.db, [wanted], AT)).map(({ event }) => ids.indexOf(event.id));
+  };
+  expect([await due(1, 0), await due(1, 1), await due(4, 2)]).toEqual([[0], [7], [0, 1, 7, 6]]);
+  // where there is less of one, the other has it
+  expect([await due(4, 2, [0, 1, 2, 3]), await due(4, 2, [5, 6, 7]), await due(4, 3, [6, 7])]).toEqual([
+    [4, 7, 6, 5],
+    [0, 1, 2, 3],
+    [0, 1, 2, 5],
+  ]);
+  expect((await due(20, 2)).length).toBe(8);
 });
 
 test('an event that is asked for again waits once more for every endpoint that is enabled and wants it', async () => {

@@ -33,6 +33,8 @@ export async function waitingWebhooks(sql: Sql): Promise<readonly Waiting[]> {
 export type Wanted = {
   readonly webhook: bigint;
   readonly count: number;
+  /** How many of those may be what has failed before, although something waits that was not tried yet. */
+  readonly again: number;
   /** Events that are being delivered to it already. */
   readonly without: readonly bigint[];
 };
@@ -43,21 +45,31 @@ export type Delivery = {
   readonly event: FoundEvent;
 };
 
-/** The deliveries that are due, of each endpoint at most as many as wanted, the longest waiting first. */
+/**
+ * The deliveries that are due, of each endpoint at most as many as wanted. What has failed before has a part of them, the longest waiting first; the
+ * rest is what was not tried yet, the oldest first: of two that always find something neither waits for the other.
+ */
 export async function dueDeliveries(sql: Sql, wanted: readonly Wanted[], nowMs: number): Promise<readonly Delivery[]> {
+  const of = (which: string): string =>
+    `select * from deliveries where webhook = w.webhook and ${which} and event_id <> all (w.without::bigint[]) order by webhook, due_at, event_id`;
+  const [untried, again] = [of(`due_at = '-infinity'`), of(`due_at > '-infinity' and due_at <= $5`)];
   const { rows } = await sql.query<RawEvent & { webhook: bigint; failures: number; asked: number }>({
     name: 'due_deliveries',
     text: `
       select d.webhook, d.failures, d.asked, ${EVENT_COLUMNS}
-        from unnest($1::bigint[], $2::int[], $3::text[]) with ordinality as w (webhook, count, without, n)
+        from unnest($1::bigint[], $2::int[], $3::int[], $4::text[]) with ordinality as w (webhook, count, again, without, n)
        cross join lateral (
-          select * from deliveries where webhook = w.webhook and due_at <= $4 and event_id <> all (w.without::bigint[])
-           order by webhook, due_at, event_id limit w.count) d
+          select * from (
+            (select 1 as place, * from (${again} limit w.again) first)
+            union all (select 2, * from (${untried} limit w.count) new)
+            union all (select 3, * from (${again} offset w.again limit w.count) more)) lines
+           order by place, due_at, event_id limit w.count) d
         join events e on e.id = d.event_id ${EVENT_OBJECTS}
        order by w.n, d.due_at, d.event_id`,
     values: [
       wanted.map(({ webhook }) => webhook),
       wanted.map(({ count }) => count),
+      wanted.map(({ again: most }) => most),
       wanted.map(({ without }) => `{${without.join()}}`),
       new Date(nowMs),
     ],

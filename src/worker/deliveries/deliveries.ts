@@ -15,11 +15,12 @@ import {
   waitingWebhooks,
   writeAttempts,
 } from '../../store/deliveries/deliveries.ts';
-import { readWebhooks, recallSecrets, type Webhook } from '../../store/deliveries/webhooks.ts';
+import { readWebhooks, recallSecrets } from '../../store/deliveries/webhooks.ts';
 import type { Job } from '../loop.ts';
 import { attempt } from './attempt.ts';
 import { beginner } from './beginning.ts';
-import { LEARNED_OF, type Pace, paceAfter, paceOf, restMs, takenAtOnce } from './pace.ts';
+import { type Endpoint, metNow, wantedFor } from './endpoint.ts';
+import { LEARNED_OF, paceAfter, paceOf, restMs, takenAtOnce } from './pace.ts';
 import { createSlots } from './slots.ts';
 import { createTurns } from './turns.ts';
 
@@ -38,16 +39,6 @@ const UNREADABLE_MS = 60_000;
 const LEAST_SETTING_MS = 2_000;
 /** With very many endpoints a look takes long, so answers cause the next one only after this many times its duration. */
 const LOOK_SHARE = 4;
-
-type Endpoint = {
-  webhook: Webhook;
-  pace: Pace;
-  /** Taken, and not begun. */
-  queue: Delivery[];
-  /** Events that are under way, or whose result is not written yet. */
-  readonly open: Set<bigint>;
-  trouble: string;
-};
 
 export type Deliveries = {
   readonly job: Job;
@@ -159,8 +150,7 @@ export function createDeliveries(
       const webhook = rows.get(number);
       const known = endpoints.get(number);
       if (webhook?.enabled === true) {
-        if (known === undefined)
-          endpoints.set(number, { webhook, pace: paceOf(past.get(number) ?? []), queue: [], open: new Set(), trouble: '' });
+        if (known === undefined) endpoints.set(number, metNow(webhook, paceOf(past.get(number) ?? [])));
         else known.webhook = webhook;
         continue;
       }
@@ -174,9 +164,7 @@ export function createDeliveries(
   async function fill(numbers: readonly bigint[]): Promise<void> {
     const wanted = numbers.flatMap((number) => {
       const endpoint = endpoints.get(number);
-      if (endpoint === undefined) return [];
-      const without = [...endpoint.open, ...endpoint.queue.map(({ event }) => event.id)];
-      return [{ webhook: number, count: takes(endpoint), without }];
+      return endpoint === undefined ? [] : [wantedFor(endpoint, takes(endpoint))];
     });
     if (wanted.length === 0) return;
     for (const one of await dueDeliveries(ctx.db, wanted, clock.now())) {

@@ -1,14 +1,19 @@
 // How much may be under way at once. Endpoints that answer share a pool with those that keep a connection as long as they do, so that no slow one
 // stands before a quick one; in each pool something stays free for whoever comes next. Those that have not answered, or were away for long, have
 // a pool, and new ones another.
+import { MOST_WEBHOOKS } from '../../core/webhooks.ts';
 import { CAREFUL, type Pace } from './pace.ts';
 
-/** How long endpoints of a pool keep a connection at most, and how many connections it has. */
-const POOLS: readonly { readonly keepsMs: number; readonly most: number }[] = [
-  { keepsMs: 250, most: 192 },
-  { keepsMs: 1_000, most: 96 },
-  { keepsMs: 4_000, most: 64 },
-  { keepsMs: Number.POSITIVE_INFINITY, most: 64 },
+/**
+ * How long endpoints of a pool keep a connection at most, how many connections it has, and which part of what is free a merchant may have (one of
+ * so many). Quick ones may begin to hang, those of many merchants within a few seconds: after twenty of them the next one still finds some, and an
+ * endpoint its first, whatever the others of its merchant hold.
+ */
+const POOLS: readonly { readonly keepsMs: number; readonly most: number; readonly parts: number }[] = [
+  { keepsMs: 250, most: 352, parts: 4 },
+  { keepsMs: 1_000, most: 96, parts: 1 },
+  { keepsMs: 4_000, most: 64, parts: 1 },
+  { keepsMs: Number.POSITIVE_INFINITY, most: 64, parts: 1 },
 ];
 const MOST_OF_MERCHANT = 64;
 const MOST_SILENT = 120;
@@ -42,17 +47,20 @@ export type Slots = {
   takeForNew(merchantId: bigint, nowMs: number): (() => void) | null;
   /** Milliseconds until one of those may be taken again; infinite = when one is given back. */
   forNewInMs(nowMs: number): number;
-  /** Whether the merchant has fewer than a merchant may. */
+  /** Whether the merchant has fewer than a merchant may (but for the first of an endpoint that answers). */
   hasRoom(merchantId: bigint): boolean;
 };
 
 /** The slots of one worker process, all free. */
 export function createSlots(): Slots {
-  const [silent, away] = [createPool(MOST_SILENT), createPool(MOST_AWAY)];
+  const [silent, away] = [createPool(MOST_SILENT, 1), createPool(MOST_AWAY, 1)];
   const ofSilent: Pools = { pools: [silent], areShared: false };
   const ofAway: Pools = { pools: [silent, away], areShared: false };
-  const answering = POOLS.map(({ keepsMs, most }) => ({ keepsMs, pools: { pools: [createPool(most)], areShared: true } }));
-  const ofMerchant = createCount();
+  const answering = POOLS.map(({ keepsMs, most, parts }) => ({
+    keepsMs,
+    pools: { pools: [createPool(most, parts)], areShared: true },
+  }));
+  const [ofMerchant, ofEndpoint] = [createCount(), createCount()];
   let taken = 0;
   let forNew = 0;
   let lastForNewMs = Number.NEGATIVE_INFINITY;
@@ -65,8 +73,14 @@ export function createSlots(): Slots {
   const isFree = (pace: Kind): boolean => poolsOf(pace).pools.every((pool) => pool.free() > 0);
   const hasRoom = (merchantId: bigint): boolean => ofMerchant.of(merchantId) < MOST_OF_MERCHANT;
 
-  function takeOf(merchantId: bigint, giveBack: () => void): (() => void) | null {
-    if (!hasRoom(merchantId)) return null;
+  /** Whether an endpoint that answers may have one more of a pool. */
+  function mayShare(pool: Pool, who: Who): boolean {
+    const mine = ofEndpoint.of(who.number);
+    if (mine === 0 && pool.keepsFirst()) return true;
+    return pool.openOf(who) < pool.shareOf(who) && (mine === 0 || mine < MOST_OF_MERCHANT - ofMerchant.of(who.merchantId));
+  }
+
+  function takeOf(merchantId: bigint, giveBack: () => void): () => void {
     ofMerchant.add(merchantId, 1);
     return () => {
       ofMerchant.add(merchantId, -1);
@@ -82,11 +96,14 @@ export function createSlots(): Slots {
   return {
     take(who, pace) {
       const { pools, areShared } = poolsOf(pace);
-      if (!pools.every((pool) => pool.free() > 0 && (!areShared || pool.openOf(who) < pool.shareOf(who)))) return null;
+      if (!pools.every((pool) => pool.free() > 0 && (!areShared || mayShare(pool, who)))) return null;
+      const isFirst = ofEndpoint.of(who.number) === 0 && pools.every((pool) => pool.keepsFirst());
+      if (ofMerchant.of(who.merchantId) >= MOST_OF_MERCHANT + (isFirst ? MOST_WEBHOOKS : 0)) return null;
       const giveBack = takeOf(who.merchantId, () => {
+        ofEndpoint.add(who.number, -1);
         for (const pool of pools) pool.add(who, -1);
       });
-      if (giveBack === null) return null;
+      ofEndpoint.add(who.number, 1);
       for (const pool of pools) pool.add(who, 1);
       taken++;
       pools.at(-1)?.lastTurns.set(who.merchantId, taken);
@@ -100,11 +117,10 @@ export function createSlots(): Slots {
     },
     lastTurn: (merchantId, pace) => poolsOf(pace).pools.at(-1)?.lastTurns.get(merchantId) ?? 0,
     takeForNew(merchantId, nowMs) {
-      if (forNewInMs(nowMs) > 0) return null;
+      if (forNewInMs(nowMs) > 0 || !hasRoom(merchantId)) return null;
       const giveBack = takeOf(merchantId, () => {
         forNew--;
       });
-      if (giveBack === null) return null;
       forNew++;
       lastForNewMs = nowMs;
       return giveBack;
@@ -122,7 +138,7 @@ export type Pools = {
 };
 type Pool = ReturnType<typeof createPool>;
 
-function createPool(most: number) {
+function createPool(most: number, parts: number) {
   const [ofMerchant, ofEndpoint] = [createCount(), createCount()];
   let open = 0;
   const free = (): number => most - open;
@@ -130,9 +146,11 @@ function createPool(most: number) {
     /** When each merchant took its last one. */
     lastTurns: new Map<bigint, number>(),
     free,
+    /** Whether an endpoint's first is had by whoever asks for it: not of the last part, which merchants share. */
+    keepsFirst: (): boolean => parts > 1 && free() > most / (2 * parts),
     openOf: ({ number }: Who): number => ofEndpoint.of(number),
-    /** A merchant may have as many as are free, and an endpoint as many as its merchant still may: so the next one finds some, whoever it is. */
-    shareOf: ({ merchantId }: Who): number => free() - ofMerchant.of(merchantId),
+    /** A merchant may have one part of what is free, and an endpoint as many as its merchant still may: so the next one finds some, whoever it is. */
+    shareOf: ({ merchantId }: Who): number => Math.ceil(free() / parts) - ofMerchant.of(merchantId),
     add({ number, merchantId }: Who, change: number): void {
       open += change;
       ofMerchant.add(merchantId, change);

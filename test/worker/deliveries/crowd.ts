@@ -39,3 +39,11 @@ export const wereAway = (api: ApiServer, attempts = 5) =>
        select number, 0, now() - n * interval '1 day', 15000, 'timed_out: ', '' from webhooks, generate_series(1, $1) n`,
     [attempts],
   );
+
+/** More endpoints of a merchant than it may create. */
+export const addMoreWebhooks = (api: ApiServer, merchant: string, url: string, count: number) =>
+  api.sql(
+    `insert into webhooks (id, merchant_id, url, secret, created_at)
+       select 'wh_more' || n, $1, $2, 'whsec_AAAA', now() from generate_series(1, $3::int) n`,
+    [merchant, url, count],
+  );

@@ -1,4 +1,4 @@
-// How many deliveries an endpoint gets at a time, when it rests, and how many connections there are in all.
+// How many deliveries an endpoint gets at a time, and when it rests.
 import { describe, expect, test } from 'vitest';
 import type { OutboundResult } from '../../../src/core/outbound.ts';
 import {
@@ -14,7 +14,6 @@ import {
   SECRET_BYTES,
 } from '../../../src/core/webhooks.ts';
 import { LEARNED_OF, NEW_PACE, type Pace, paceAfter, paceOf, restMs, takenAtOnce } from '../../../src/worker/deliveries/pace.ts';
-import { createSlots } from '../../../src/worker/deliveries/slots.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 const answered = (status: number, tookMs = 10): OutboundResult => ({
@@ -132,141 +131,5 @@ describe('an endpoint', () => {
     expect([NOW + 4_999, NOW + 5_000, NOW - 55_000, NOW - 55_001].map((nowMs) => restMs(resting, nowMs))).toEqual([
       1, 0, 60_000, 0,
     ]);
-  });
-});
-
-type Kind = Pick<Pace, 'limit' | 'hasAnswered' | 'keepsMs'>;
-
-describe('connections', () => {
-  const away: Kind = { limit: 1, hasAnswered: false, keepsMs: 15_000 };
-  const silent: Kind = { limit: 2, hasAnswered: false, keepsMs: 15_000 };
-  const keeping = (keepsMs: number): Kind => ({ limit: 2, hasAnswered: true, keepsMs });
-  /** What so many endpoints one after the other take, each of a merchant of its own where none is named. */
-  const take = (slots: ReturnType<typeof createSlots>, kind: Kind, merchant: bigint | null = null, count = 300) =>
-    times(count, 0).flatMap((_, n) => slots.take({ number: BigInt(n), merchantId: merchant ?? BigInt(n) }, kind) ?? []);
-  const taken = (...asked: Parameters<typeof take>): number => take(...asked).length;
-  const POOLS = [
-    [250, 192],
-    [1_000, 96],
-    [4_000, 64],
-    [15_000, 64],
-  ] as const;
-
-  test('are apart for those that keep one for up to 250 ms, 1 s, 4 s and longer, whoever has taken the others', () => {
-    const slots = createSlots();
-    for (const kind of [away, silent]) take(slots, kind);
-    for (const [keepsMs, most] of POOLS) {
-      expect([keepsMs, taken(slots, keeping(keepsMs))]).toEqual([keepsMs, most]);
-      expect([slots.isFree(keeping(keepsMs)), slots.isFree(keeping(keepsMs + 1))]).toEqual([false, keepsMs < 15_000]);
-    }
-    expect(slots.isFree(keeping(40_000))).toBe(false);
-  });
-
-  test('are 120 for endpoints that have not answered, of those 96 for endpoints that were away for long', () => {
-    const slots = createSlots();
-    expect([taken(slots, silent), taken(slots, away)]).toEqual([120, 0]);
-    const others = createSlots();
-    expect([others.lastTurn(0n, away), taken(others, away, null, 1), others.lastTurn(0n, away)]).toEqual([0, 1, 1]);
-    expect([taken(others, away), others.isFree(away), others.isFree(silent), taken(others, silent)]).toEqual([
-      95,
-      false,
-      true,
-      24,
-    ]);
-    const back = createSlots();
-    for (const giveBack of take(back, away).slice(1)) giveBack();
-    expect(taken(back, away)).toBe(95);
-  });
-
-  test('are a merchant’s only while it has fewer than are free, and an endpoint’s while it has fewer than its merchant may still have', () => {
-    const ofOne = (number: bigint, merchantId: bigint) => {
-      let got = 0;
-      while (slots.take({ number, merchantId }, keeping(4_000)) !== null) got += 1;
-      return got;
-    };
-    const slots = createSlots();
-    // 64 - 21 - 21 = 22
-    const share = (number: bigint, merchantId: bigint) => slots.shareOf({ number, merchantId }, keeping(4_000));
-    expect([ofOne(1n, 1n), ofOne(1n, 1n), share(1n, 1n), share(2n, 1n), share(3n, 2n)]).toEqual([22, 0, 20, 20, 42]);
-    expect(ofOne(2n, 1n)).toBe(7);
-    expect(ofOne(3n, 1n)).toBe(2);
-    expect(ofOne(4n, 1n)).toBe(1);
-    expect(ofOne(5n, 1n)).toBe(0);
-    // half of them are left to the next merchant
-    expect(
-      times(40, 0).filter((_, n) => slots.take({ number: BigInt(10 + n), merchantId: 2n }, keeping(4_000)) !== null),
-    ).toHaveLength(16);
-    expect(slots.isFree(keeping(4_000))).toBe(true);
-    expect([share(5n, 1n), slots.shareOf({ number: 1n, merchantId: 1n }, silent)]).toEqual([1, Number.POSITIVE_INFINITY]);
-  });
-
-  test('of a merchant that has 64 are not to be had', () => {
-    const slots = createSlots();
-    expect(slots.hasRoom(1n)).toBe(true);
-    const mine = take(slots, away, 1n, 63);
-    expect(slots.hasRoom(1n)).toBe(true);
-    take(slots, away, 1n, 1);
-    expect([slots.hasRoom(1n), slots.hasRoom(2n)]).toEqual([false, true]);
-    expect([taken(slots, away, 1n), taken(slots, keeping(5), 1n), taken(slots, away, 2n)]).toEqual([0, 0, 32]);
-    mine[0]?.();
-    expect(slots.hasRoom(1n)).toBe(true);
-    expect(taken(slots, keeping(5), 1n)).toBe(1);
-  });
-
-  test('that are given back one by one leave a merchant the others', () => {
-    const slots = createSlots();
-    const mine = take(slots, silent, 1n, 64);
-    mine[0]?.();
-    mine[1]?.();
-    expect(taken(slots, silent, 1n)).toBe(2);
-    for (const giveBack of mine.slice(2)) giveBack();
-    // those two still count
-    expect(taken(slots, silent, 1n)).toBe(62);
-  });
-
-  test('are free again when they are given back', () => {
-    const slots = createSlots();
-    const all = take(slots, keeping(1_000));
-    expect(all).toHaveLength(96);
-    for (const giveBack of all) giveBack();
-    expect(taken(slots, keeping(1_000))).toBe(96);
-    expect(taken(slots, keeping(1_000))).toBe(0);
-  });
-
-  test('are 48 more for endpoints that nothing is known of: half at once, the others evenly over the time that one may take', () => {
-    const slots = createSlots();
-    const forNew = (nowMs: number) => slots.takeForNew(1_000n, nowMs);
-    for (const kind of [silent, ...POOLS.map(([keepsMs]) => keeping(keepsMs))]) take(slots, kind);
-    const first = times(30, 0).flatMap(() => forNew(0) ?? []);
-    expect(first).toHaveLength(24);
-    const free = [624, 625, 625, 1_249, 1_250].map((nowMs) => [slots.forNewInMs(nowMs), forNew(nowMs) !== null]);
-    expect(free).toEqual([
-      [1, false],
-      [0, true],
-      [625, false],
-      [1, false],
-      [0, true],
-    ]);
-    for (const giveBack of first.slice(0, 3)) giveBack();
-    // fewer than half are open: at once again
-    expect([slots.forNewInMs(1_250), forNew(1_250) !== null, forNew(1_250)]).toEqual([0, true, null]);
-    const later = Array.from({ length: 40 }, (_, n) => forNew(2_000 + 625 * n)).filter((one) => one !== null);
-    expect(later).toHaveLength(24);
-    expect(slots.forNewInMs(1_000_000)).toBe(Number.POSITIVE_INFINITY);
-    expect(forNew(1_000_000)).toBeNull();
-    first[3]?.();
-    // what is kept for new ones is given to no other
-    expect([taken(slots, away), taken(slots, silent), forNew(1_000_000) !== null]).toEqual([0, 0, true]);
-  });
-
-  test('of a merchant are no more because its endpoints are new', () => {
-    const slots = createSlots();
-    const mine = take(slots, silent, 1n, 64);
-    // whoever gets none takes none from others
-    expect(times(30, 0).filter(() => slots.takeForNew(1n, 0) !== null)).toEqual([]);
-    expect(times(30, 0).filter(() => slots.takeForNew(2n, 0) !== null)).toHaveLength(24);
-    mine[0]?.();
-    slots.takeForNew(1n, 625)?.();
-    expect(taken(slots, silent, 1n)).toBe(1);
   });
 });
