@@ -2,15 +2,12 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import type { EvmPort } from '../../src/core/evm/port.ts';
-import { createEvmGroup } from '../../src/outside/evm/group.ts';
-import { createEvmNode } from '../../src/outside/evm/node.ts';
-import { createEvmSource } from '../../src/outside/evm/source.ts';
 import { takeBackAt } from '../../src/store/chain/sightings.ts';
 import type { ChainContext } from '../../src/worker/chain/context.ts';
-import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
-import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
+import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { type Anvil, startAnvil } from '../support/evm/anvil.ts';
 import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
+import { watchBySeveral } from './several-nodes.ts';
 import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 const TIMEOUT = 120_000;
@@ -37,15 +34,10 @@ async function watched(patienceMs: number): Promise<void> {
   other = await openAlteredNode(anvil.url);
   chain = await watchChain('ETH', anvil.url);
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() + skew };
-  const nodes = [anvil, other].map(({ url }) =>
-    createEvmNode({ currency: 'ETH', source: createEvmSource({ url }), network: 'regtest', clock, contract: null }),
-  );
-  const group = createEvmGroup(nodes, { clock, patienceMs });
-  ctx = { ...chain.ctx, ports: { clock, chains: new Map([[ETH, group]]) } };
-  watcher = createChainWatcher(ctx, ETH, { scripts: createWatchedScripts(ctx) });
+  const watching = watchBySeveral(chain, [anvil.url, other.url], { clock, patienceMs });
+  ({ ctx, watcher } = watching);
   end = async () => {
-    await watcher.close();
-    await group.close();
+    await watching.stop();
     await chain.close();
     other.close();
   };

@@ -2,17 +2,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CurrencyCode } from '../../src/core/currency.ts';
-import { createEvmGroup } from '../../src/outside/evm/group.ts';
-import { createEvmNode } from '../../src/outside/evm/node.ts';
-import { createEvmSource } from '../../src/outside/evm/source.ts';
 import { unconfirmedHeights } from '../../src/store/chain/unconfirmed-blocks.ts';
 import type { ChainContext } from '../../src/worker/chain/context.ts';
-import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
-import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
+import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { rescan } from '../../src/worker/rescan/rescan-all.ts';
 import { type Anvil, callData, startAnvil } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
 import { type Alteration, openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
+import { watchBySeveral } from './several-nodes.ts';
 import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 const TIMEOUT = 120_000;
@@ -45,16 +42,8 @@ async function opened(patienceMs: number): Promise<void> {
 /** A worker that starts, and has both nodes. */
 function started(patienceMs = 2_000): void {
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() + skew };
-  const nodes = [read, other].map(({ url }) =>
-    createEvmNode({ currency: 'ETH', source: createEvmSource({ url }), network: 'regtest', clock, contract: null }),
-  );
-  const group = createEvmGroup(nodes, { clock, patienceMs });
-  ctx = { ...chain.ctx, ports: { clock, chains: new Map([[ETH, group]]) } };
-  watcher = createChainWatcher(ctx, ETH, { scripts: createWatchedScripts(ctx) });
-  stopped = async () => {
-    await watcher.close();
-    await group.close();
-  };
+  const watching = watchBySeveral(chain, [read.url, other.url], { clock, patienceMs });
+  ({ ctx, watcher, stop: stopped } = watching);
   end = async () => {
     await stopped();
     await chain.close();
