@@ -1,4 +1,4 @@
-// Which payouts our outputs cannot pay, whatever is waited for, and why an operator is told.
+// Payouts that our outputs could not pay however long they waited, and what an operator is told of each.
 import type { UtxoCode } from '../../core/currency.ts';
 import { minus, plus, sum } from '../../core/money.ts';
 import { feeOf, inputKind, mostInputs, virtualBytes, worthSpending } from '../../core/payouts/outgoing-fees.ts';
