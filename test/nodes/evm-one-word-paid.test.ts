@@ -5,8 +5,6 @@ import { readReadiness } from '../../src/flow/readiness.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type Alteration, type Receipt, receipts } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
@@ -193,12 +191,10 @@ test('what only the node that is read says to have paid is not completed, and fa
   const { id, txid } = await sent();
   altered.add(txid);
   says(changing(paid), {});
-  await service.anvil.rpc('anvil_dropAllTransactions');
-  // so that it reverts
-  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 1n));
-  await service.work(LATER_MS);
-  await service.mine(1);
-  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
+  await service.anvil.whilePaused(async () => {
+    await service.work(LATER_MS);
+    await service.mine(1);
+  });
   await service.mine(FINAL);
   await service.work(LATER_MS);
   expect(await shown(id)).toMatchObject({ status: 'processing', trouble: expect.stringContaining('shows it failed in block') });

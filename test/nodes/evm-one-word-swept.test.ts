@@ -2,8 +2,6 @@
 // once a second node shows the same, as with a payout.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type Alteration, type Receipt, receipts } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
@@ -134,12 +132,10 @@ test('a sweep that has failed is not taken to have moved its payment by the word
   };
   altered.add(await signed());
   says(changing(asPaid), {});
-  await service.anvil.rpc('anvil_dropAllTransactions');
-  // so that it reverts
-  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 1n));
-  await service.work(LATER_MS);
-  await service.mine(1);
-  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
+  await service.anvil.whilePaused(async () => {
+    await service.work(LATER_MS);
+    await service.mine(1);
+  });
   await service.mine(FINAL);
   await service.work(LATER_MS);
   expect(await newest()).toMatchObject({ currency: 'USDT', state: 'mined' });

@@ -5,8 +5,6 @@ import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { listAllPayouts, readPayout, readPayoutDetails } from '../../src/store/payouts/reads.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 
 const TIMEOUT = 300_000;
@@ -67,11 +65,10 @@ test('a USDT payout that reverted is given back, the service has paid its gas, a
   const { merchantId } = service;
   const { id } = await requestTokenPayout(service.ctx, { merchantId, amount: '50', destination: ADDRESSES.plain });
   await service.work(30_000);
-  await service.anvil.rpc('anvil_dropAllTransactions');
-  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 1n));
-  await service.work(LATER_MS);
-  await service.mine(FINAL);
-  await service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
+  await service.anvil.whilePaused(async () => {
+    await service.work(LATER_MS);
+    await service.mine(FINAL);
+  });
   await service.work(LATER_MS);
   expect(await readPayout(service.db, id)).toMatchObject({ status: 'failed', error: 'reverted' });
   expect(await service.balance('expense:network_fee:ETH')).toBeGreaterThan(gas);

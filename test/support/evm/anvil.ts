@@ -100,6 +100,11 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
     if (await rpc('eth_chainId').then(Boolean, () => false)) break;
   }
   const token = await deploy(QUIRKY_TOKEN, word(SUPPLY));
+  /** A call by the token's owner, mined. */
+  async function asOwner(data: string): Promise<void> {
+    await rpc('eth_sendTransaction', { from: DEPLOYER, to: token, data, gas: '0x100000' });
+    await mine();
+  }
   const forwarder = await deploy(FORWARDER);
   return {
     version: await rpc<string>('web3_clientVersion'),
@@ -114,10 +119,13 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
     secretOf: (hash: string): Buffer => secrets.get(hash) as Buffer,
     /** Gives an address tokens without a Transfer. */
     deal: (address: string, units: bigint) => rpc('anvil_dealERC20', address, token, `0x${units.toString(16)}`),
-    /** A call by the token's owner, mined. */
-    async asOwner(data: string): Promise<void> {
-      await rpc('eth_sendTransaction', { from: DEPLOYER, to: token, data, gas: '0x100000' });
-      await mine();
+    asOwner,
+    /** Every transfer of the token that a block has meanwhile reverts. Its pool is emptied first: the block that pauses it would have what waits. */
+    async whilePaused(work: () => Promise<unknown>): Promise<void> {
+      await rpc('anvil_dropAllTransactions');
+      await asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 1n));
+      await work();
+      await asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
     },
     deploy,
     /** How many requests came through the proxy. */
