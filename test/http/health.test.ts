@@ -130,7 +130,12 @@ describe('health and documents', () => {
     expect((await problems())[0]).toContain('(status 503 at ');
     await tried(200, null);
     expect(await problems()).toEqual([]);
+    // whoever took something within half an hour is not named for what was asked for again
     await tried(500, null);
+    expect(await problems()).toEqual([]);
+    api.advance(31 * 60);
+    await api.reopen();
+    expect((await problems())[0]).toContain('(status 500 at ');
     for (let n = 0; n < 6; n++) {
       await api.sql(
         `with w as (insert into webhooks (id, merchant_id, url, secret, created_at) select 'wh_' || $1, merchant_id, url, secret, now() from webhooks where id = $2 returning number),

@@ -66,7 +66,7 @@ describe('addresses', () => {
       ],
     ],
     ['shared by carriers', ['100.64.0.1', '100.127.255.255']],
-    ['no address at all', ['', 'localhost', '1.2.3', '0x7f000001', '2130706433', 'fe80::1%lo']],
+    ['no address at all', ['', 'localhost', '1.2.3', '0x7f000001', '2130706433', '256.1.1.1', '1.2.3.4.5', '01.2.3.4', 'fe80::1%lo']],
   ])('that are %s are not public', (_what, addresses) => {
     expect(addresses.filter(isPublicAddress)).toEqual([]);
   });
@@ -108,6 +108,9 @@ describe('outside the sandbox', () => {
     ['//shop.example/', 'https'],
     ['https:shop.example', 'https'],
     ['https://', 'https'],
+    ['https:///shop.example', 'https'],
+    ['https://\\shop.example/', 'https'],
+    ['https:\\\\shop.example/', 'https'],
     ['shop.example', 'https'],
     ['', 'https'],
     ['https://user:secret@shop.example/', 'user name'],

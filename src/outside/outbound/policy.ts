@@ -37,7 +37,9 @@ export function readUrl(policy: OutboundPolicy, text: string): URL | string {
   const names = schemes.join(' or ');
   if (text.length > LONGEST_URL || UNREADABLE.test(text)) return `a URL of at most ${LONGEST_URL} characters without white space`;
   const url = URL.canParse(text) ? new URL(text) : null;
-  const isNamed = (scheme: string): boolean => url?.protocol === `${scheme}:` && text.toLowerCase().startsWith(`${scheme}://`);
+  // the parser takes any number of slashes, and the other one, for the two before the host
+  const isNamed = (scheme: string): boolean =>
+    url?.protocol === `${scheme}:` && new RegExp(`^${scheme}://[^/\\\\?#]`, 'i').test(text);
   if (url === null || url.hostname === '' || !schemes.some(isNamed)) return `an absolute ${names} URL`;
   if (url.username !== '' || url.password !== '') return 'a URL without user name and password';
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);

@@ -1,6 +1,6 @@
 // Which IP addresses are on the public internet: everything but the special ranges of IANA's registries (RFC 6890), and what clouds keep for
 // themselves.
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
 const SPECIAL_IPV4 = [
   '0.0.0.0/8', // this network
@@ -42,7 +42,7 @@ const special6 = listOf(SPECIAL_IPV6, 'ipv6');
 export function isPublicAddress(address: string): boolean {
   if (isIPv6(address)) return given6.check(address, 'ipv6') && !special6.check(address, 'ipv6');
   // BlockList finds nothing for what is no address
-  return /^\d+\.\d+\.\d+\.\d+$/.test(address) && !special4.check(address, 'ipv4');
+  return isIPv4(address) && !special4.check(address, 'ipv4');
 }
 
 function listOf(networks: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {

@@ -86,7 +86,10 @@ export async function readEndpoint(sql: Sql, id: string): Promise<EndpointState 
 /** Its last attempt failed, and something waits. */
 export type FailingEndpoint = EndpointState & { readonly oldestAtMs: number; readonly last: MadeAttempt };
 
-/** Some endpoints whose last attempt failed and for which an event has waited since before this time. */
+/**
+ * Some endpoints that have taken nothing since before this time, though something older waits for them. What was delivered long ago and is
+ * asked for again is old as well, so the endpoint's attempts say since when it takes nothing.
+ */
 export async function failingEndpoints(
   sql: Sql,
   { beforeMs, limit }: { readonly beforeMs: number; readonly limit: number },
@@ -99,7 +102,11 @@ export async function failingEndpoints(
         union all
         select n.webhook from each e cross join lateral (select webhook from deliveries where webhook > e.webhook order by webhook limit 1) n)
       select ${COLUMNS} from (select webhook from each limit ${LOOKED_AT}) x join webhooks w on w.number = x.webhook ${JOINED}
-       where w.enabled and ${HAS_FAILED} and o.oldest < $1 limit $2`,
+       where w.enabled and ${HAS_FAILED} and o.oldest < $1
+         and not exists (select from delivery_attempts t where t.webhook = w.number and t.at >= $1 and t.status between 200 and 299)
+         and (select coalesce(b.status not between 200 and 299, true)
+                from delivery_attempts b where b.webhook = w.number and b.at < $1 order by b.webhook desc, b.at desc, b.id desc limit 1)
+       limit $2`,
     values: [new Date(beforeMs), limit],
   });
   return rows.map((raw) => stateOf(raw) as FailingEndpoint);
