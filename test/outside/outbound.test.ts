@@ -66,7 +66,10 @@ describe('addresses', () => {
       ],
     ],
     ['shared by carriers', ['100.64.0.1', '100.127.255.255']],
-    ['no address at all', ['', 'localhost', '1.2.3', '0x7f000001', '2130706433', '256.1.1.1', '1.2.3.4.5', '01.2.3.4', 'fe80::1%lo']],
+    [
+      'no address at all',
+      ['', 'localhost', '1.2.3', '0x7f000001', '2130706433', '256.1.1.1', '1.2.3.4.5', '01.2.3.4', 'fe80::1%lo'],
+    ],
   ])('that are %s are not public', (_what, addresses) => {
     expect(addresses.filter(isPublicAddress)).toEqual([]);
   });
