@@ -236,7 +236,7 @@ export const MERCHANT_API = {
       starting_after: field.optional(field.entryId('The last entry_id of the page before.')),
     },
     reply: reply.entryList,
-    refusals: [],
+    refusals: ['not_found'],
   },
   getRates: {
     path: '/get_rates',

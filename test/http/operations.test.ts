@@ -239,6 +239,10 @@ describe('account, settings, lists', () => {
       data: [],
       has_more: false,
     });
+    expect(await api.call('/list_balance_entries', { starting_after: '1042' })).toMatchObject({
+      status: 404,
+      json: { error: 'not_found', param: 'starting_after' },
+    });
     const { json } = await api.call('/get_rates', {});
     expect(json.success).toBe(true);
     expect(Object.keys(json.rates)).toEqual(['BTC', 'LTC']);

@@ -2,7 +2,7 @@
 import type { CurrencyCode, PaymentMethod } from '../../core/currency.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
-import { type BalanceEntryRow, balanceEntries } from '../../store/ledger/ledger.ts';
+import { type BalanceEntryRow, balanceEntries, isBalanceEntry } from '../../store/ledger/ledger.ts';
 import { type Expansion, readExpansion } from '../../store/transactions/expand.ts';
 import { type ListedTransaction, type ListFilter, listTransactionRows } from '../../store/transactions/lists.ts';
 import type { CheckRow } from '../../store/transactions/transactions.ts';
@@ -103,7 +103,7 @@ export async function expandTransaction(
   return expansion;
 }
 
-/** The entries of the merchant's available balance, newest first. */
+/** The entries of the merchant's available balance, newest first. @throws Refusal not_found for a `startingAfter` that is none of them */
 export async function listBalanceEntries(
   ctx: Context,
   input: {
@@ -113,10 +113,13 @@ export async function listBalanceEntries(
     readonly startingAfter: bigint | null;
   },
 ): Promise<{ readonly data: readonly BalanceEntryRow[]; readonly hasMore: boolean }> {
-  const rows = await balanceEntries(ctx.db, input.merchantId, {
+  const { merchantId, startingAfter } = input;
+  if (startingAfter !== null && !(await isBalanceEntry(ctx.db, merchantId, startingAfter)))
+    throw new Refusal('not_found', { message: 'There is no such balance entry.', param: 'starting_after' });
+  const rows = await balanceEntries(ctx.db, merchantId, {
     currency: input.currency,
     limit: input.limit,
-    beforeEntryId: input.startingAfter,
+    beforeEntryId: startingAfter,
   });
   return { data: rows.slice(0, input.limit), hasMore: rows.length > input.limit };
 }

@@ -183,6 +183,17 @@ export async function balanceEntries(
   }));
 }
 
+/** Whether an entry is one of a merchant's available balance. */
+export async function isBalanceEntry(sql: Sql, merchantId: bigint, entryId: bigint): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'ledger_is_balance_entry',
+    text: `select from ledger.posting p join ledger.account a on a.id = p.account_id
+            where p.entry_id = $2 and a.merchant_id = $1 and a.kind = 'available'`,
+    values: [merchantId, entryId],
+  });
+  return rowCount !== 0;
+}
+
 /** The available balances of a merchant in minor units; a currency that was never booked is left out. */
 export async function readAvailable(sql: Sql, merchantId: bigint): Promise<ReadonlyMap<CurrencyCode, bigint>> {
   const { rows } = await sql.query<{ currency: CurrencyCode; amount: string }>({

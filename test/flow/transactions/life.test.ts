@@ -51,6 +51,13 @@ describe('from started to settled', () => {
       startingAfter: null,
     });
     expect(data[0]).toMatchObject({ amount: 50_000n, balanceAfter: before + 50_000n, kind: 'deposit', transactionId });
+    const after = { currency: null, limit: 1, startingAfter: data[0]?.entryId ?? 0n };
+    expect((await listBalanceEntries(service.ctx, { merchantId: service.merchantId, ...after })).data).not.toContainEqual(
+      data[0],
+    );
+    await expect(listBalanceEntries(service.ctx, { merchantId: service.merchantId + 1n, ...after })).rejects.toMatchObject({
+      code: 'not_found',
+    });
     await service.mine(5);
     await service.wait(DAY);
     await service.judge();
