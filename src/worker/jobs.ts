@@ -71,6 +71,7 @@ export function workerJobs(
         name: `chain ${currency}`,
         everyMs: (chance) => watcher.restMs(chance),
         urgent: true,
+        isFirst: true,
         run: watched(ctx, currency, watcher, report),
       }),
     ),
@@ -79,7 +80,7 @@ export function workerJobs(
       : lightningJobs(ctx, { ...lightning, sent: payouts?.overLightning ?? null }, report, (name, work) =>
           scheduled(ctx, name, 60 * SECOND_MS, { urgent: true, work }),
         )),
-    { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, run: priced(ctx, report) },
+    { name: 'rates', everyMs: 10 * SECOND_MS, urgent: false, isFirst: true, run: priced(ctx, report) },
     createDueJob(ctx, lightning === null ? watchers : new Map([...watchers, [LIGHTNING.code, lightning.watcher] as const])),
     judging(ctx, report),
     ...(payouts === undefined ? [] : payoutJobs(ctx, [...watchers.keys()], payouts, (made) => paying(report, made))),

@@ -11,6 +11,8 @@ export type Job = {
   readonly everyMs: number | null | ((chance: number) => number);
   /** Whether hurrying every urgent job includes this one. */
   readonly urgent: boolean;
+  /** The others begin when each job of this kind has run once: a start is over when they have. */
+  readonly isFirst?: true;
   /**
    * Resolves to true when there is more to do at once.
    * @param hurried whether a caller waits for its result
@@ -30,6 +32,8 @@ export type Loop = {
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
+/** A node that does not answer holds up the others for no longer than this. */
+const FIRST_WITHIN_MS = 1_000;
 /** Jobs with the same interval that were hurried together would stay together, and each burst of them would open as many database sessions. */
 const SPREAD = 0.1;
 
@@ -38,7 +42,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const finiteOrNull = (ms: number): number | null => (Number.isFinite(ms) ? ms : null);
 
-/** Starts every job at once; they run side by side. */
+/** Starts every job, after those that are first; they run side by side. */
 export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: unknown) => void): Loop {
   let stopped = false;
   const wakes = new Map<string, () => void>();
@@ -67,7 +71,19 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
     if (jobs.some((job) => job.name === name)) call(name, false);
   };
 
+  const unrun = new Set(jobs.filter((job) => job.isFirst === true));
+  let letOthersBegin = (): void => undefined;
+  const othersMayBegin = new Promise<void>((resolve) => {
+    letOthersBegin = resolve;
+  });
+  const firstAreLate = setTimeout(letOthersBegin, FIRST_WITHIN_MS);
+  function noteRun(job: Job): void {
+    if (unrun.delete(job) && unrun.size === 0) letOthersBegin();
+  }
+  if (unrun.size === 0) letOthersBegin();
+
   async function repeat(job: Job): Promise<void> {
+    if (job.isFirst !== true) await othersMayBegin;
     let failures = 0;
     while (!stopped) {
       let more = false;
@@ -80,6 +96,7 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
         failures++;
         onTrouble(job.name, error);
       }
+      noteRun(job);
       if (failures > 0) await pause(job.name, Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10)));
       else if (!more) await pause(job.name, restOf(job));
       else await new Promise((resolve) => setImmediate(resolve));
@@ -101,6 +118,8 @@ export function startLoop(jobs: readonly Job[], onTrouble: (job: string, error: 
     wake,
     async stop() {
       stopped = true;
+      clearTimeout(firstAreLate);
+      letOthersBegin();
       for (const wake of [...wakes.values()]) wake();
       await Promise.all(running);
     },

@@ -77,3 +77,51 @@ test('a pause of years is not over at once', async () => {
   await loop.stop();
   expect(runs.far).toBe(1);
 });
+
+/** A loop with a first job that ends when it is told to, and another job. */
+function startWithFirst() {
+  const ran: string[] = [];
+  let end = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const rest = { everyMs: null, urgent: true } as const;
+  const first: Job = {
+    ...rest,
+    name: 'first',
+    isFirst: true,
+    async run() {
+      ran.push('first');
+      await held;
+      ran.push('first is over');
+      throw new Error('a first look may fail');
+    },
+  };
+  const other: Job = { ...rest, name: 'other', run: async () => ran.push('other') < 0 };
+  return { ran, end, loop: startLoop([other, first], () => undefined) };
+}
+
+test('the other jobs begin when the first ones have run once, however that ended', async () => {
+  const { ran, end, loop } = startWithFirst();
+  loop.hurry('other');
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(ran).toEqual(['first']);
+  end();
+  await expect.poll(() => ran.slice(0, 3)).toEqual(['first', 'first is over', 'other']);
+  await loop.stop();
+});
+
+test('a first job that hangs does not hold up the others for long', async () => {
+  const { ran, end, loop } = startWithFirst();
+  await expect.poll(() => ran, { timeout: 5_000 }).toEqual(['first', 'other']);
+  end();
+  await loop.stop();
+});
+
+test('a loop that is stopped during the first run begins no other job', async () => {
+  const { ran, end, loop } = startWithFirst();
+  const stopped = loop.stop();
+  end();
+  await stopped;
+  expect(ran).toEqual(['first', 'first is over']);
+});

@@ -7,19 +7,28 @@ const CUT_OFF_HOUR = 17;
 /** A bank returns an entry until the end of the second banking day after its settlement. */
 const RETURN_DAYS = 2;
 
-const EASTERN = new Intl.DateTimeFormat('en-CA', {
-  timeZone: 'America/New_York',
-  hourCycle: 'h23',
-  year: 'numeric',
-  month: '2-digit',
-  day: '2-digit',
-  hour: '2-digit',
-  minute: '2-digit',
-});
+let eastern: Intl.DateTimeFormat | undefined;
+/** Made when it is first needed: it takes as long as loading a whole library, in every process. */
+function easternFormat(): Intl.DateTimeFormat {
+  eastern ??= new Intl.DateTimeFormat('en-CA', {
+    timeZone: 'America/New_York',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+  });
+  return eastern;
+}
 
 /** The date in New York, and the time as HHMM. */
 export function easternTime(ms: number): { readonly date: string; readonly time: string } {
-  const parts = new Map(EASTERN.formatToParts(ms).map(({ type, value }) => [type, value]));
+  const parts = new Map(
+    easternFormat()
+      .formatToParts(ms)
+      .map(({ type, value }) => [type, value]),
+  );
   const at = (name: Intl.DateTimeFormatPartTypes): string => parts.get(name) ?? '';
   return { date: `${at('year')}-${at('month')}-${at('day')}`, time: `${at('hour')}${at('minute')}` };
 }

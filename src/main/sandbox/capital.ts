@@ -19,6 +19,7 @@ const CENTS_IN_BANK = 10_000_000_00n;
 /** On our side of the sandbox's channel. */
 const SATOSHIS_IN_CHANNELS = 50n * 100_000_000n;
 const LOOK_EVERY_MS = 100;
+const WATCHED_WITHIN_MS = 5_000;
 
 /** A database that is being restarted is asked again; what fails this often in a row is told. */
 const TOLD_AFTER = 100;
@@ -33,6 +34,7 @@ export async function giveCapital(
   const missing = new Set<UtxoCode | 'EVM'>([...UTXO_CODES, 'EVM']);
   let failures = 0;
   let isFunded = false;
+  await untilWatched(ctx, signal);
   while ((missing.size > 0 || !isFunded) && !signal.aborted) {
     try {
       if (!isFunded) await fundBankAndChannels(ctx);
@@ -45,6 +47,21 @@ export async function giveCapital(
       if (failures === TOLD_AFTER) report(error);
     }
     if (missing.size > 0 || !isFunded) await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/**
+ * Resolves when the worker has looked at every chain, or a few seconds later: nobody waits for capital before the start is over, and making it
+ * keeps a processor busy that the start needs.
+ */
+async function untilWatched(ctx: Context, signal: AbortSignal): Promise<void> {
+  const isWatched = async (): Promise<boolean> => {
+    const cursors = await Promise.all([...UTXO_CODES, ...EVM_CODES].map((currency) => readCursor(ctx.db, currency)));
+    return !cursors.includes(null);
+  };
+  for (const until = performance.now() + WATCHED_WITHIN_MS; performance.now() < until && !signal.aborted; ) {
+    if (await isWatched().catch(() => false)) return;
+    await delay(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 

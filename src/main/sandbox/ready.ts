@@ -6,12 +6,14 @@ import { CURRENCY_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
 import { readReadiness } from '../../flow/readiness.ts';
 import { getRates } from '../../flow/transactions/quote.ts';
-import { usableKey } from '../../store/chain/address-ranges.ts';
+import { receivingCurrencies } from '../../store/chain/address-ranges.ts';
 import { wakeJobs } from '../../store/transactions/due.ts';
 import { rateChecks } from '../../store/transactions/rates.ts';
 import { type SandboxEndpoint, untilSandboxAnswers } from './paths.ts';
 
-const LOOK_EVERY_MS = 15;
+const LOOK_EVERY_MS = 20;
+/** The jobs of the worker that look at the chains. */
+const LOOKING = [...CURRENCY_CODES, LIGHTNING.code].map((code) => `chain ${code}`);
 
 /**
  * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever the result: a node
@@ -26,21 +28,24 @@ export async function untilSandboxIsReady(
   // what failed before the sandbox answered says nothing about its nodes
   await untilSandboxAnswers(endpoint, withinMs);
   const sinceMs = ctx.ports.clock.now();
-  await wakeJobs(ctx.db);
-  while (performance.now() < until && !(await isReady(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
+  await wakeJobs(ctx.db, LOOKING);
+  // one after the other: the machine is busy with what is waited for
+  for (const is of [areLookedAt, arePriced, haveKeys])
+    while (performance.now() < until && !(await is(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
 }
 
-async function isReady(ctx: Context, sinceMs: number): Promise<boolean> {
-  const [{ chains }, rates, asked, keys] = await Promise.all([
-    readReadiness(ctx, CURRENCY_CODES),
-    getRates(ctx),
-    rateChecks(ctx.db),
-    Promise.all(CURRENCY_CODES.map((currency) => usableKey(ctx.db, currency))),
-  ]);
+async function areLookedAt(ctx: Context, sinceMs: number): Promise<boolean> {
+  const { chains } = await readReadiness(ctx, CURRENCY_CODES);
   const looked = new Map<string, number>(chains.map(({ currency, checkedAtMs }) => [currency, checkedAtMs]));
-  if ((looked.get(LIGHTNING.code) ?? 0) < sinceMs) return false;
-  return CURRENCY_CODES.every((currency, n) => {
-    const isPriceSeen = rates[currency] !== undefined || (asked.get(currency) ?? 0) >= sinceMs;
-    return (looked.get(currency) ?? 0) >= sinceMs && isPriceSeen && keys[n] !== null;
-  });
+  return [...CURRENCY_CODES, LIGHTNING.code].every((code) => (looked.get(code) ?? 0) >= sinceMs);
+}
+
+async function arePriced(ctx: Context, sinceMs: number): Promise<boolean> {
+  const [rates, asked] = await Promise.all([getRates(ctx), rateChecks(ctx.db)]);
+  return CURRENCY_CODES.every((currency) => rates[currency] !== undefined || (asked.get(currency) ?? 0) >= sinceMs);
+}
+
+async function haveKeys(ctx: Context): Promise<boolean> {
+  const receiving = await receivingCurrencies(ctx.db);
+  return CURRENCY_CODES.every((currency) => receiving.has(currency));
 }

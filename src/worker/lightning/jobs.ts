@@ -54,6 +54,7 @@ function watchJob({ watcher }: Lightning, report: Report): Job {
     name,
     everyMs: (chance) => watcher.restMs(chance),
     urgent: true,
+    isFirst: true,
     run: async (hurried = false) => {
       const { state, reason, alarms, more } = await watcher.pass({ quiet: !hurried });
       alarm(reason === null ? '' : `the node is ${state}: ${reason}`);
