@@ -2,7 +2,7 @@
 // move answers. evm-rpc.ts serves its JSON-RPC.
 import { join } from 'node:path';
 import type { Trouble } from '../trouble.ts';
-import { type Journal, openJournal } from '../utxo/journal.ts';
+import { isOfMempool, type Journal, openJournal } from '../utxo/journal.ts';
 import {
   accountsOf,
   applyEffect,
@@ -100,7 +100,7 @@ function movesOf(
     const draft: Draft = { state, nowSeconds: Math.floor(now() / 1000), effects: [] };
     try {
       const made = make(draft);
-      if (draft.effects.length > 0) journal?.append(draft.effects);
+      if (draft.effects.length > 0) journal?.append(draft.effects, isOfMempool(draft.effects));
       return made;
     } catch (error) {
       onBroken?.(error as Error);

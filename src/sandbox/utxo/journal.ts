@@ -1,14 +1,22 @@
-// The file that stores a simulated chain: one line of JSON per move, appended and synced to disk before the move is answered. A last line
-// that a crash tore is cut off; any other line that cannot be read is an error, because what was answered must not vanish silently.
+// The file that stores a simulated chain: one line of JSON per move, appended before the move is answered, and synced to disk unless it only
+// concerns the mempool: that a real node forgets too when its machine goes down. A last line that a crash tore is cut off; any other line that
+// cannot be read is an error, because what was answered must not vanish silently.
 import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { damaged } from '../../core/damaged-file.ts';
 
 export type Journal = {
-  /** Appends one line and returns when it is on disk. */
-  append(entry: unknown): void;
+  /**
+   * Appends one line and returns when it is on disk.
+   * @param isForgettable a crash of the machine may take it away; whatever ends a process does not
+   */
+  append(entry: unknown, isForgettable?: boolean): void;
   close(): void;
 };
+
+/** Whether the effects of a move only let transactions into the mempool. */
+export const isOfMempool = (effects: readonly (readonly [kind: string, ...unknown[]])[]): boolean =>
+  effects.every(([kind]) => kind === 'tx');
 
 /** Makes a folder's entries durable (POSIX: fsync of the folder). */
 export function syncFolder(folder: string): void {
@@ -53,12 +61,12 @@ export function openJournal(path: string, replay: (entry: unknown) => void): Jou
   }
   let broken = false;
   return {
-    append: (entry) => {
+    append: (entry, isForgettable = false) => {
       if (broken) throw new Error(`${path} could not be written before`);
       broken = true;
       const line = Buffer.from(`${JSON.stringify(entry)}\n`);
       for (let written = 0; written < line.length; ) written += writeSync(descriptor, line, written);
-      fdatasyncSync(descriptor);
+      if (!isForgettable) fdatasyncSync(descriptor);
       broken = false;
     },
     close: () => closeSync(descriptor),

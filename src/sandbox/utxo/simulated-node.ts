@@ -21,7 +21,7 @@ import {
 } from './chain-moves.ts';
 import { type ChainState, newChain, type Received, receivedBy } from './chain-state.ts';
 import { DIALECTS, type Dialect } from './dialects.ts';
-import { type Journal, openJournal } from './journal.ts';
+import { isOfMempool, type Journal, openJournal } from './journal.ts';
 import type { Output, Transaction } from './transaction.ts';
 
 export type NodeOptions = {
@@ -66,7 +66,7 @@ export type SimulatedNode = {
   /** The index of a new address of the outside world. */
   nextOutsideIndex(): number;
   received(script: string): readonly Received[];
-  /** From now on it reports each move once that is on disk, and gives this address as where it publishes. */
+  /** From now on it reports each move once that is in its journal, and gives this address as where it publishes. */
   announce(address: string, onMove: (effects: readonly Effect[]) => void): void;
   /** Where it publishes (`tcp://host:port`); null = nowhere. */
   publishesAt(): string | null;
@@ -93,7 +93,7 @@ function movesOf(state: ChainState, journal: Journal | null, { now, onBroken }: 
     const draft: Draft = { state, nowSeconds: Math.floor(now() / 1000), effects: [] };
     try {
       const made = make(draft);
-      if (draft.effects.length > 0) journal?.append(draft.effects);
+      if (draft.effects.length > 0) journal?.append(draft.effects, isOfMempool(draft.effects));
       announced?.onMove(draft.effects);
       return made;
     } catch (error) {
