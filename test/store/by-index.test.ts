@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import { recordSightings } from '../../src/store/chain/sightings.ts';
+import { newSpentOutpoints, openHorizon, packNewScripts } from '../../src/store/chain/watched.ts';
 import { readWebhooks } from '../../src/store/deliveries/webhooks.ts';
 import { connect, type Database, type Sql } from '../../src/store/postgres/connect.ts';
 import { areRead } from '../../src/store/transactions/due.ts';
@@ -25,6 +26,17 @@ afterEach(async () => {
   await db.close();
   await service.drop();
 });
+
+/** As many old ones as no test could make by itself. */
+async function insertTransactions(): Promise<void> {
+  await service.admin.query(
+    `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, script,
+         address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
+       select 'txn_' || lpad(g::text, 22, '0'), $1, 'BTC', 'settled', 1000, 1000, 65000, now(), '[]', 'a' || g,
+              decode(lpad(to_hex(g), 44, '0'), 'hex'), 1000000 + g, now(), now(), 100, 'accept', 1000000 + g from generate_series(1, $2::int) g`,
+    [service.merchantId, MANY],
+  );
+}
 
 async function settings(sql: Sql): Promise<readonly string[]> {
   const text = `select array(select current_setting(name) from unnest($1::text[]) with ordinality as s(name, n) order by n) as said`;
@@ -120,13 +132,7 @@ test('deciding reads few rows, though its plans were made while there was nothin
   await live();
   for (const table of ['transactions', 'payments', 'events'])
     await admin.query(`alter table ${table} set (autovacuum_enabled = false)`);
-  await admin.query(
-    `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, script,
-         address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
-       select 'txn_' || lpad(g::text, 22, '0'), $1, 'BTC', 'settled', 1000, 1000, 65000, now(), '[]', 'a' || g,
-              decode(lpad(to_hex(g), 44, '0'), 'hex'), 1000000 + g, now(), now(), 100, 'accept', 1000000 + g from generate_series(1, $2::int) g`,
-    [service.merchantId, MANY],
-  );
+  await insertTransactions();
   await admin.query(
     `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at, found_mined)
        select 'txn_' || lpad(g::text, 22, '0'), 'BTC', 'x' || g, 0, 1000, decode(md5(g::text), 'hex'), 'mined', 90, 'h', now(), now(), now(), true
@@ -137,6 +143,56 @@ test('deciding reads few rows, though its plans were made while there was nothin
   await live();
   expect(reads.length).toBeGreaterThan(1);
   expect(Math.max(...reads)).toBeLessThan(5 * FEW);
+});
+
+test('what is new for a watcher is read without what is old, though it was planned while there was nothing', {
+  timeout: 60_000,
+}, async () => {
+  const { transactionId } = await service.create();
+  const look = (horizon: string) =>
+    db.transaction(async (sql) => {
+      const { outpoints, pack } = await newSpentOutpoints(sql, 'BTC', horizon);
+      return { outpoints, pack, read: (await sql.query<{ n: number }>({ text: ROWS_READ })).rows[0]!.n };
+    });
+  for (let n = 0; n < 8; n++) await look(await openHorizon(db));
+  const write = async (name: string, count: number): Promise<void> => {
+    await service.admin.query(
+      `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at, found_mined)
+         select $1, 'BTC', $3 || g, 0, 1000, decode(md5($3 || g), 'hex'), 'mined', 90, 'h', now(), now(), now(), true from generate_series(1, $2::int) g`,
+      [transactionId, count, name],
+    );
+    await service.admin.query(
+      `insert into payment_inputs (currency, prev_txid, prev_vout, txid) select 'BTC', 'of ' || $2 || g, 0, $2 || g from generate_series(1, $1::int) g`,
+      [count, name],
+    );
+  };
+  for (const table of ['payments', 'payment_inputs'])
+    await service.admin.query(`alter table ${table} set (autovacuum_enabled = false)`);
+  await write('old', MANY);
+  const horizon = await openHorizon(db);
+  await write('new', 2);
+  const { outpoints, pack, read } = await look(horizon);
+  expect(outpoints.map(({ txid }) => txid).sort()).toEqual(['of new1', 'of new2']);
+  const { rows } = await service.admin.query('select script from transactions where id = $1', [transactionId]);
+  expect(pack?.subarray(1)).toEqual(rows[0].script);
+  expect(read).toBeLessThan(FEW);
+});
+
+test('new scripts are read without the old ones, though that was planned while there was none', { timeout: 60_000 }, async () => {
+  const look = (horizon: string) =>
+    db.transaction(async (sql) => {
+      const { pack } = await packNewScripts(sql, horizon);
+      return { pack, read: (await sql.query<{ n: number }>({ text: ROWS_READ })).rows[0]!.n };
+    });
+  for (let n = 0; n < 8; n++) await look(await openHorizon(db));
+  await service.admin.query('alter table transactions set (autovacuum_enabled = false)');
+  await insertTransactions();
+  const horizon = await openHorizon(db);
+  const { transactionId } = await service.create();
+  const { pack, read } = await look(horizon);
+  const { rows } = await service.admin.query('select script from transactions where id = $1', [transactionId]);
+  expect(pack?.subarray(1)).toEqual(rows[0].script);
+  expect(read).toBeLessThan(FEW);
 });
 
 test('what is asked all the time is planned five times in a session, whatever it is asked for', async () => {

@@ -138,13 +138,17 @@ export async function newSpentOutpoints(
 ): Promise<{ readonly horizon: string; readonly outpoints: readonly SpentOutpoint[]; readonly pack: Pack | null }> {
   const { rows } = await sql.query<{ horizon: string; txid: string | null; vout: number | null; pack: Buffer | null }>({
     name: 'new_spent_outpoints',
-    text: `with new as materialized (select prev_txid, prev_vout, txid from payment_inputs where made_in >= $2::xid8 and currency = $1
-                                     union all
-                                     select txid, vout, null from outgoing_inputs where made_in >= $2::xid8 and currency = $1)
+    // what is new is read by when it was made, and what it belongs to one by one: other plans read the chain's whole history at every look
+    text: `with new as materialized (
+             select prev_txid, prev_vout, txid from (select * from payment_inputs where made_in >= $2::xid8 offset 0) p where currency = $1
+             union all
+             select txid, vout, null from (select * from outgoing_inputs where made_in >= $2::xid8 offset 0) o where currency = $1)
            select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, i.prev_txid as txid, i.prev_vout as vout,
                   case when i.txid is not null and row_number() over () = 1 then (
-                    select ${PACKED} from transactions where script is not null
-                      and id in (select transaction_id from payments where currency = $1 and txid in (select txid from new))) end as pack
+                    select ${PACKED} from (
+                      select distinct p.transaction_id as id from (select distinct txid from new where txid is not null) n
+                       cross join lateral (select transaction_id from payments where currency = $1 and txid = n.txid offset 0) p) d
+                     cross join lateral (select script from transactions where id = d.id and script is not null offset 0) t) end as pack
              from (values (1)) one left join new i on true`,
     values: [currency, horizon],
   });
