@@ -207,6 +207,29 @@ test('what only the node that is read says to have paid is not completed, and fa
   expect(await service.findings()).toEqual([]);
 });
 
+test('what the gas of one that has failed has cost is not booked by the word of the node that is read', {
+  timeout: TIMEOUT,
+}, async () => {
+  const { id, txid } = await sent();
+  altered.add(txid);
+  says(DEARER, {});
+  await service.anvil.whilePaused(async () => {
+    await service.work(LATER_MS);
+    await service.mine(1);
+  });
+  await service.mine(FINAL);
+  for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+  const { status, trouble } = await shown(id);
+  expect([status, await batchState(id)]).toEqual(['processing', 'signed']);
+  expect(trouble).toMatch(/counts once two nodes show the same.*shows it failed in block 0x\w+, for \d+ wei/);
+  expect(await waiting()).toEqual([`payout ${id} waits: ${trouble}`]);
+  altered.clear();
+  await service.mine(10);
+  for (let look = 0; look < 3; look++) await service.work(LATER_MS);
+  expect([(await shown(id)).status, await batchState(id), await openBreakers(service.db)]).toEqual(['failed', 'dead', []]);
+  expect(await service.findings()).toEqual([]);
+});
+
 test('what is not signed here is booked by an operator once both nodes show it', { timeout: TIMEOUT }, async () => {
   const hot = await service.hot('USDT');
   const recover = (txid: string) => recoverSent(service.ctx, txid, { by: 'test', acceptsLoss: true });

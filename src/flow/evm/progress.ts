@@ -111,7 +111,8 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
       const isKnown = batch.state === 'dead' || isShownAs(mined, said.ended ?? null);
       return isKnown ? stopUnclear(ctx, sql, batch, mined) : 'to_complete';
     }
-    return isFinal(mined.height) ? orLater(() => fail(ctx, sql, batch, mined)) : 'waiting';
+    if (!isFinal(mined.height)) return 'waiting';
+    return orLater(async () => (isShownAs(mined, said.ended ?? null) ? fail(ctx, sql, batch, mined) : 'to_complete'));
   });
 }
 

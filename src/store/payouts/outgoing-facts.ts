@@ -189,6 +189,27 @@ export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height:
   if ((rowCount ?? 0) > 0) await wakeDriver(sql);
 }
 
+/**
+ * The same for what one block is no longer said to have used the inputs of a batch for. @param by the transaction that it was said to hold
+ * @returns whether that was recorded
+ */
+export async function takeBackSpend(
+  sql: Sql,
+  batchId: string,
+  { height, by }: { readonly height: number; readonly by: string },
+): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'take_back_spend',
+    text: `with attempts as (
+             update outgoing_attempts set height = null, block_hash = null, result = null, gas_paid = null where batch_id = $1 and height = $2 and txid = $3 returning 1),
+           inputs as (
+             update outgoing_inputs set spent_by = null, spent_height = null where batch_id = $1 and spent_height = $2 and spent_by = $3 and not freed returning 1)
+           select 1 from attempts union all select 1 from inputs`,
+    values: [batchId, height, by],
+  });
+  return (rowCount ?? 0) > 0;
+}
+
 /** The same for outputs at our own addresses that one block is no longer said to hold. @param at currency, height, hash and scripts */
 export async function takeBackOwn(sql: Sql, at: readonly unknown[]): Promise<void> {
   const { rowCount } = await sql.query({

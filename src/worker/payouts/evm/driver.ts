@@ -2,7 +2,7 @@
 // before it is sent, sends the same bytes again until a block has them, replaces them at a higher fee when they wait, and follows the blocks.
 // Any number of workers may run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 
-import { evmAddressOf, GAS } from '../../../core/currencies/evm.ts';
+import { GAS } from '../../../core/currencies/evm.ts';
 import { ETHER, type EvmCode } from '../../../core/currency.ts';
 import { type GasOffer, replacementOffer } from '../../../core/payouts/gas.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
@@ -24,8 +24,9 @@ import { reachable } from '../../chain/pass-result.ts';
 import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from '../driver-options.ts';
 import { driveNext } from '../due-batches.ts';
 import { createForming } from './forming.ts';
-import { findAtNonce, findMined, type Lane } from './lane.ts';
+import { findAtNonce, type Lane } from './lane.ts';
 import { createSweeper } from './sweeper.ts';
+import { nonceOf, readUsed, saidByAll, stopsPayouts } from './used-nonce.ts';
 
 const RESEND_MS = 60_000;
 /** How long no block has taken one before its first replacement, before the second twice as long, and so on; and only once blocks ask for more than it offers. */
@@ -70,12 +71,14 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
     const finalized = await reachable(() => port.finalized());
     if (batch.inputs.some((input) => input.spentBy !== null)) await reachedBy(batch, 'seen');
+    if (stopsPayouts(batch) && !(await readAgainIfOver(batch, finalized?.height ?? 0))) return RETRY_MS;
     const how = await progressOf(batch, finalized?.height ?? 0);
     if (how === null) return RETRY_MS;
     if (how === 'to_complete') return MINED_LOOK_MS;
     if (how === 'confirmed') await reachedBy(batch, 'completed');
     if (how === 'final') await reachedBy(batch, 'final');
     const now = await readBatch<EvmCode>(ctx.db, batch.id, { lock: false });
+    if (now?.state === 'dead' && stopsPayouts(now)) return MINED_LOOK_MS;
     if (now === null || now.state === 'final' || now.state === 'dead') return null;
     if (now.attempts.some((attempt) => attempt.height !== null))
       return now.state === 'mined' ? MINED_LOOK_MS : CONFIRMING_LOOK_MS;
@@ -97,13 +100,20 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     return (purpose === 'payout' ? evmProgress : sweepProgress)(ctx, id, finalized, said);
   }
 
+  /** The same of what stops payouts; of what was given back and has paid only where no node says that any more, and none is silent. */
+  async function readAgainIfOver(batch: Batch<EvmCode>, finalized: number): Promise<boolean> {
+    if (batch.state !== 'dead') return readAgain(batch);
+    const said = await reachable(() => saidByAll(port, batch, finalized));
+    return said !== null && (said.paid !== null || said.silent.length > 0 || (await readAgain(batch)));
+  }
+
   /** What is stored is the word of the node that was read then, and the one that is read now may know better. Whether it answers. */
   async function readAgain(batch: Batch<EvmCode>): Promise<boolean> {
-    return (await reachable(async () => ({ found: await findMined(ctx, lane, batch) }))) !== null;
+    return (await reachable(async () => ({ read: await readUsed(ctx, lane, batch) }))) !== null;
   }
 
   /** What has paid is completed, and whatever is final ends, when two nodes show alike how it ended: receipts are a node's word. */
-  async function completeIfShown({ id }: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
+  async function completeIfShown({ id }: Batch<EvmCode>, finalized: number, mayFail = false): Promise<Progress | null> {
     const batch = await readBatch<EvmCode>(ctx.db, id, { lock: false });
     const mined = batch?.attempts.find((attempt) => attempt.height !== null);
     if (batch === null || mined === undefined) return null;
@@ -112,12 +122,12 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     // whether its block is final is a node's word too
     const isHigher = shown.ended !== null && !shown.isFinal;
     const final = isHigher ? Math.min(finalized, (mined.height as number) - 1) : finalized;
-    const how = await compared(batch, final, { ended: shown.ended });
+    const how = await compared(batch, final, { ended: shown.ended, mayFail });
     if (how !== 'to_complete') {
       await setBatchTrouble(ctx.db, id, null);
       return how;
     }
-    const what = batch.purpose === 'payout' ? 'has paid' : 'has ended';
+    const what = batch.purpose === 'payout' && mined.outcome?.result === 'paid' ? 'has paid' : 'has ended';
     await waits(
       batch,
       `it ${what}, says the node that is read, and that counts once two nodes show the same of ${mined.txid} (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${shown.said.join('; ')}`,
@@ -127,13 +137,9 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
 
   /** What gives money back is asked of every node, because receipts are a node's word. Null where it must be looked at again. */
   async function failUnlessPaid(batch: Batch<EvmCode>, finalized: number): Promise<Progress | null> {
-    const { id, attempts, inputs } = batch;
-    const [input] = inputs;
-    if (input === undefined) throw new Error(`batch ${id} has no nonce`);
-    const sender = { address: evmAddressOf(input.script.toString('hex')), nonce: input.vout };
-    const txids = attempts.map(({ txid }) => txid);
-    const rival = attempts.some((attempt) => attempt.height !== null) ? null : input.spentBy;
-    const said = await reachable(() => port.succeeded(txids, { height: finalized, sender, rival }));
+    const { id } = batch;
+    const sender = nonceOf(batch);
+    const said = await reachable(() => saidByAll(port, batch, finalized));
     if (said === null) return waits(batch, 'no node says whether it has paid');
     const { paid, isUnused, isDenied, silent } = said;
     if (paid !== null || isUnused) {
@@ -152,7 +158,9 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
         batch,
         `it has failed, and is given back once two nodes say so (one that is away for good: take it out of BURSAR_${ETHER}_RPC_URL): ${silent.join('; ')}`,
       );
-    return compared(batch, finalized, { mayFail: true });
+    const how = await compared(batch, finalized, { mayFail: true });
+    // what its gas has cost is booked with that
+    return how === 'to_complete' ? completeIfShown(batch, finalized, true) : how;
   }
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {

@@ -4,7 +4,6 @@ import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
 import { type EvmCode, isToken } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import { payoutOffer } from '../../../core/payouts/gas.ts';
-import type { TransactionFacts } from '../../../core/ports.ts';
 import type { Context } from '../../../flow/context.ts';
 import { hotAddress } from '../../../flow/evm/batches.ts';
 import { ensureHotAddress } from '../../../flow/payouts/own-outputs.ts';
@@ -18,9 +17,9 @@ import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { openMovements } from '../../../store/payouts/unknown-movements.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
-import { createOutpointSet } from '../../chain/watch-list.ts';
 import type { OutputCheck, Trouble } from '../output-check.ts';
 import { findSent, recordSent } from './passed-nonces.ts';
+import { findMined } from './used-nonce.ts';
 
 export type Lane = {
   readonly currency: EvmCode;
@@ -65,35 +64,6 @@ export function createLane(ctx: Context, currency: EvmCode): Lane {
       saved = { maxFee, atMs: performance.now(), generation };
     },
   };
-}
-
-/**
- * Looks for the transactions of a batch in blocks that were read before we watched for them: a database that was restored may have forgotten
- * what it waited for. @returns whether one was found
- */
-export async function findMined(ctx: Context, { currency, port }: Lane, batch: Batch<EvmCode>): Promise<boolean> {
-  for (const { txid } of batch.attempts) {
-    const mined = await port.mined(txid);
-    if (mined === null || (await readBlockHash(ctx.db, currency, mined.height)) !== mined.blockHash) continue;
-    const watch = { hasScript: () => false, fresh: async () => undefined, ...createOutpointSet(batch.inputs) };
-    const { touched } = await port.readBlock(mined.blockHash, watch);
-    // what is recorded wakes the driver, which would look again at once
-    if (!touched.some((facts) => isNews(batch, mined.height, facts))) return true;
-    return ctx.db.transaction(async (sql) => {
-      // a reorganisation may have removed it meanwhile
-      if ((await readBlockHash(sql, currency, mined.height)) !== mined.blockHash) return false;
-      await recordOutgoing(sql, currency, { height: mined.height, hash: mined.blockHash }, touched, new Set());
-      return true;
-    });
-  }
-  return false;
-}
-
-/** Whether a block says of a transaction of the batch what is not recorded of it. */
-function isNews({ attempts }: Batch<EvmCode>, height: number, { txid, outcome }: TransactionFacts): boolean {
-  const known = attempts.find((one) => one.txid === txid);
-  if (known === undefined || known.height !== height) return true;
-  return known.outcome?.result !== outcome?.result || known.outcome?.gasPaid !== outcome?.gasPaid;
 }
 
 /**
