@@ -1103,6 +1103,7 @@ create table public.unconfirmed_blocks (
   reason text not null,
   scripts bytea[] not null,
   since timestamp with time zone not null,
+  words text[] default '{}'::text[] not null,
   constraint unconfirmed_blocks_pkey PRIMARY KEY (currency, height, denied)
 );
 

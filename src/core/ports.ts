@@ -1,6 +1,6 @@
 // Types of everything outside the service (nodes, price feeds, clocks): exchangeable and not trusted. The adapters in outside/ implement
 // them; flow and worker reach them through Context.ports.
-import type { BlockRef, Unconfirmed } from './block-ref.ts';
+import type { BlockRef, InnerWord, Unconfirmed } from './block-ref.ts';
 import type { CurrencyCode, UtxoCode } from './currency.ts';
 import type { EvmOutcome, TokenPayees } from './evm/outcome.ts';
 import type { LightningPort } from './lightning/port.ts';
@@ -129,8 +129,9 @@ export type BlockFacts = {
   readonly touched: readonly TransactionFacts[];
   /** Where not all calls of a block are shown (Ethereum): ether that contracts sent was looked for by what addresses hold, or could not be. */
   readonly inner?: 'by_balance' | 'unseen';
-  /** Where several nodes are configured (Ethereum), and not two of them show what the block pays to watched scripts. */
+  /** Where several nodes are configured (Ethereum): why not two show what it pays to watched scripts, and what each knows of contracts. */
   readonly unconfirmed?: Unconfirmed;
+  readonly innerWords?: readonly InnerWord[];
 };
 
 /** What the scanner asks for each output and input of a block; must answer in well under a microsecond and without allocating. */

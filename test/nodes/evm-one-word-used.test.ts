@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -38,8 +38,8 @@ async function thrownAway(): Promise<{ readonly id: string; readonly txid: strin
   return { id, txid, transaction };
 }
 
-/** A stranger's transaction is mined, and the node that is read shows it as another. @param as what it shows of transaction and receipt */
-async function shownAs(as: Json, { logs = [], ...receipt }: Json & { readonly logs?: readonly Json[] }): Promise<void> {
+/** A stranger's transaction is mined, and the node that is read shows it as another. @param as what it shows of transaction and receipt @returns what it says */
+async function shownAs(as: Json, { logs = [], ...receipt }: Json & { readonly logs?: readonly Json[] }): Promise<Alteration> {
   const { hash: carrier } = await service.anvil.send({ to: STRANGER, value: 1n });
   await service.anvil.mine(1);
   const [real, paid] = await Promise.all(
@@ -70,6 +70,7 @@ async function shownAs(as: Json, { logs = [], ...receipt }: Json & { readonly lo
   };
   nodes.read.alter(told);
   await service.settle();
+  return told;
 }
 /** The receipt of a payout that has paid. */
 function paidBy(txid: string, { from }: Json) {
@@ -154,9 +155,22 @@ test('a payout that has failed, and that it shows as paid in another block, stay
   });
   const txid = rows[0]?.txid as string;
   const transaction = await service.anvil.rpc<Json>('eth_getTransactionByHash', txid);
-  await shownAs(transaction, paidBy(txid, transaction));
+  const told = await shownAs(transaction, paidBy(txid, transaction));
   await service.work(LATER_MS);
-  expect((await openBreakers(service.db)).flatMap(({ findings }) => findings).join()).toContain('is paid by');
+  const isStopped = async () =>
+    expect((await openBreakers(service.db)).flatMap(({ findings }) => findings).join()).toContain('is paid by');
+  await isStopped();
+  // nor does it go while any node says so, or one is silent
+  nodes.read.alter({});
+  for (const other of [told, SILENT]) {
+    nodes.other.alter(other);
+    await service.mine(10);
+    await service.work(LATER_MS);
+    await service.goOn();
+    await service.work(LATER_MS);
+    await isStopped();
+  }
+  nodes.other.alter({});
   await truth();
   expect(await shown(id)).toMatchObject({ status: 'failed' });
   expect(await openBreakers(service.db)).toEqual([]);

@@ -1,7 +1,7 @@
 // What a block of Ethereum's chain pays to us, asked of a second node too. A block's hash proves nothing of what nodes say is in it: receipts,
 // events and calls are a node's word. So where several nodes are configured, what only one of them shows counts for nothing; and while no other
 // can say, the block is unconfirmed.
-import type { Unconfirmed } from '../../core/block-ref.ts';
+import type { InnerWord, Unconfirmed } from '../../core/block-ref.ts';
 import { plus } from '../../core/money.ts';
 import type { BlockFacts, OutputFacts, TransactionFacts, WatchList } from '../../core/ports.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
@@ -44,6 +44,8 @@ async function judged(
   const paid = paidIn(facts);
   const answers = await Promise.all(others.map((other) => answerOf(facts, paid, other, of.watch)));
   const said = answers.filter((answer) => answer.state === 'said');
+  const innerWords = innerWordsOf([{ by: saidBy.name, facts }, ...said.map(({ by, theirs }) => ({ by, facts: theirs }))]);
+  const heard = innerWords.length === 0 ? facts : { ...facts, innerWords };
   // one of them is enough for each payment, and none need show all
   const unsaid = paid.filter((one) => !said.some(({ denied, unseen }) => !denied.has(one) && !unseen.has(one)));
   const isDenied = (one: Paid): boolean => said.some((answer) => answer.denied.has(one));
@@ -52,11 +54,15 @@ async function judged(
   const reasons = answers.flatMap((answer) =>
     answer.state === 'silent' ? [answer.reason] : answer.unseen.size > 0 ? [`${answer.by}: ${UNSEEN}`] : [],
   );
-  const unseen = { reason: reasons.join('; '), scripts: said.length === 0 ? of.scripts : scriptsOf(silent) };
+  const unseen = {
+    reason: reasons.join('; '),
+    scripts: said.length === 0 ? of.scripts : scriptsOf(silent),
+    ...(said.length === 0 ? {} : { isOnlyUnseen: true as const }),
+  };
   const isSilent = said.length === 0 || silent.length > 0;
   const more = said.find(({ hidden }) => hidden.length > 0);
   if (denied.length === 0 && more === undefined)
-    return isSilent ? { ...facts, unconfirmed: { state: 'silent', ...unseen } } : facts;
+    return isSilent ? { ...heard, unconfirmed: { state: 'silent', ...unseen } } : heard;
   // one of them may have been wrong for a moment: when they are asked again, they read the block again
   for (const node of [saidBy, ...others.map((other) => other.node)]) node.forget?.(facts.hash);
   const deniers = said.filter((answer) => denied.some((one) => answer.denied.has(one))).map(({ by }) => by);
@@ -71,17 +77,17 @@ async function judged(
     scripts: scriptsOf(contradictions.flatMap(({ what }) => what)),
     ...(isSilent ? { unseen } : {}),
   };
-  return { ...facts, touched: denied.length === 0 ? facts.touched : without(facts.touched, denied), unconfirmed };
+  return { ...heard, touched: denied.length === 0 ? facts.touched : without(facts.touched, denied), unconfirmed };
 }
 
 type Answer =
   | { readonly state: 'silent'; readonly reason: string }
-  | ({ readonly state: 'said'; readonly by: string } & Compared);
+  | ({ readonly state: 'said'; readonly by: string; readonly theirs: BlockFacts } & Compared);
 
 async function answerOf(facts: BlockFacts, paid: readonly Paid[], { node, read }: Asked, watch: WatchList): Promise<Answer> {
   const theirs = await read(watch);
   if (theirs instanceof NodeTrouble) return { state: 'silent', reason: theirs.message };
-  return { state: 'said', by: node.name, ...compared(facts, paid, theirs) };
+  return { state: 'said', by: node.name, theirs, ...compared(facts, paid, theirs) };
 }
 
 const UNSEEN = 'it shows neither the calls of the block nor the balances after it';
@@ -149,6 +155,19 @@ function innerByScript(paid: readonly Paid[]): ReadonlyMap<string, bigint> {
   for (const { output } of paid.filter(isInner))
     totals.set(output.script, plus(totals.get(output.script) ?? 0n, output.amountMinor));
   return totals;
+}
+
+type Reader = { readonly by: string; readonly facts: BlockFacts };
+
+/** What each reader says that can see what contracts sent, at the scripts to which any of them shows it. */
+function innerWordsOf(readers: readonly Reader[]): readonly InnerWord[] {
+  const seeing = readers
+    .filter(({ facts }) => facts.inner !== 'unseen')
+    .map(({ by, facts }) => ({ node: by, sums: innerByScript(paidIn(facts)) }));
+  const scripts = new Set(seeing.flatMap(({ sums }) => [...sums.keys()]));
+  return seeing.flatMap(({ node, sums }) =>
+    [...scripts].map((script) => ({ node, script, amountMinor: sums.get(script) ?? 0n })),
+  );
 }
 
 function without(touched: readonly TransactionFacts[], denied: readonly Paid[]): readonly TransactionFacts[] {

@@ -1,7 +1,7 @@
 // Blocks that pay to us by one node's word only, where several are configured (Ethereum): nothing large is booked of what they hold. What nodes
 // contradict each other about is not recorded at all, until both say the same.
-import type { BlockRef, Unconfirmed } from '../../core/block-ref.ts';
-import type { CurrencyCode } from '../../core/currency.ts';
+import type { BlockRef, InnerWord, Unconfirmed } from '../../core/block-ref.ts';
+import { type CurrencyCode, ETHER } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { BlockRow } from './blocks.ts';
 import type { RecordedPlace } from './inner-ether.ts';
@@ -12,6 +12,8 @@ export type UnconfirmedBlock = Pick<BlockRow, 'height' | 'hash'> & {
   readonly isDenied: boolean;
   readonly reason: string;
   readonly scripts: readonly Uint8Array[];
+  /** What nodes have said that could see then what contracts sent. */
+  readonly words: readonly InnerWord[];
   /** When a node showed it first, on the service's clock. */
   readonly sinceMs: number;
 };
@@ -21,13 +23,21 @@ export async function insertUnconfirmed(
   sql: Sql,
   currency: CurrencyCode,
   { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
-  { state, reason, scripts, unseen, atMs }: Unconfirmed & { readonly atMs: number },
+  {
+    state,
+    reason,
+    scripts,
+    unseen,
+    atMs,
+    words = [],
+  }: Unconfirmed & { readonly atMs: number; readonly words?: readonly InnerWord[] | undefined },
 ): Promise<void> {
-  if (unseen !== undefined) await insertUnconfirmed(sql, currency, { height, hash }, { state: 'silent', ...unseen, atMs });
+  if (unseen !== undefined) await insertUnconfirmed(sql, currency, { height, hash }, { state: 'silent', ...unseen, atMs, words });
   await sql.query({
     name: 'insert_unconfirmed_block',
-    text: `insert into unconfirmed_blocks as u (currency, height, hash, denied, reason, scripts, since) values ($1, $2, $3, $4, $5, $6, $7)
+    text: `insert into unconfirmed_blocks as u (currency, height, hash, denied, reason, scripts, since, words) values ($1, $2, $3, $4, $5, $6, $7, $8)
              on conflict (currency, height, denied) do update set hash = excluded.hash, reason = excluded.reason,
+               words = case when u.hash = excluded.hash then array(select distinct unnest(u.words || excluded.words) order by 1) else excluded.words end,
                since = case when u.hash = excluded.hash then u.since else excluded.since end, scripts = case when u.hash = excluded.hash then array(select distinct unnest(u.scripts || excluded.scripts) order by 1) else excluded.scripts end`,
     values: [
       currency,
@@ -37,8 +47,14 @@ export async function insertUnconfirmed(
       reason,
       scripts.map((script) => Buffer.from(script, 'hex')),
       new Date(atMs),
+      currency === ETHER ? words.map(({ node, script, amountMinor }) => `${node} ${script} ${amountMinor}`) : [],
     ],
   });
+}
+
+function wordOf(text: string): InnerWord {
+  const [amount, script, ...node] = text.split(' ').reverse();
+  return { node: node.reverse().join(' '), script: String(script), amountMinor: BigInt(amount ?? 0) };
 }
 
 /** SQL: no other block is known at its height; below our first one none is. */
@@ -68,21 +84,23 @@ export async function readUnconfirmed(
     denied: boolean;
     reason: string;
     scripts: Buffer[];
+    words: string[];
     since: Date;
   }>({
     name: 'read_unconfirmed_blocks',
-    text: `select u.height, u.hash, b.previous, u.denied, u.reason, u.scripts, u.since
+    text: `select u.height, u.hash, b.previous, u.denied, u.reason, u.scripts, u.words, u.since
              from unconfirmed_blocks u left join blocks b on b.currency = u.currency and b.height = u.height and b.hash = u.hash
             where u.currency = $1 and ${IN_CHAIN} and 2 * u.height::bigint + u.denied::int > $2 order by u.height, u.denied limit $3`,
     values: [currency, after, limit],
   });
-  return rows.map(({ height, hash, previous, denied, reason, scripts, since }) => ({
+  return rows.map(({ height, hash, previous, denied, reason, scripts, words, since }) => ({
     height,
     hash,
     previousHash: previous,
     isDenied: denied,
     reason,
     scripts,
+    words: words.map(wordOf),
     sinceMs: since.getTime(),
   }));
 }

@@ -83,7 +83,8 @@ async function connectBlock(
   await transactionByIndex(ctx.db, async (sql) => {
     await moveCursor(sql, currency, cursor, row, atMs);
     await insertBlock(sql, currency, row);
-    if (block.unconfirmed !== undefined) await insertUnconfirmed(sql, currency, row, { ...block.unconfirmed, atMs: seenAtMs });
+    if (block.unconfirmed !== undefined)
+      await insertUnconfirmed(sql, currency, row, { ...block.unconfirmed, words: block.innerWords, atMs: seenAtMs });
     await recordSightings(
       sql,
       currency,

@@ -1,4 +1,5 @@
 // Blocks that pay to us by one node's word (Ethereum, outside/evm/second-word): all are asked again, and what they say is recorded.
+import { BALANCE_PLACE } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, isUtxo } from '../../core/currency.ts';
 import { sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
@@ -55,13 +56,20 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
   async function askAbout(block: UnconfirmedBlock, atMs: number): Promise<'same' | 'over'> {
     const read = port.readByAll ?? port.readBlock;
     const facts = await reachable(() => read(block.hash, watchOnly(block.scripts)));
-    if (facts === null || facts.unconfirmed?.state === 'silent') return 'same';
+    if (facts === null) return 'same';
+    const recorded = await recordedAt(ctx.db, port.currency, block);
+    const isSaidByTwo = !block.isDenied && areSaidByTwo(port.currency, { block, recorded, facts });
+    if (facts.unconfirmed?.state === 'silent') {
+      if (!isSaidByTwo || !isAllShown(facts, recorded)) return 'same';
+      await ctx.db.transaction((sql) => confirmBlock(sql, port.currency, block));
+      return 'over';
+    }
+
     const isUnseen = facts.inner === 'unseen';
     const isHiding = facts.unconfirmed?.state === 'hidden';
     if (isHiding && !block.isDenied && facts.unconfirmed?.unseen !== undefined) return 'same';
     const isContradicted = facts.unconfirmed !== undefined && (block.isDenied || !isHiding);
     if (isContradicted && (block.isDenied || isUnseen)) return 'same';
-    const recorded = await recordedAt(ctx.db, port.currency, block);
     // whoever said it then may say nothing of it now, or another node is read
     const gone = block.isDenied ? [] : notShown(port.currency, recorded, facts);
     // and nobody may know any more what contracts sent there
@@ -72,7 +80,7 @@ export function createUnconfirmedBlocks(ctx: ChainContext, port: ChainPort, watc
       return 'over';
     }
     // of a single node its word stands
-    const isOpen = isUnseen && port.readByAll !== undefined;
+    const isOpen = isUnseen && port.readByAll !== undefined && !isSaidByTwo;
     if (isOpen && !block.isDenied && recorded.some(({ vout }) => isInnerPlace(vout))) return 'same';
     const unrecorded = unrecordedIn(block, recorded, facts);
     // what was denied at the others may have been what contracts sent
@@ -135,6 +143,34 @@ function notShown(currency: CurrencyCode, recorded: readonly RecordedPlace[], fa
     if (!isInner(one)) return true;
     return facts.inner !== 'unseen' && paidAt(byContracts, one.script) < paidAt(inner, one.script);
   });
+}
+
+type Said = { readonly block: UnconfirmedBlock; readonly recorded: readonly RecordedPlace[]; readonly facts: BlockFacts };
+/** Whether it is ether that a contract has sent; what a block pays by itself has its name too. */
+const isByContract = ({ hash }: Pick<UnconfirmedBlock, 'hash'>, { txid, vout }: RecordedPlace): boolean =>
+  isInnerPlace(vout) && (txid !== hash || vout >= BALANCE_PLACE);
+
+/**
+ * Whether two nodes have said of each address just what is recorded there of contracts, one of them perhaps when it could see that yet. One that
+ * shows more beside it has said something else.
+ */
+function areSaidByTwo(currency: CurrencyCode, { block, recorded, facts }: Said): boolean {
+  if (currency !== ETHER) return false;
+  const byContracts = recorded.filter((one) => isByContract(block, one));
+  const words = [...block.words, ...(facts.innerWords ?? [])];
+  return [...new Set(byContracts.map(({ script }) => script))].every((script) => {
+    const amountMinor = paidAt(byContracts, script);
+    const alike = words.filter((word) => word.script === script && word.amountMinor === amountMinor);
+    return new Set(alike.map(({ node }) => node)).size > 1;
+  });
+}
+
+/** Whether all that no second node could see is what is recorded. */
+function isAllShown({ hash, unconfirmed, touched }: BlockFacts, recorded: readonly RecordedPlace[]): boolean {
+  if (unconfirmed?.isOnlyUnseen !== true) return false;
+  const byContracts = recorded.filter((one) => isByContract({ hash }, one));
+  const shown = touched.filter(({ coinbase }) => !coinbase).flatMap(({ outputs }) => outputs.filter(isInnerOutput));
+  return unconfirmed.scripts.every((script) => paidAt(shown, script) === paidAt(byContracts, script));
 }
 
 type Named = Paid & { readonly txid: string };

@@ -196,12 +196,12 @@ export async function recordAgain(
   ctx: ChainContext,
   port: ChainPort,
   block: BlockRow,
-  shown: Pick<BlockFacts, 'touched' | 'unconfirmed'> & {
+  shown: Pick<BlockFacts, 'touched' | 'unconfirmed' | 'innerWords'> & {
     readonly seenAtMs?: number;
     readonly insteadOf?: { readonly block: UnconfirmedBlock; readonly gone: readonly Uint8Array[]; readonly atMs: number };
   },
 ): Promise<void> {
-  const { touched, unconfirmed, seenAtMs = ctx.ports.clock.now(), insteadOf } = shown;
+  const { touched, unconfirmed, innerWords, seenAtMs = ctx.ports.clock.now(), insteadOf } = shown;
   if (touched.length === 0 && (unconfirmed?.scripts ?? []).length === 0 && insteadOf === undefined) return;
   await record(
     ctx,
@@ -221,7 +221,7 @@ export async function recordAgain(
         await wakeJudge(sql, port.currency);
       }
       if (unconfirmed !== undefined)
-        await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, atMs: ctx.ports.clock.now() });
+        await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, words: innerWords, atMs: ctx.ports.clock.now() });
       return block;
     },
   );

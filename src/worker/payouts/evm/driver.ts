@@ -71,7 +71,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
     const finalized = await reachable(() => port.finalized());
     if (batch.inputs.some((input) => input.spentBy !== null)) await reachedBy(batch, 'seen');
-    if (stopsPayouts(batch) && !(await readAgainIfOver(batch, finalized?.height ?? 0))) return RETRY_MS;
+    if (stopsPayouts(batch) && !(await readAgain(batch, finalized?.height))) return RETRY_MS;
     const how = await progressOf(batch, finalized?.height ?? 0);
     if (how === null) return RETRY_MS;
     if (how === 'to_complete') return MINED_LOOK_MS;
@@ -100,16 +100,9 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     return (purpose === 'payout' ? evmProgress : sweepProgress)(ctx, id, finalized, said);
   }
 
-  /** The same of what stops payouts; of what was given back and has paid only where no node says that any more, and none is silent. */
-  async function readAgainIfOver(batch: Batch<EvmCode>, finalized: number): Promise<boolean> {
-    if (batch.state !== 'dead') return readAgain(batch);
-    const said = await reachable(() => saidByAll(port, batch, finalized));
-    return said !== null && (said.paid !== null || said.silent.length > 0 || (await readAgain(batch)));
-  }
-
   /** What is stored is the word of the node that was read then, and the one that is read now may know better. Whether it answers. */
-  async function readAgain(batch: Batch<EvmCode>): Promise<boolean> {
-    return (await reachable(async () => ({ read: await readUsed(ctx, lane, batch) }))) !== null;
+  async function readAgain(batch: Batch<EvmCode>, finalized = 0): Promise<boolean> {
+    return (await reachable(async () => ({ read: await readUsed(ctx, lane, batch, finalized) }))) !== null;
   }
 
   /** What has paid is completed, and whatever is final ends, when two nodes show alike how it ended: receipts are a node's word. */

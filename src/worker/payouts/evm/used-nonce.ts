@@ -44,9 +44,14 @@ function usedBy({ attempts, inputs: [input] }: Batch<EvmCode>): { readonly by: s
 
 /**
  * The same, and what a block is recorded to hold at the nonce of the batch goes where the node that is read shows it there no more: another node's
- * word of before, which would be sent no more, or stop payouts, for good.
+ * word of before, which would be sent no more, or stop payouts, for good. What was given back and has paid stays while any node says so, or is silent.
+ * @param finalized a node that has not read so far says nothing
  */
-export async function readUsed(ctx: Context, { currency, port }: Chain, batch: Batch<EvmCode>): Promise<void> {
+export async function readUsed(ctx: Context, { currency, port }: Chain, batch: Batch<EvmCode>, finalized: number): Promise<void> {
+  if (batch.state === 'dead' && stopsPayouts(batch)) {
+    const { paid, silent } = await saidByAll(port, batch, finalized);
+    if (paid !== null || silent.length > 0) return;
+  }
   if (await findMined(ctx, { currency, port }, batch)) return;
   const used = usedBy(batch);
   const hash = used === null ? null : await readBlockHash(ctx.db, currency, used.height);
