@@ -10,6 +10,7 @@ import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
 import { within } from '../utxo/node/patience.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { endedByWord } from './ended.ts';
+import { middleGasFees } from './gas-fees.ts';
 import { withAllWords, withSecondWord } from './second-word.ts';
 
 /** Whoever reads for all addresses waits longer than a watcher, behind which payments wait. */
@@ -106,7 +107,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     },
     finalized: () => use((one) => one.finalized()),
     send: (raw) => sendToAll(members(), raw, waiting),
-    gasFees: () => use((one) => one.gasFees()),
+    gasFees: () => middleGasFees(members(), waiting),
     account: (address, height) => use((one) => one.account(address, height)),
     etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),
