@@ -207,6 +207,20 @@ test('what only the node that is read says to have paid is not completed, and fa
   expect(await service.findings()).toEqual([]);
 });
 
+test('one that nodes refuse is named once a block has used its nonce, and not before', { timeout: TIMEOUT }, async () => {
+  const full: Alteration = {
+    instead: ({ method }) =>
+      method === 'eth_sendRawTransaction' ? { error: { code: -32000, message: 'transaction pool is full' } } : null,
+  };
+  says(full, full);
+  const { id } = await sent();
+  expect((await shown(id)).trouble).toMatch(/transaction pool is full/);
+  expect(await waiting()).toEqual([]);
+  says({}, {});
+  await service.work(LATER_MS);
+  await ended(id);
+});
+
 test('what the gas of one that has failed has cost is not booked by the word of the node that is read', {
   timeout: TIMEOUT,
 }, async () => {

@@ -199,13 +199,12 @@ test('fail_at_final: one that fails is given back when its block is final, and n
   const id = await request();
   await work();
   // the owner pauses the token in the same block, before it
-  await anvil.rpc('anvil_dropAllTransactions');
-  await anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 1n));
-  await work(61_000);
-  await mine(12);
-  await work(30_000);
-  expect(await row(id)).toMatchObject({ status: 'processing' });
-  await anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
+  await anvil.whilePaused(async () => {
+    await work(61_000);
+    await mine(12);
+    await work(30_000);
+    expect(await row(id)).toMatchObject({ status: 'processing' });
+  });
   await mine(60);
   await work(30_000);
   expect(await row(id)).toMatchObject({ status: 'failed', error: 'reverted' });
@@ -215,12 +214,13 @@ test('fail_at_final: one that fails is given back when its block is final, and n
 
 test('a paused token holds payouts up, and fails none', async () => {
   const before = await arrived();
-  await anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 1n));
-  await chain.catchUp();
-  const id = await request();
-  await work();
-  expect(told.join()).toMatch(/paused/);
-  await anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
+  let id = '';
+  await anvil.whilePaused(async () => {
+    await chain.catchUp();
+    id = await request();
+    await work();
+    expect(told.join()).toMatch(/paused/);
+  });
   await chain.catchUp();
   await work(30_000);
   await mine(12);

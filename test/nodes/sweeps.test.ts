@@ -5,8 +5,6 @@ import { requestTokenPayout } from '../../src/flow/evm/request.ts';
 import { recordOutgoing } from '../../src/store/payouts/outgoing-facts.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { DRIVER_STEPS } from '../../src/worker/payouts/driver-options.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 
 const TIMEOUT = 300_000;
@@ -63,7 +61,6 @@ async function ledgerIsChain(): Promise<void> {
 }
 const baseFee = (gwei: bigint): Promise<unknown> =>
   service.anvil.rpc('anvil_setNextBlockBaseFeePerGas', `0x${(gwei * GWEI).toString(16)}`);
-const pause = (is: bigint): Promise<unknown> => service.anvil.asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', is));
 
 test('a payment is moved whole: ether less its gas, USDT after ether for gas was sent there, which is nobody’s payment', {
   timeout: TIMEOUT,
@@ -193,15 +190,14 @@ test('a token that stops between signature and block leaves the payment where it
     if ((await service.batches('sweep')).length > before) break;
     await service.mine();
   }
-  await service.anvil.rpc('anvil_dropAllTransactions');
-  await pause(1n);
-  await service.work(LATER_MS);
-  await service.mine(FINAL);
-  await service.work(LATER_MS);
-  expect((await service.batches('sweep')).at(-1)).toMatchObject({ currency: 'USDT', state: 'dead' });
-  expect(await service.units(address)).toBe(UNITS);
-  await ledgerIsChain();
-  await pause(0n);
+  await service.anvil.whilePaused(async () => {
+    await service.work(LATER_MS);
+    await service.mine(FINAL);
+    await service.work(LATER_MS);
+    expect((await service.batches('sweep')).at(-1)).toMatchObject({ currency: 'USDT', state: 'dead' });
+    expect(await service.units(address)).toBe(UNITS);
+    await ledgerIsChain();
+  });
   await service.settle();
   await service.work(6 * 3_600_000 + 1);
   await moved();
