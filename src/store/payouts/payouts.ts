@@ -136,7 +136,7 @@ const STILL_QUEUED = `select from payouts q where q.step = 'queued' and q.method
 
 /**
  * Writes a payout and its first event, and wakes the driver when nothing holds it, or the job that looks at those which wait for blocks;
- * returns its row.
+ * returns its row, of which the database adds nothing but the event's number.
  * @param made.heldReason null = nothing holds it
  * @param made.intent the signature of core/payouts/intent.ts, and the key that made it
  */
@@ -146,18 +146,19 @@ export async function insertPayout(
   made: { readonly heldReason: HeldReason | null; readonly intent: { readonly keyId: string; readonly signature: Uint8Array } },
 ): Promise<PayoutRow> {
   const { to, reason } = payoutTransition(null, made.heldReason === null ? 'requested' : 'requested_and_held');
-  const { rows } = await sql.query<Raw>({
+  const { rows } = await sql.query<Pick<Raw, 'sequence'>>({
     name: 'insert_payout',
     text: `with made as (
              insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
                                   usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount, internal_to,
                                   payment_hash, payment_request, invoice_expires_at)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22, $23, $24, $25, $26) returning ${COLUMNS}),
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22, $23, $24, $25, $26)
+               returning id, merchant_id, method, status, step, held_reason, fee, created_at, sequence),
            told as (
              insert into events (merchant_id, object_id, sequence, type, status, reason, at, data)
                select merchant_id, id, 1, 'payout.' || status, status, $19, created_at,
                       jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason))) from made)
-           select made.*, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', case method when 'lightning' then '${LIGHTNING_PAYOUT_JOB}' else '${PAYOUT_JOB}' end)
+           select sequence, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', case method when 'lightning' then '${LIGHTNING_PAYOUT_JOB}' else '${PAYOUT_JOB}' end)
                                when held_reason = 'not_final' then pg_notify('hurry', '${HELD_JOB}') end from made`,
     values: [
       payout.id,
@@ -188,7 +189,9 @@ export async function insertPayout(
       payout.invoiceExpiresAtMs == null ? null : new Date(payout.invoiceExpiresAtMs),
     ],
   });
-  return fromRaw(rows[0] as Raw);
+  const [status, step] = to;
+  const unknown = { approvedAtMs: null, batchId: null, error: null, completedAtMs: null, reimburses: null };
+  return { ...payout, ...unknown, status, step, heldReason: made.heldReason, sequence: rows[0]?.sequence ?? 0 };
 }
 
 /**
