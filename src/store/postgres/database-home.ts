@@ -73,10 +73,14 @@ export async function settleDatabase(
 /** What is to be noted now. @returns null where the database was put back or replaced since: see {@link settleDatabase} */
 export async function databaseNow(db: Database, before: DatabaseSeen): Promise<DatabaseSeen | null> {
   const here = await readServer(db);
-  const home = await readHome(db);
+  // all the time, also at rest: in one transaction
+  const { home, raised, last } = await db.transaction(async (sql) => ({
+    home: await readHome(sql),
+    raised: await readRaised(sql),
+    last: await lastEvent(sql),
+  }));
   if (home === null || home.lineage !== before.lineage || !isAt(home, here)) return null;
-  const { filesMade } = before;
-  const now = { ...here, lineage: home.lineage, raised: await readRaised(db), lastEvent: await lastEvent(db), filesMade };
+  const now = { ...here, lineage: home.lineage, raised, lastEvent: last, filesMade: before.filesMade };
   const isBehind =
     now.raised < before.raised || (now.log !== null && now.log < (before.log ?? 0n)) || numberOf(now) < numberOf(before);
   return isBehind ? null : now;
