@@ -1,15 +1,27 @@
 // What `npm run mutate` breaks, and who must notice.
 
-/** Which tests answer for which code, in parts that are run one after the other: the cheapest first, since the first failure ends a run. */
+const JUDGE = 'test/core/judge/';
+/** Random histories, which take seconds. */
+const HISTORIES = ['refund-property', 'credit-property', 'paid-by-block', 'late-block'].map((name) => JUDGE + name);
+/** What tens of thousands of payments cost, which takes as long as all other tests of the judge together. */
+const VERY_MANY = [`${JUDGE}portions`, `${JUDGE}cost`];
+
+/**
+ * Which tests answer for which code, in parts that are run one after the other: the cheapest first, since the first failure ends a run.
+ * `slow` ones are run last, although `tests` name their folder, and not at all with `--quick`. Those of `isPure` need no PostgreSQL.
+ */
 export const AREAS = [
   {
-    code: /^src\/core\/judge\/refunds\.ts$/,
-    tests: ['test/core/judge/refund', 'test/core/judge/credit-variants', 'test/core/judge/credit-places'],
+    code: /^src\/core\/(judge\/.*|confirmations)\.ts$/,
+    isPure: true,
+    tests: [JUDGE, 'test/core/confirmations'],
+    slow: [...HISTORIES, ...VERY_MANY],
   },
-  { code: /^src\/core\/(judge\/.*|confirmations)\.ts$/, tests: ['test/core/'] },
   {
     code: /^src\/core\/(money|rate|rate-median)\.ts$/,
-    tests: ['test/core/money', 'test/core/rate', 'test/core/judge', 'test/rates/'],
+    isPure: true,
+    tests: ['test/core/money', 'test/core/rate', 'test/core/payouts', 'test/rates/median', JUDGE],
+    slow: [...HISTORIES, ...VERY_MANY],
   },
   {
     code: /^src\/flow\/transactions\/(decide|judging|facts)\.ts$/,
