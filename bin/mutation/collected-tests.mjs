@@ -24,7 +24,7 @@ export const test = Object.assign(add, {
     for (const [at, row] of rows.entries()) add(`${name} [${at}]`, () => run(...(Array.isArray(row) ? row : [row])));
   },
 });
-export const it = test;
+export const it = Object.assign((...all) => test(...all), { each: test.each });
 
 function group(name, options, body) {
   names.push(name);

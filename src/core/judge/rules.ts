@@ -170,10 +170,7 @@ export const closeAfterLookup: Rule = (it) => {
   const { transaction } = it;
   const dayAfterMs = dayAfterCreation(transaction);
   if (transaction.status !== 'timedout' || ownTime(it) < dayAfterMs) return false;
-  if (transaction.lookedUpAtMs !== null && transaction.lookedUpAtMs >= dayAfterMs) {
-    transaction.lookupWanted = false;
-    return applyEvent(it, 'nothing_on_chain');
-  }
+  if (transaction.lookedUpAtMs !== null && transaction.lookedUpAtMs >= dayAfterMs) return applyEvent(it, 'nothing_on_chain');
   if (transaction.lookupWanted) return false;
   transaction.lookupWanted = true;
   return true;
