@@ -1,12 +1,13 @@
 // What happens to a payout over Lightning after it was requested, one database transaction for each step: it is committed, paid, failed, expired
 // before anybody was asked, or its outcome becomes unknown. Only the node's word ends a payment; nothing here calls anything outside.
 import { createHash } from 'node:crypto';
+import { MSAT } from '../../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
 import { chargedFee } from '../../core/lightning/payout-fees.ts';
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../core/lightning/under-way.ts';
-import { plus } from '../../core/money.ts';
+import { minus, mulDivDown, plus } from '../../core/money.ts';
 import { completeEntries, giveBackEntries, releaseEntry, signEntry } from '../../core/payouts/postings.ts';
 import type { PayoutEvent } from '../../core/payouts/states.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
@@ -62,6 +63,8 @@ export type Committed = 'committed' | 'waits' | 'too_much' | 'lost';
 
 /** What it may take out of our channels: of a reimbursement the fee is inside the amount. */
 const takes = ({ amount, feeMax, reimburses }: Booked): bigint => (reimburses === null ? plus(amount, feeMax) : amount);
+/** What its recipient gets of it. */
+const sends = (payout: Booked): bigint => minus(takes(payout), payout.feeMax);
 
 /** From here on the node may be asked, and only its word ends the payout. What it may take is on its way out. */
 export function commitPayment(
@@ -101,12 +104,16 @@ export function holdCrowded(ctx: Context, of: Leased): Promise<'held' | 'lost'> 
   });
 }
 
-/** What the node calls paid. `contradicts`: its preimage is not that of the payment hash; payouts are stopped. */
-export type Paid = 'paid' | 'contradicts' | 'lost';
+/**
+ * What the node calls paid. `contradicts`: its preimage is not that of the payment hash; payouts are stopped. `other_amount`: it has paid this hash with
+ * another amount, which was not asked for by this payout.
+ */
+export type Paid = 'paid' | 'contradicts' | 'other_amount' | 'lost';
 
 /**
  * Books a payment over Lightning that the node calls paid. Its preimage must hash (SHA-256) to the payment hash: one that does not books
- * nothing and stops payouts. `lost`: another process has the lease.
+ * nothing and stops payouts. Nor is anything booked when another amount was paid: somebody had the node pay an invoice with this hash before, and it pays
+ * none twice. `lost`: another process has the lease.
  * @param said the node's word; fees in millisatoshis
  */
 export function completePayment(ctx: Context, of: Leased & { readonly paymentHash: string }, said: PaymentFacts): Promise<Paid> {
@@ -117,6 +124,7 @@ export function completePayment(ctx: Context, of: Leased & { readonly paymentHas
       await tripBreaker(sql, { name: 'payouts', by: ['LN-5'], findings: [finding], atMs });
       return 'contradicts';
     }
+    if (BigInt(said.amountMsat) !== mulDivDown(sends(payout), MSAT, 1n)) return 'other_amount';
     const feeMsat = BigInt(said.feeMsat);
     // what an invoice left of a reimbursement is its fee: what the route did not take is the service's (store/lightning/comparison)
     const fee = payout.reimburses === null ? chargedFee(feeMsat, payout.feeMax) : payout.feeMax;
@@ -155,8 +163,8 @@ export async function expireHeld(ctx: Context): Promise<void> {
   for (const payoutId of expired)
     await ctx.db.transaction(async (sql) => {
       const row = await lockPayout(sql, payoutId, { wait: false });
-      if (row?.step !== 'held' || row.heldReason === 'unknown_outcome') return;
-      if ((await readPaymentState(sql, payoutId)) !== 'waiting') return;
+      // it may have been cancelled, or let go and sent, since it was found
+      if (row === null || (await readPaymentState(sql, payoutId)) !== 'waiting') return;
       const payout = await oneAsBooked(sql, row);
       await expireLocked(sql, { ...payout, currency: paidFrom(payout) }, ctx.ports.clock.now());
     });
@@ -202,7 +210,7 @@ async function end(sql: Sql, payout: Booked, event: PayoutEvent, ending: Ending)
 /** Nobody can say by himself how it ends: it stays reserved, and an operator decides, unless the node says it after all. */
 export function holdUnknownPayment(ctx: Context, of: Leased): Promise<'held' | 'lost'> {
   return onLeased(ctx, of, async (sql, payout, atMs): Promise<'held'> => {
-    if (payout.step === 'batched') await movePayout(sql, payout, 'outcome_unknown', { heldReason: 'unknown_outcome', atMs });
+    await movePayout(sql, payout, 'outcome_unknown', { heldReason: 'unknown_outcome', atMs });
     return 'held';
   });
 }

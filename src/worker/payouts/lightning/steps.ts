@@ -244,6 +244,13 @@ async function failed(ctx: Context, { paying }: LightningDriverOptions, payment:
   return { againMs: RETRY_MS };
 }
 
+/** The node pays each hash once, and has paid this one for somebody else, with another amount: it will never pay the payout. Whether to give it back a person says. */
+async function paidOtherwise(ctx: Context, payment: LightningPayment, { amountMsat }: PaymentFacts): Promise<Next> {
+  await holdUnknownPayment(ctx, payment);
+  const trouble = `the Lightning node has paid ${payment.paymentHash} with ${amountMsat} thousandths of a satoshi, and the payout sends ${payment.amount} satoshis: it was paid for somebody else; decide (bursar payout resolve)`;
+  return { againMs: RARE_LOOK_MS, trouble };
+}
+
 const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: number): boolean =>
   unansweredUntilMs !== null && nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS;
 
@@ -258,7 +265,8 @@ async function followed(
     await setPaymentIndex(ctx.db, payment.payoutId, payment.node as string, BigInt(said.paymentIndex));
   await options.reached?.('ln-answered');
   if (said.status === 'succeeded') {
-    await completePayment(ctx, payment, said);
+    const how = await completePayment(ctx, payment, said);
+    if (how === 'other_amount') return paidOtherwise(ctx, payment, said);
     await options.reached?.('ln-ended');
     return { againMs: RETRY_MS };
   }
