@@ -67,11 +67,14 @@ export async function insertPayment(sql: Sql, payoutId: string, atMs: number): P
   });
 }
 
-/** One at a time decides about a payment hash, until the database transaction ends. */
+/**
+ * One at a time decides about a payment hash, until the database transaction ends. A lock of two numbers is none of those that sessions hold for as long as
+ * they live (postgres/session-locks): whoever chooses the hash could have chosen one that falls on one of them, and would wait for it with a connection.
+ */
 export async function lockPaymentHash(sql: Sql, paymentHash: string): Promise<void> {
   await sql.query({
     name: 'lock_payment_hash',
-    text: `select pg_advisory_xact_lock(hashtextextended('payment hash ' || $1, 0))`,
+    text: `select pg_advisory_xact_lock(hashtext('payment hash'), hashtext($1))`,
     values: [paymentHash],
   });
 }
