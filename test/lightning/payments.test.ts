@@ -6,6 +6,7 @@ import { prepareInvoice } from '../../src/flow/lightning/invoices.ts';
 import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../src/flow/transactions/reads.ts';
 import { beginCursor } from '../../src/store/chain/blocks.ts';
+import { createLightningWatcher } from '../../src/worker/lightning/watcher.ts';
 import { eventually } from '../support/service.ts';
 import { clock, eachWithSimulatedNode, engine, MINUTE, pass, pay, port, service } from './simulated-service.ts';
 
@@ -239,6 +240,27 @@ describe('an invoice whose making was interrupted', () => {
     expect((await refusal(late)).code).toBe('lightning_unavailable');
     expect((await service.admin.query('select 1 from transactions')).rowCount).toBe(0);
     expect(await service.findings()).toEqual([]);
+  });
+
+  test('is not shown when somebody comes back for it while it is cancelled: he gets another one, which can be paid', async () => {
+    const given = await prepare();
+    await pass(3 * MINUTE);
+    await service.stopWorker();
+    const asked = { merchantId: service.merchantId, usdMinor: 50_00n, method: 'BTC-LN', label: null, email: null } as const;
+    let made: Awaited<ReturnType<typeof createTransaction>> | null = null;
+    const cancelling = createLightningWatcher(service.ctx, {
+      ...port,
+      async cancelInvoice(hash) {
+        made = await createTransaction(service.ctx, asked, await prepare());
+        return port.cancelInvoice(hash);
+      },
+      close: () => undefined,
+    });
+    await cancelling.pass();
+    await cancelling.close();
+    expect((await port.invoice(given.reservation.paymentHash))?.state).toBe('cancelled');
+    const shown = await service.hashOf(made!.transactionId);
+    expect((await port.invoice(shown))?.state).toBe('open');
   });
 });
 

@@ -73,8 +73,7 @@ async function reservedBefore(
   if (found === null) return null;
   const isSame = Buffer.from(call.bodyHash).equals(Buffer.from(found.bodyHash ?? []));
   if (isSame && found.windowEndsAtMs - ctx.ports.clock.now() > LEAST_WINDOW_MS) return found;
-  await answerOf(() => port.cancelInvoice(found.paymentHash));
-  await dropReservation(ctx.db, found.paymentHash);
+  if (await dropReservation(ctx.db, found.paymentHash)) await answerOf(() => port.cancelInvoice(found.paymentHash));
   return null;
 }
 

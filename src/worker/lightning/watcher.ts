@@ -3,7 +3,7 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { InvoiceFacts, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
 import type { Context } from '../../flow/context.ts';
-import { closeInvoices, dueInvoices, nextInvoiceDue, openHashes } from '../../store/lightning/invoices.ts';
+import { closeInvoices, dropReservation, dueInvoices, nextInvoiceDue, openHashes } from '../../store/lightning/invoices.ts';
 import { beginLightning, recordLightning, setLightningRead } from '../../store/lightning/node-reading.ts';
 import { readFromFirst, readSettleIndex, recordSettled } from '../../store/lightning/settlements.ts';
 import { createOwnClock } from '../chain/own-clock.ts';
@@ -136,6 +136,8 @@ export function createLightningWatcher(ctx: Context, port: LightningPort): Light
     const closed: string[] = [];
     const settled: InvoiceFacts[] = [];
     await each(due, async ({ paymentHash, transactionId }) => {
+      // whoever comes back for a reservation meanwhile is given another one, and not an invoice that nobody can pay
+      if (transactionId === null && !(await dropReservation(ctx.db, paymentHash))) return;
       const said = await port.cancelInvoice(paymentHash);
       const facts = said === 'settled' ? await port.invoice(paymentHash) : null;
       if (facts?.state === 'settled') settled.push(facts);
