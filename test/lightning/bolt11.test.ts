@@ -55,6 +55,15 @@ test.each([0n, 1n, 10n, 999n, 1_000n, 12_345n, 100_000n, 2_500_000n, 100_000_000
   },
 );
 
+test.each([
+  ['without a digit', [6, 0, 0], 0],
+  ['of 0', [6, 0, 1, 0], 0],
+  ['that is given twice', [6, 0, 1, 30, 6, 0, 1, 31], 30],
+])('an expiry %s is read as LND reads it', (_what, field, seconds) => {
+  const words = (before: number[]) => [...before.slice(0, 7), ...field, ...before.slice(7)];
+  expect(decodeInvoice('regtest', altered(made(), words))).toMatchObject({ expiresAtMs: 1_760_000_000_000 + seconds * 1000 });
+});
+
 describe('refused is', () => {
   test('an invoice of another network', () => {
     expect(problem(EXAMPLE)).toContain('starts with lnbcrt');

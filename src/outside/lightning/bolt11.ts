@@ -49,7 +49,9 @@ export function decodeInvoice(network: keyof typeof PREFIX, text: string): Invoi
   if (numberOf(fields.get(TAG.cltv) ?? []) > MOST_CLTV) return { problem: 'this invoice would lock the payment for weeks' };
   const payee = payeeOf(prefix, words, fields);
   if (payee === null) return { problem: 'the signature of this invoice is wrong' };
-  const seconds = numberOf(words.slice(0, TIMESTAMP_WORDS)) + numberOf(fields.get(TAG.expiry) ?? [], USUAL_EXPIRY_S);
+  const expiry = fields.get(TAG.expiry);
+  // as LND: one without a digit is 0, and not the usual one
+  const seconds = numberOf(words.slice(0, TIMESTAMP_WORDS)) + (expiry === undefined ? USUAL_EXPIRY_S : numberOf(expiry));
   return {
     paymentHash,
     amountMsat: amount === '' ? null : msatOf(amount),
@@ -82,8 +84,8 @@ function hexOf(words: readonly number[] | undefined, length: number): string | n
   return bytes === undefined || bytes === null ? null : Buffer.from(bytes).toString('hex');
 }
 
-function numberOf(words: readonly number[], usual = 0): number {
-  return words.length === 0 ? usual : words.reduce((value, word) => Math.min(value * 32 + word, Number.MAX_SAFE_INTEGER / 64), 0);
+function numberOf(words: readonly number[]): number {
+  return words.reduce((value, word) => Math.min(value * 32 + word, Number.MAX_SAFE_INTEGER / 64), 0);
 }
 
 function msatOf(amount: string): bigint {
