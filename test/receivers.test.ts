@@ -55,7 +55,14 @@ describe.each<[string, Command, boolean]>([
       });
     const deliver = async (body: string, more: { secrets?: string[]; atMs?: number } = {}) => {
       const { secrets = [secret], atMs = Date.now() } = more;
-      const request = { url: `http://127.0.0.1:${port}/`, id: 'evt_t', body, secrets, signal: new AbortController().signal };
+      const request = {
+        webhook: 'wh_1',
+        url: `http://127.0.0.1:${port}/`,
+        id: 'evt_t',
+        body,
+        secrets,
+        signal: new AbortController().signal,
+      };
       const result = await createWebhookSender(outbound, () => atMs)(request);
       return result.kind === 'answered' ? result.status : null;
     };

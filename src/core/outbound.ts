@@ -19,6 +19,11 @@ export type OutboundRequest = {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /**
+   * Whose connections it uses, and leaves open for the next call: what a server says too much on one is nobody else's answer. Null = one of its
+   * own, that is closed then.
+   */
+  readonly connectionsOf: string | null;
   /** Milliseconds from the first look at the name to the last byte that is read. */
   readonly withinMs: number;
   /** What is read of the answer's body; the rest is left, and the connection closed. */
@@ -37,6 +42,8 @@ export type OutboundResult =
       readonly body: Uint8Array;
       /** The body is longer than what was read of it, or did not come whole ({@link OutboundRequest.saysAll}). */
       readonly isCut: boolean;
+      /** How long it asks to wait before the next call (`Retry-After`, RFC 9110 §10.2.3); absent where it does not. */
+      readonly retryAfterMs?: number;
       readonly tookMs: number;
     }
   | { readonly kind: 'failed'; readonly failure: OutboundFailure; readonly reason: string; readonly tookMs: number };

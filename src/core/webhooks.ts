@@ -20,18 +20,23 @@ export const RETRY_AFTER_MS: readonly number[] = [
 /** A pause is up to this much longer, by chance, so that what failed together does not come back together. */
 const JITTER = 0.1;
 
+/** A receiver that asks for a longer pause (`Retry-After`) gets it, up to this. */
+const LONGEST_ASKED_MS = 24 * HOUR_MS;
+
 /**
  * When to try again.
  * @param failures how many attempts have failed, this one included
  * @param chance from 0 to 1
+ * @param askedMs the pause that the receiver asks for; a shorter one than the schedule's changes nothing
  * @returns milliseconds since 1970; null = that was the last attempt
  */
-export function nextAttempt(failures: number, nowMs: number, chance: number): number | null {
+export function nextAttempt(failures: number, nowMs: number, chance: number, askedMs = 0): number | null {
   const pause = RETRY_AFTER_MS[failures - 1];
-  return pause === undefined ? null : nowMs + Math.round(pause * (1 + JITTER * chance));
+  if (pause === undefined) return null;
+  return nowMs + Math.max(Math.round(pause * (1 + JITTER * chance)), Math.min(askedMs, LONGEST_ASKED_MS));
 }
 
-/** After each failed attempt, the longest pause that {@link nextAttempt} gives; milliseconds. */
+/** After each failed attempt, the longest pause that {@link nextAttempt} gives where nobody asks for a longer one; milliseconds. */
 export const LONGEST_PAUSES_MS: readonly number[] = RETRY_AFTER_MS.map((pause) => Math.round(pause * (1 + JITTER)));
 
 /** A receiver that answers this wants nothing more, ever. */
@@ -58,6 +63,8 @@ export const MOST_WEBHOOKS = 16;
 export const SECRET_BYTES = 32;
 
 export type WebhookRequest = {
+  /** The endpoint's identifier: no other one's calls share its connections. */
+  readonly webhook: string;
   readonly url: string;
   /** The event's identifier: the same with every attempt. */
   readonly id: string;

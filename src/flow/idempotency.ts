@@ -27,6 +27,7 @@ const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
   'payout_not_cancellable',
   'not_resolvable',
   'invoice_already_used',
+  'too_many_webhooks',
 ]);
 
 /**

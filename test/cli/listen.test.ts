@@ -82,8 +82,15 @@ async function openFront(base: string) {
 // biome-ignore lint/suspicious/noExplicitAny: an event, for the test to look at
 type Line = { readonly event?: any; readonly forwarded?: { readonly ok: boolean; readonly status: number | null } | null };
 
-/** `bursar listen --json`, and what it says. */
+/** `bursar listen --json` that has kept its place. */
 async function listen(...args: string[]) {
+  const listener = await opened(...args);
+  await eventually('its place is kept', () => (places().length > 0 ? true : null), 60_000);
+  return listener;
+}
+
+/** `bursar listen --json` that says that it listens, and what it says. */
+async function opened(...args: string[]) {
   const child: ChildProcess = spawn(process.execPath, [CLI, 'listen', '--json', ...args], {
     env: { ...SHELL, ...here },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -96,7 +103,7 @@ async function listen(...args: string[]) {
   });
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => lines.push(JSON.parse(line)));
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  await eventually('its place is kept', () => (places().length > 0 ? true : null), 60_000);
+  await eventually('it listens', () => (lines.length > 0 ? true : null), 60_000);
   return {
     said: () => said,
     ended,
@@ -141,6 +148,13 @@ test('what the program refuses, or is not there for, is told and tried again, be
     [refused, 204],
     [after, 204],
   ]);
+});
+
+test('what happens once it says that it listens is told', async () => {
+  const listener = await opened('--count', '1');
+  const first = await started();
+  await listener.ended;
+  expect(listener.told()).toEqual([[first, undefined]]);
 });
 
 test('who reads it no more is told so, in its own words', async () => {

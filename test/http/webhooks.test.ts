@@ -96,7 +96,18 @@ describe('a webhook', () => {
     await removeAll();
   });
 
-  test('whose secret is replaced several times at once keeps every one of them, and of many the last eight', async () => {
+  test('too many has one answer for one key', async () => {
+    for (let n = 0; n < 16; n++) await create();
+    const key = { 'idempotency-key': 'webhook-17' };
+    const first = await create({}, key);
+    expect(refused(first)).toEqual([409, 'too_many_webhooks', undefined]);
+    await removeAll();
+    const again = await create({}, key);
+    expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([first.text, 'true']);
+    expect((await listed()).data).toEqual([]);
+  });
+
+  test('whose secret is replaced several times at once keeps every one of them, and of many the last 32', async () => {
     const { webhook } = (await create()).json;
     const rotate = async () => (await api.call('/rotate_webhook_secret', { webhook_id: webhook.id })).json.webhook.secret;
     const made = await Promise.all(Array.from({ length: 6 }, rotate));
@@ -106,8 +117,8 @@ describe('a webhook', () => {
     };
     expect(await stored()).toHaveLength(7);
     expect(new Set(await stored())).toEqual(new Set([webhook.secret, ...made]));
-    for (let n = 0; n < 4; n++) made.push(await rotate());
-    expect(await stored()).toHaveLength(9);
+    for (let n = 0; n < 30; n++) made.push(await rotate());
+    expect(await stored()).toHaveLength(33);
     expect((await stored()).slice(0, 4)).toEqual(made.slice(-4).reverse());
     await removeAll();
   });

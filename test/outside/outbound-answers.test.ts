@@ -214,6 +214,8 @@ describe('an answer', () => {
 
   test.each([
     ['one huge header', () => `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(1_000_000)}\r\n\r\n`],
+    ['the status of a change of protocol', () => 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+    ['no status', () => 'HTTP/1.1 000 Nothing\r\n\r\n'],
     ['very many headers', () => `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(200_000)}\r\n`],
     ['no HTTP', () => 'SSH-2.0-OpenSSH_9.2p1\r\n'],
     ['what only looks like HTTP', () => 'HTTP/1,1 200 OK\r\n\r\n'],

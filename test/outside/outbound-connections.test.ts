@@ -40,3 +40,67 @@ test('a connection that ended before an answer has none, whatever the answer bef
   const ask = () => outbound.call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: () => true });
   expect([(await ask()).kind, (await ask()).kind]).toEqual(['answered', 'failed']);
 });
+
+test('an answer too many is never that of another owner’s request on the same host', async () => {
+  const outbound = opened(createOutbound(ANYWHERE));
+  const { port } = await listening((socket) => {
+    socket.on('data', (part) => {
+      const isTwice = part.toString().startsWith('POST /twice');
+      socket.write(isTwice ? 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n' : '');
+      const next = isTwice ? 'HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n' : 'HTTP/1.1 500 Down\r\ncontent-length: 0\r\n\r\n';
+      setTimeout(() => socket.destroyed || socket.write(next), isTwice ? 5 : 20);
+    });
+  });
+  const ask = async (connectionsOf: string | null, path: string) => {
+    const result = await outbound.call({
+      ...asking,
+      connectionsOf,
+      url: `http://127.0.0.1:${port}/${path}`,
+      saysAll: () => true,
+    });
+    return result.kind === 'answered' ? result.status : 0;
+  };
+  const said: number[] = [];
+  const pairs = async (): Promise<void> => {
+    for (let n = 0; n < 10; n++) {
+      await ask('wh_1', 'twice');
+      // the connection is free again in the next turn
+      await new Promise((resolve) => setImmediate(resolve));
+      said.push(...(await Promise.all([ask('wh_2', 'once'), ask(null, 'once')])));
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, pairs));
+  expect(new Set(said)).toEqual(new Set([500]));
+});
+
+test('a server that says something unasked gets a connection for each request from then on', async () => {
+  const outbound = opened(createOutbound(ANYWHERE));
+  const server = await listening((socket) => {
+    socket.on('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      setTimeout(() => socket.destroyed || socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'), 3);
+    });
+  });
+  const ask = () => outbound.call({ ...asking, url: `http://127.0.0.1:${server.port}/` });
+  await ask();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  for (const count of [2, 3, 4]) {
+    await ask();
+    expect(server.connections()).toBe(count);
+  }
+});
+
+test('a connection is kept for the next request of its owner', async () => {
+  const outbound = opened(createOutbound(ANYWHERE));
+  const server = await listening((socket) => {
+    socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'));
+  });
+  const ask = (connectionsOf: string | null) =>
+    outbound.call({ ...asking, connectionsOf, url: `http://127.0.0.1:${server.port}/` });
+  for (let n = 0; n < 5; n++) await ask('wh_1');
+  const kept = server.connections();
+  // a second one is opened where the first is not free again at once
+  expect(kept).toBeLessThanOrEqual(2);
+  for (let n = 0; n < 5; n++) await ask(null);
+  expect(server.connections()).toBe(kept + 5);
+});

@@ -10,7 +10,14 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-export const asking: Omit<OutboundRequest, 'url'> = { method: 'POST', headers: {}, body: '{}', withinMs: 5_000, mostBytes: 1024 };
+export const asking: Omit<OutboundRequest, 'url'> = {
+  method: 'POST',
+  headers: {},
+  body: '{}',
+  connectionsOf: 'wh_1',
+  withinMs: 5_000,
+  mostBytes: 1024,
+};
 
 export function opened(outbound: Outbound): Outbound {
   closing.push(() => outbound.close());

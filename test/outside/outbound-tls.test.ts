@@ -62,7 +62,7 @@ async function shopAt(host: string, { key, certificate }: ReturnType<typeof self
   const policy = { ...publicInternet([port], async () => [{ address: '127.0.0.1', family: 4 }]), allows: () => true };
   const send = createWebhookSender(opened(createOutbound(policy)));
   const deliver = (id: string) => {
-    const request = { url: `https://${host}:${port}/hooks`, id, body: `{"id":"${id}"}`, secrets: [SECRET] };
+    const request = { webhook: 'wh_1', url: `https://${host}:${port}/hooks`, id, body: `{"id":"${id}"}`, secrets: [SECRET] };
     return send({ ...request, signal: new AbortController().signal });
   };
   return { got, deliver, connections: () => connections };

@@ -123,6 +123,8 @@ describe('outside the sandbox', () => {
     ['https://shop.example:0/', 'port 443 or 8443'],
     ['https://shop.example/a b', 'white space'],
     ['https://shop.exam\nple/', 'white space'],
+    ['https://shop.example/\u202Egpj', 'invisible'],
+    ['https://shop.exam\u00ADple/', 'invisible'],
     ['https://127.0.0.1/', 'host name'],
     ['https://8.8.8.8/', 'host name'],
     ['https://2130706433/', 'host name'],

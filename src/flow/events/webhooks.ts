@@ -18,7 +18,7 @@ import {
 import type { Context } from '../context.ts';
 
 /** More rotations within a day end the oldest ones early: a request has room for this many signatures. */
-const MOST_FORMER_SECRETS = 8;
+const MOST_FORMER_SECRETS = 32;
 /** Whoever writes events is through in milliseconds; one that hangs must not keep a merchant waiting. */
 const WRITTEN_WITHIN_MS = 5_000;
 const FIRST_LOOK_MS = 5;

@@ -62,7 +62,14 @@ type Answer = Readonly<Record<string, unknown>>;
 
 async function answerOf(ctx: Context, url: string, withinMs: number): Promise<Answer> {
   const headers = { accept: 'application/json' };
-  const said = await ctx.ports.outbound.call({ url, method: 'GET', headers, withinMs, mostBytes: MOST_BYTES });
+  const said = await ctx.ports.outbound.call({
+    url,
+    method: 'GET',
+    headers,
+    connectionsOf: null,
+    withinMs,
+    mostBytes: MOST_BYTES,
+  });
   if (said.kind === 'failed') {
     if (said.failure === 'timed_out' || said.failure === 'connection_failed')
       throw new Refusal('lightning_unavailable', { message: `The destination does not answer: ${said.reason}.` });

@@ -1,24 +1,15 @@
 // Calls to addresses that merchants and customers chose. Who chooses them may be an attacker who wants this server to call its own network, to
 // wait for ever or to fill its memory: so the address is checked that is really connected to, and time, headers and body are bounded.
 import type { LookupAddress } from 'node:dns';
-import type { LookupFunction, Socket } from 'node:net';
-import type { buildConnector, Dispatcher } from 'undici';
+import type { LookupFunction } from 'node:net';
 import type { Outbound, OutboundFailure, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
-import { passingContinue } from './interim-answers.ts';
+import { AnswerTooLong, type Connections, openConnections } from './connections.ts';
 import { type OutboundPolicy, readUrl } from './policy.ts';
 
-const CONNECT_WITHIN_MS = 10_000;
-const IDLE_CONNECTION_MS = 10_000;
 /** What follows a status that says all is only to be shown: whoever calls has others waiting. */
 const REST_WITHIN_MS = 1_000;
-const MOST_HEADER_BYTES = 16 * 1024;
-/** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
-const MOST_ANSWER_BYTES = 1024 * 1024;
-
-type Undici = typeof import('undici');
 
 class AddressNotAllowed extends Error {}
-class AnswerTooLong extends Error {}
 
 /** @param policy what may be called; redirects are never followed, whatever it says */
 export function createOutbound(policy: OutboundPolicy): Outbound {
@@ -36,45 +27,21 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       (error: NodeJS.ErrnoException) => done(error, []),
     );
   };
-  let loaded: Promise<{ readonly request: Undici['request']; readonly agent: Dispatcher }> | null = null;
-  /** Loaded with the first call: most processes never make one. */
-  async function load() {
-    const { Agent, buildConnector, request } = await import('undici');
-    const agent = new Agent({
-      // HTTP/1.1 only: its headers and body are what is bounded here
-      allowH2: false,
-      connect: bounded(buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 })),
-      // who calls bounds what is open; a bound for each host would let one merchant's URL hold up others' on a host that many use
-      connections: null,
-      pipelining: 1,
-      keepAliveTimeout: IDLE_CONNECTION_MS,
-      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
-      maxHeaderSize: MOST_HEADER_BYTES,
-      // the whole call has one limit
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
-    return { request, agent };
-  }
+  let opened: Promise<Connections> | null = null;
 
   /** @returns whether there is more of the answer than what was read */
   async function ask(
     url: URL,
-    { method, headers, body, mostBytes }: OutboundRequest,
+    { method, headers, body, mostBytes, connectionsOf }: OutboundRequest,
     { signal, answer, onStatus }: Asking,
   ): Promise<boolean> {
-    loaded ??= load();
-    const { request, agent } = await loaded;
+    opened ??= openConnections(lookup);
+    const connections = await opened;
     // nothing is decompressed, so a small body cannot become a large one
     const whole = { ...headers, 'accept-encoding': 'identity' };
-    const { statusCode, body: coming } = await request(url, {
-      dispatcher: agent,
-      signal,
-      method,
-      headers: whole,
-      body: body ?? null,
-    });
-    onStatus(statusCode);
+    const asked = { method, headers: whole, body: body ?? null, signal };
+    const { statusCode, headers: response, body: coming } = await connections.request(url, connectionsOf, asked);
+    onStatus(statusCode, retryAfter(response['retry-after']));
     return read(coming, answer, mostBytes);
   }
 
@@ -84,15 +51,17 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     const url = readUrl(policy, asked.url);
     if (typeof url === 'string') return { kind: 'failed', failure: 'url_not_allowed', reason: `it must be ${url}`, tookMs: 0 };
     const limit = new AbortController();
-    const answer: Coming = { status: null, parts: [] };
+    const answer: Coming = { status: null, retryAfter: {}, parts: [] };
     const answered = (status: number, isCut: boolean): OutboundResult => {
-      return { kind: 'answered', status, body: Buffer.concat(answer.parts), isCut, tookMs: tookMs() };
+      const { parts, retryAfter: asks } = answer;
+      return { kind: 'answered', status, body: Buffer.concat(parts), isCut, ...asks, tookMs: tookMs() };
     };
     const giveUp = (): void => limit.abort(new GivenUp());
     const timedOut = (): void => limit.abort(new TimedOut(asked.withinMs));
     const timers = [setTimeout(timedOut, asked.withinMs)];
-    function onStatus(status: number): void {
+    function onStatus(status: number, asks: RetryAfter): void {
       answer.status = status;
+      answer.retryAfter = asks;
       if (asked.saysAll?.(status) === true) timers.push(setTimeout(timedOut, REST_WITHIN_MS));
     }
     if (asked.signal?.aborted === true) giveUp();
@@ -127,33 +96,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
         return error instanceof AddressNotAllowed ? 'a URL whose host is on the public internet' : null;
       }
     },
-    close: async () => (await loaded)?.agent.destroy(),
-  };
-}
-
-/** Connections that end when what comes after a request is more than any answer is read of. */
-function bounded(connect: buildConnector.connector): buildConnector.connector {
-  return (options, done) =>
-    connect(options, (...result) => {
-      const [error, socket] = result;
-      if (error === null) boundAnswers(socket);
-      done(...result);
-    });
-}
-
-function boundAnswers(socket: Socket): void {
-  const read = socket.read.bind(socket);
-  let [sent, received] = [0, 0];
-  let passContinue = passingContinue();
-  socket.read = (size?: number): unknown => {
-    const part = read(size) as Buffer | null;
-    // what was sent since begins another answer
-    if (sent !== socket.bytesWritten) [sent, received, passContinue] = [socket.bytesWritten, 0, passingContinue()];
-    received += part?.length ?? 0;
-    if (part !== null) passContinue(part);
-    if (received <= MOST_ANSWER_BYTES) return part;
-    socket.destroy(new AnswerTooLong(`an answer of more than ${MOST_ANSWER_BYTES} bytes`));
-    return null;
+    close: async () => (await opened)?.close(),
   };
 }
 
@@ -173,8 +116,17 @@ function aborted(signal: AbortSignal): Promise<never> {
 }
 
 /** What has come of an answer so far. */
-type Coming = { status: number | null; readonly parts: Uint8Array[] };
-type Asking = { readonly signal: AbortSignal; readonly answer: Coming; onStatus(status: number): void };
+type Coming = { status: number | null; retryAfter: RetryAfter; readonly parts: Uint8Array[] };
+type Asking = { readonly signal: AbortSignal; readonly answer: Coming; onStatus(status: number, asks: RetryAfter): void };
+type RetryAfter = { readonly retryAfterMs?: number };
+
+/** RFC 9110 §10.2.3: a number of seconds, or a date in the form of §5.6.7; anything else asks for nothing. */
+function retryAfter(header: string | string[] | undefined): RetryAfter {
+  const text = String(header ?? '').trim();
+  if (/^\d{1,9}$/.test(text)) return { retryAfterMs: Number(text) * 1_000 };
+  const dateMs = text.endsWith(' GMT') ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(dateMs) ? {} : { retryAfterMs: Math.max(0, dateMs - Date.now()) };
+}
 
 /** @returns whether there is more than that */
 async function read(body: AsyncIterable<Uint8Array>, { parts }: Coming, mostBytes: number): Promise<boolean> {
@@ -195,7 +147,8 @@ type Cause = Error & { readonly code?: string; readonly errors?: readonly Cause[
 const FAILURES: readonly (readonly [RegExp, OutboundFailure])[] = [
   [/^(ENOTFOUND|ENODATA|ESERVFAIL|EREFUSED|ETIMEOUT|EAI_\w+|EBADNAME|EFORMERR)$/, 'host_not_found'],
   [/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'connection_failed'],
-  [/^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_RESPONSE)/, 'malformed_answer'],
+  // undici takes for granted that no status is below 100, and that nobody changes the protocol unasked
+  [/^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_RESPONSE|ERR_ASSERTION)/, 'malformed_answer'],
   [/(CERT|SSL|TLS|_PROTOCOL|SELF_SIGNED|VERIFY|ISSUER|EPROTO)/, 'tls_failed'],
 ];
 

@@ -28,14 +28,15 @@ export function publicInternet(ports: readonly number[], find: FindAddresses = n
 }
 
 const LONGEST_URL = 2048;
-/** White space and control characters, which the parser would remove in silence. */
-const UNREADABLE = /[\p{Cc}\s]/u;
+/** White space and control characters, which the parser would remove in silence, and what a terminal would obey or not show. */
+const UNREADABLE = /[\p{C}\s]/u;
 
 /** The parsed URL, or what it must be (the end of a sentence: "must be …"). Never asks anything. */
 export function readUrl(policy: OutboundPolicy, text: string): URL | string {
   const { schemes, ports } = policy;
   const names = schemes.join(' or ');
-  if (text.length > LONGEST_URL || UNREADABLE.test(text)) return `a URL of at most ${LONGEST_URL} characters without white space`;
+  if (text.length > LONGEST_URL || UNREADABLE.test(text))
+    return `a URL of at most ${LONGEST_URL} characters without white space and invisible ones`;
   const url = URL.canParse(text) ? new URL(text) : null;
   // the parser takes any number of slashes, and the other one, for the two before the host
   const isNamed = (scheme: string): boolean =>

@@ -35,7 +35,7 @@ export async function attempt(
     const failed = { atMs, tookMs: 0, status: null, error: kept(`unreadable: ${String(trouble)}`), answer: new Uint8Array() };
     return { result: null, trouble, made: { ...failed, ...consequences(ctx, delivery, null) } };
   }
-  const result = await send({ url: webhook.url, id: body.id, body: JSON.stringify(body), secrets, signal });
+  const result = await send({ webhook: webhook.id, url: webhook.url, id: body.id, body: JSON.stringify(body), secrets, signal });
   const known =
     result.kind === 'answered'
       ? { status: result.status, error: null, answer: result.body.subarray(0, ANSWER_KEPT) }
@@ -49,13 +49,14 @@ function consequences(ctx: Context, { webhook, event, failures, asked }: Deliver
   const disables = result?.kind === 'answered' && result.status === GONE;
   const isTaken = result !== null && isDelivered(result);
   const chance = (rng.bytes(1)[0] ?? 0) / 255;
+  const askedMs = result?.kind === 'answered' ? result.retryAfterMs : 0;
   return {
     webhook,
     eventId: event.id,
     failures,
     asked,
     isDelivered: isTaken,
-    againAtMs: isTaken || disables ? null : nextAttempt(failures + 1, clock.now(), chance),
+    againAtMs: isTaken || disables ? null : nextAttempt(failures + 1, clock.now(), chance, askedMs),
     disables,
   };
 }

@@ -38,6 +38,11 @@ describe('the schedule', () => {
       expect(nextAttempt(n + 1, NOW, 1)).toBe(NOW + pause * 1_100);
     }
     expect(nextAttempt(10, NOW, 0)).toBeNull();
+    // the receiver may ask for more, up to a day
+    expect(nextAttempt(1, NOW, 1, 4_000)).toBe(NOW + 5_500);
+    expect(nextAttempt(1, NOW, 1, 120_000)).toBe(NOW + 120_000);
+    expect(nextAttempt(1, NOW, 1, 10 * 86_400_000)).toBe(NOW + 86_400_000);
+    expect(nextAttempt(10, NOW, 0, 120_000)).toBeNull();
   });
 
   test('the numbers that merchants are told are these', () => {

@@ -1,5 +1,6 @@
 // What becomes of a result that does not belong to what the database has now, of an event that cannot be told, and of what waits for an endpoint
 // that has ended: nothing else is lost by it.
+import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { WebhookSender } from '../../../src/core/webhooks.ts';
 import { createWebhookSender } from '../../../src/outside/webhooks/sender.ts';
@@ -51,6 +52,26 @@ function replaceDatabase(): void {
   identity.look()({ durable: { test: 2n } });
   expect(() => identity.look()({ durable: { test: 1n } })).toThrow('may be another one');
 }
+
+test('endpoints on one host share no connection: what one is answered too much is not the other’s', async () => {
+  const paths = new Map<Socket, Set<unknown>>();
+  shop.answerWith((_got, response) => {
+    const { socket, url } = response.req;
+    paths.set(socket, (paths.get(socket) ?? new Set()).add(url));
+    take(response);
+  });
+  await api.call('/create_webhook', { url: `${shop.url}/other` });
+  await delivering(async (hurry) => {
+    for (let n = 1; n <= 10; n++) {
+      await started();
+      hurry();
+      await shop.until((all) => all.length === 2 * n);
+    }
+    await until(async () => (await waiting()) === 0);
+  });
+  expect([...paths.values()].filter(({ size }) => size > 1)).toEqual([]);
+  await api.sql('delete from delivery_attempts');
+});
 
 test('a delivery that was on its way when the database was put back ends nothing in it: its number may be another event’s', async () => {
   const arrived = Promise.withResolvers<void>();

@@ -36,6 +36,8 @@ type Listener = {
   /** Events left until it ends. */
   left: number;
   isFromNow: boolean;
+  /** What it prints once its first stream is open: an event that is made from then on is told. */
+  readonly opening: string;
 };
 
 /** The cursor before a merchant's first event. */
@@ -68,12 +70,10 @@ async function listen(options: ListenOptions): Promise<void> {
   const secret = listenSecret(profile);
   const cursor = openCursor(profile, [session.url, session.username, ...(events ?? []).toSorted(), object ?? '', target ?? '']);
   const forward = target === null ? null : forwarder(target, secret);
-  await writeOut(
-    json
-      ? `${JSON.stringify({ listening: { url: session.url, username: session.username, forward_to: target, secret } })}\n`
-      : `Listening to ${session.url} as ${session.username}${target === null ? '' : `, forwarding to ${target}`}.\nThe signing secret is ${secret}\n`,
-  );
-  await follow({ session, filter: { events, object }, cursor, forward, json, left, isFromNow: fromNow });
+  const opening = json
+    ? `${JSON.stringify({ listening: { url: session.url, username: session.username, forward_to: target, secret } })}\n`
+    : `Listening to ${session.url} as ${session.username}${target === null ? '' : `, forwarding to ${target}`}.\nThe signing secret is ${secret}\n`;
+  await follow({ session, filter: { events, object }, cursor, forward, json, left, isFromNow: fromNow, opening });
 }
 
 function typesIn(text: string): readonly string[] {
@@ -98,7 +98,8 @@ function targetIn(text: string): string {
 
 function forwarder(url: string, secret: string): Forward {
   const sender = createWebhookSender(createOutbound(ANYWHERE));
-  return (event, body) => sender({ url, id: event.id, body, secrets: [secret], signal: new AbortController().signal });
+  return (event, body) =>
+    sender({ webhook: 'listen', url, id: event.id, body, secrets: [secret], signal: new AbortController().signal });
 }
 
 /** Opens one connection after the other, each where the one before ended. The first one must succeed. */
@@ -116,6 +117,7 @@ async function follow(listener: Listener): Promise<void> {
           await goBack(listener);
           break;
         }
+        if (!wasOpen) await writeOut(listener.opening);
         if (!isOpen && wasOpen && pauseMs > FIRST_PAUSE_MS) tell('connected again');
         isOpen = true;
         wasOpen = true;

@@ -1,0 +1,100 @@
+// The connections of outbound calls: whose they are, how long they are kept, and how much may come over one in answer to a request.
+import type { LookupFunction, Socket } from 'node:net';
+import type { buildConnector, Dispatcher } from 'undici';
+import { passingContinue } from './interim-answers.ts';
+
+const CONNECT_WITHIN_MS = 10_000;
+const IDLE_CONNECTION_MS = 10_000;
+const MOST_HEADER_BYTES = 16 * 1024;
+/** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
+const MOST_ANSWER_BYTES = 1024 * 1024;
+/** How long a server that has said something unasked gets a connection for each call. */
+const SUSPECT_MS = 60 * 60_000;
+const MOST_SUSPECTS = 10_000;
+
+/** More came in answer to a request than any answer has. */
+export class AnswerTooLong extends Error {}
+
+type Asked = Pick<Dispatcher.RequestOptions, 'headers' | 'body' | 'signal'> & { readonly method: 'GET' | 'POST' };
+
+export type Connections = {
+  /**
+   * What HTTP/1.1 says to this request. An answer that nobody asked for, and that comes when the next request is under way, is taken for the answer to
+   * that one: so a connection is kept for calls of the same owner only, and for none once its server was seen to do so.
+   * @param owner null = the connection is closed after the answer
+   */
+  request(url: URL, owner: string | null, asked: Asked): Promise<Dispatcher.ResponseData>;
+  close(): Promise<void>;
+};
+
+/** Whether a connection ended because what came over it was no answer to a request. */
+const isUnasked = ({ name, message }: Error): boolean => name === 'HTTPParserError' || message === 'bad response';
+
+/** Loads what makes them: most processes never make a call. @param lookup gives the addresses that may be connected to */
+export async function openConnections(lookup: LookupFunction): Promise<Connections> {
+  const { Agent, buildConnector, Pool } = await import('undici');
+  /** Names of connections and until when none of theirs is kept, the oldest first. */
+  const suspects = new Map<string, number>();
+  function suspect(name: string): void {
+    suspects.delete(name);
+    suspects.set(name, performance.now() + SUSPECT_MS);
+    if (suspects.size > MOST_SUSPECTS) suspects.delete(suspects.keys().next().value as string);
+  }
+  const agent = new Agent({
+    // HTTP/1.1 only: its headers and body are what is bounded here
+    allowH2: false,
+    connect: bounded(buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 })),
+    // who calls bounds what is open; a bound for each host would let one merchant's URL hold up others' on a host that many use
+    connections: null,
+    pipelining: 1,
+    keepAliveTimeout: IDLE_CONNECTION_MS,
+    keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+    maxHeaderSize: MOST_HEADER_BYTES,
+    // the whole call has one limit
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    // the agent tells connections apart by this name, which begins with where they lead
+    factory(name, options) {
+      const pool = new Pool(new URL(name).origin, options);
+      return pool.on('disconnect', (_origin, _targets, error) => {
+        if (isUnasked(error)) suspect(String(name));
+      });
+    },
+  });
+  const isSuspect = (name: string): boolean => (suspects.get(name) ?? Number.NEGATIVE_INFINITY) > performance.now();
+
+  return {
+    request(url, owner, asked) {
+      const name = `${url.origin}#${owner ?? ''}`;
+      const reset = owner === null || isSuspect(name);
+      return agent.request({ ...asked, origin: name, path: `${url.pathname}${url.search}`, reset });
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** Connections that end when what comes after a request is more than any answer is read of. */
+function bounded(connect: buildConnector.connector): buildConnector.connector {
+  return (options, done) =>
+    connect(options, (...result) => {
+      const [error, socket] = result;
+      if (error === null) boundAnswers(socket);
+      done(...result);
+    });
+}
+
+function boundAnswers(socket: Socket): void {
+  const read = socket.read.bind(socket);
+  let [sent, received] = [0, 0];
+  let passContinue = passingContinue();
+  socket.read = (size?: number): unknown => {
+    const part = read(size) as Buffer | null;
+    // what was sent since begins another answer
+    if (sent !== socket.bytesWritten) [sent, received, passContinue] = [socket.bytesWritten, 0, passingContinue()];
+    received += part?.length ?? 0;
+    if (part !== null) passContinue(part);
+    if (received <= MOST_ANSWER_BYTES) return part;
+    socket.destroy(new AnswerTooLong(`an answer of more than ${MOST_ANSWER_BYTES} bytes`));
+    return null;
+  };
+}
