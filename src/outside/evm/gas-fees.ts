@@ -7,15 +7,32 @@ import { NodeTrouble } from '../utxo/node/trouble.ts';
 
 type GasFees = Awaited<ReturnType<EvmPort['gasFees']>>;
 
+/** Base fees of one chain this many times apart lie ten full blocks apart: one of the nodes is wrong. */
+const MOST_APART = 4n;
+
+/** What nodes say of gas, and what of it cannot be true together (null: nothing). */
+export type MiddleFees = GasFees & { readonly contradiction: string | null };
+
 /** What the middle one of those that answer says, of two the lower: offering too little costs time only. Trouble when none answers. */
-export async function middleGasFees(members: readonly Member<ReadingNode & EvmPort>[], waiting: Waiting): Promise<GasFees> {
-  const answers = await Promise.all(members.map((member) => saidInTime(member, member.node.gasFees(), waiting)));
-  const said = answers.flatMap((answer) => (answer instanceof NodeTrouble ? [] : [answer]));
-  if (said.length === 0) throw answers[0];
-  return { base: middle(said.map(({ base }) => base)), tip: middle(said.map(({ tip }) => tip)) };
+export async function middleGasFees(members: readonly Member<ReadingNode & EvmPort>[], waiting: Waiting): Promise<MiddleFees> {
+  const answers = await Promise.all(
+    members.map(async (member) => ({ name: member.node.name, fees: await saidInTime(member, member.node.gasFees(), waiting) })),
+  );
+  const said = answers.flatMap(({ name, fees }) => (fees instanceof NodeTrouble ? [] : [{ name, ...fees }]));
+  if (said.length === 0) throw answers[0]?.fees;
+  said.sort((one, other) => compared(one.base, other.base));
+  const [least, most] = [said[0] as (typeof said)[number], said.at(-1) as (typeof said)[number]];
+  const contradiction =
+    most.base <= least.base * MOST_APART
+      ? null
+      : // without the prices, which are others with each block
+        `contradiction: by ${most.name} gas costs more than ${MOST_APART} times as much as by ${least.name}: what is sent may wait, or cost too much, until the one that is wrong is taken out of the configuration`;
+  return { base: middle(said.map(({ base }) => base)), tip: middle(said.map(({ tip }) => tip)), contradiction };
 }
 
+const compared = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0);
+
 function middle(all: readonly bigint[]): bigint {
-  const sorted = [...all].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  const sorted = [...all].sort(compared);
   return sorted[Math.floor((sorted.length - 1) / 2)] as bigint;
 }

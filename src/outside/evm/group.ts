@@ -27,6 +27,8 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
   const overdue = new Map<Member, number>();
 
   const late = new Map<string, BlockFacts>();
+  /** What nodes have said last of gas that cannot be true together. */
+  let feesContradict: string | null = null;
 
   function keepLate(question: string, facts: BlockFacts): void {
     late.set(question, facts);
@@ -96,6 +98,11 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
   return {
     ...node,
     currency: (nodes[0] as EvmPort).currency,
+    async condition(asked) {
+      const said = await node.condition(asked);
+      if (said.state !== 'ready' || feesContradict === null) return said;
+      return { ...said, others: [...(said.others ?? []), feesContradict] };
+    },
     async readBlock(hash, watch) {
       const { facts, nodes } = await read(hash, watch);
       // a list that cannot name what it watches credits nobody
@@ -107,7 +114,11 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     },
     finalized: () => use((one) => one.finalized()),
     send: (raw) => sendToAll(members(), raw, waiting),
-    gasFees: () => middleGasFees(members(), waiting),
+    async gasFees() {
+      const { contradiction, ...fees } = await middleGasFees(members(), waiting);
+      feesContradict = contradiction;
+      return fees;
+    },
     account: (address, height) => use((one) => one.account(address, height)),
     etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),
