@@ -41,7 +41,7 @@ let isStopped = false;
 /** What runs tests now. */
 const opened = new Set();
 /** With `--quick` no test of pure code counts that takes more CPU than this. */
-const QUICK_MS = 250;
+const QUICK_MS = 2_000;
 
 class UnchangedFails extends Error {}
 

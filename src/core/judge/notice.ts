@@ -75,10 +75,8 @@ function noticeInQuotedCurrency(it: Case, payment: Payment, known: boolean): voi
       return;
     case 'review': {
       const goesOn = transaction.reviewCause === 'other' && onTime && transaction.merchantDecision === 'none';
-      if (goesOn && presentInQuotedCurrency(it).length === 1) {
-        transaction.reviewCause = null;
-        applyEvent(it, 'paid_on_time');
-      } else review(it, 'another_payment', 'late');
+      if (goesOn && presentInQuotedCurrency(it).length === 1) applyEvent(it, 'paid_on_time');
+      else review(it, 'another_payment', 'late');
       return;
     }
     case 'declined':
