@@ -66,10 +66,14 @@ async function start({ config, database }: Opened): Promise<Running> {
     report: (what, message) => outage.report(what, message),
     version: version(),
   });
-  if (network === 'sandbox' && isSupervised())
-    await untilSandboxIsReady(ctx, () => sandboxEndpoint(dataFolder), SANDBOX_READY_WITHIN_MS);
+  const endpoint = () => sandboxEndpoint(dataFolder);
+  const waitsForSandbox = network === 'sandbox' && isSupervised();
+  await Promise.all([
+    join(),
+    server.ready(),
+    waitsForSandbox ? untilSandboxIsReady(ctx, endpoint, SANDBOX_READY_WITHIN_MS) : null,
+  ]);
   const stopAutomatic = await runAutomaticPayouts(ctx, (what, message) => outage.report(what, message));
-  await join();
   try {
     await server.listen({ port, host });
   } catch (error) {
