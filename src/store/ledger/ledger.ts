@@ -4,7 +4,7 @@ import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
 import type { Balances, Entry, Part } from '../../core/judge/case.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { inParts } from '../postgres/in-parts.ts';
+import { inParts, inPreparedParts } from '../postgres/in-parts.ts';
 
 /** The largest number of entries in one statement: a transaction paid in thousands of outputs must not run into the statement's time limit. */
 const ENTRIES_AT_ONCE = 500;
@@ -42,8 +42,9 @@ async function postSome(sql: Sql, postings: readonly EntryToPost[]): Promise<voi
       postings.map((posting) => posting.payoutId ?? null),
     ],
   });
-  await inParts(parts.slice(PARTS_AT_ONCE), PARTS_AT_ONCE, async (some) => {
-    await sql.query({ name: 'ledger_post_parts', text: 'select ledger.post_parts($1, $2, $3, $4)', values: columnsOf(some) });
+  await inPreparedParts(parts.slice(PARTS_AT_ONCE), PARTS_AT_ONCE, {
+    prepare: columnsOf,
+    run: (values) => sql.query({ name: 'ledger_post_parts', text: 'select ledger.post_parts($1, $2, $3, $4)', values }),
   });
 }
 

@@ -16,6 +16,29 @@ export async function inParts<T>(all: Iterable<T>, size: number, run: (part: rea
   if (part.length > 0) await run(part);
 }
 
+/**
+ * As {@link inParts}, for statements whose values take long to write down: those of the next slice are prepared while the database works on
+ * the one before. No two statements run at once.
+ */
+export async function inPreparedParts<T, V>(
+  all: Iterable<T>,
+  size: number,
+  { prepare, run }: { readonly prepare: (part: readonly T[]) => V; readonly run: (values: V) => Promise<unknown> },
+): Promise<void> {
+  let running: Promise<unknown> = Promise.resolve();
+  try {
+    await inParts(all, size, async (part) => {
+      const values = prepare(part);
+      await running;
+      running = run(values);
+      // it is waited for below, or before the next
+      running.catch(() => undefined);
+    });
+  } finally {
+    await running;
+  }
+}
+
 /** After this long, other work of this process gets a turn. */
 const TURN_MS = 10;
 

@@ -4,7 +4,7 @@
 import type { Payment } from '../../core/judge/case.ts';
 import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { inParts } from '../postgres/in-parts.ts';
+import { inPreparedParts } from '../postgres/in-parts.ts';
 import { JUDGED_COLUMNS } from './judged-columns.ts';
 
 /** The largest number of rows in one statement: more would occupy this process for long. */
@@ -17,20 +17,22 @@ const COLUMNS = JUDGED_COLUMNS.map(({ column }) => column).join(', ');
 
 /** Keeps what was decided, to be written later. Of a payment of which something is kept already nothing may be decided. */
 export function keepDecisions(sql: Sql, decisions: readonly PaymentDecision[]): Promise<void> {
-  return inParts(decisions, ROWS_AT_ONCE, async (part) => {
-    await sql.query({
-      name: 'keep_payment_decisions',
-      text: `insert into payment_decisions (transaction_id, payment_id, decided_at, classified, ${COLUMNS})
-               select * from unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::boolean[],
-                                    ${JUDGED_COLUMNS.map(({ type }, n) => `$${n + 5}::${type}[]`).join(', ')})`,
-      values: [
-        arrayText(part.map(({ transactionId }) => transactionId)),
-        arrayText(part.map(({ payment }) => payment.id)),
-        arrayText(part.map(({ nowMs }) => new Date(nowMs))),
-        arrayText(part.map(({ payment }) => payment.classified)),
-        ...JUDGED_COLUMNS.map(({ field, write }) => arrayText(part.map(({ payment }) => write(payment[field])))),
-      ],
-    });
+  return inPreparedParts(decisions, ROWS_AT_ONCE, {
+    prepare: (part) => [
+      arrayText(part.map(({ transactionId }) => transactionId)),
+      arrayText(part.map(({ payment }) => payment.id)),
+      arrayText(part.map(({ nowMs }) => new Date(nowMs))),
+      arrayText(part.map(({ payment }) => payment.classified)),
+      ...JUDGED_COLUMNS.map(({ field, write }) => arrayText(part.map(({ payment }) => write(payment[field])))),
+    ],
+    run: (values) =>
+      sql.query({
+        name: 'keep_payment_decisions',
+        text: `insert into payment_decisions (transaction_id, payment_id, decided_at, classified, ${COLUMNS})
+                 select * from unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::boolean[],
+                                      ${JUDGED_COLUMNS.map(({ type }, n) => `$${n + 5}::${type}[]`).join(', ')})`,
+        values,
+      }),
   });
 }
 
