@@ -173,7 +173,9 @@ export const AREAS = [
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/commit-guards',
+      'test/lightning/payout-guards',
       'test/lightning/false-preimage',
+      'test/lightning/other-amount',
       'test/lightning/payout-attacks',
       'test/lightning/payout-restored',
     ],
@@ -243,6 +245,8 @@ export const AREAS = [
     code: /^src\/worker\/(payouts\/lightning\/(steps|driver|comparison|hanging)|lightning\/sent-comparison)\.ts$/,
     tests: [
       'test/lightning/payout-variants',
+      'test/lightning/payout-guards',
+      'test/lightning/other-amount',
       'test/lightning/replaced-node',
       'test/lightning/payout-restored',
       'test/lightning/long-lists',

@@ -64,6 +64,39 @@ test.each([
   expect(decodeInvoice('regtest', altered(made(), words))).toMatchObject({ expiresAtMs: 1_760_000_000_000 + seconds * 1000 });
 });
 
+/** With fields of its own before those of the sandbox: the first of each kind counts. */
+const withFirst = (...fields: number[][]) =>
+  altered(made(), (words) => [...words.slice(0, 7), ...fields.flat(), ...words.slice(7)]);
+/** A features field with one bit. */
+function bit(n: number): number[] {
+  const words = Array<number>(Math.floor(n / 5) + 1).fill(0);
+  words[0] = 1 << (n % 5);
+  return [5, 0, words.length, ...words];
+}
+
+test('one without an expiry has an hour, and money may be locked for two weeks', () => {
+  const bare = altered(made(), (words) => {
+    const at = words.findIndex((_, n) => [6, 0, 2, 18, 24].every((word, k) => words[n + k] === word));
+    return [...words.slice(0, at), ...words.slice(at + 5)];
+  });
+  expect(decodeInvoice('regtest', bare)).toMatchObject({ expiresAtMs: 1_760_003_600_000 });
+  expect(problem(withFirst([24, 0, 3, 1, 31, 0]))).toBe('');
+  expect(problem(withFirst([24, 0, 3, 1, 31, 1]))).toContain('for weeks');
+});
+
+test.each([8, 14, 16, 24, 48])('feature %s may be required, and any other only be offered', (known) => {
+  expect(problem(withFirst(bit(known)))).toBe('');
+  expect(problem(withFirst(bit(known + 2)))).toContain(known === 14 ? '' : `feature ${known + 2}`);
+  expect(problem(withFirst(bit(known + 3)))).toBe('');
+});
+
+test('a node that it names has to be the one that has signed it', () => {
+  const other = bech32.toWords(Buffer.alloc(33, 2));
+  expect(problem(withFirst([19, 1, 21, ...other]))).toContain('signature');
+  // too short: no field, for LND as well
+  expect(problem(withFirst([19, 1, 20, ...other.slice(1)]))).toBe('');
+});
+
 describe('refused is', () => {
   test('an invoice of another network', () => {
     expect(problem(EXAMPLE)).toContain('starts with lnbcrt');
@@ -107,6 +140,15 @@ describe('refused is', () => {
     const bit30 = [1, 0, 0, 0, 0, 0, 0];
     expect(problem(altered(made(), (words) => added([5, 0, 7, ...bit30])(without(5)(words))))).toContain('feature 30');
     expect(problem(altered(made(), (words) => added([24, 0, 3, 2, 0, 0])(without(24)(words))))).toContain('for weeks');
+  });
+  test('one that is longer than a destination may be', () => {
+    const routes = (n: number) => (words: number[]) => [
+      ...words.slice(0, 7),
+      ...Array.from({ length: n }, () => [3, 2, 18, ...Array(82).fill(0)]).flat(),
+      ...words.slice(7),
+    ];
+    expect(problem(altered(made(), routes(19)))).toBe('');
+    expect(problem(altered(made(), routes(60)))).toContain('at most 2048 characters');
   });
   test.each(['lnbcrt0', 'lnbcrt01u', 'lnbcrt1p', 'lnbcrt25x', 'lnbcrt1000000000000000000000m'])('the amount of %s', (prefix) => {
     expect(problem(altered(made(), (words) => words, prefix))).toContain('and its amount');

@@ -8,6 +8,8 @@ import type { Invoice } from '../../core/lightning/payer.ts';
 export type InvoiceProblem = { readonly problem: string };
 
 const PREFIX = { mainnet: 'bc', testnet: 'tb', regtest: 'bcrt' } as const;
+/** As long as a destination may be (contract/payout-fields): an LNURL names its invoice itself. */
+const MOST_CHARACTERS = 2_048;
 const TIMESTAMP_WORDS = 7;
 const SIGNATURE_WORDS = 104;
 const HASH_WORDS = 52;
@@ -27,6 +29,7 @@ const cut: InvoiceProblem = { problem: 'a field of this invoice is cut off' };
 
 /** @param network whose invoices are accepted */
 export function decodeInvoice(network: keyof typeof PREFIX, text: string): Invoice | InvoiceProblem {
+  if (text.length > MOST_CHARACTERS) return { problem: `an invoice has at most ${MOST_CHARACTERS} characters` };
   const decoded = bech32.decodeUnsafe(text, false);
   if (decoded === undefined) return { problem: 'the checksum or the characters of this invoice are wrong' };
   const { prefix, words } = decoded;
