@@ -44,10 +44,16 @@ export const AREAS = [
     code: /^src\/(outside\/evm\/(second-word|group)|worker\/chain\/unconfirmed-blocks|store\/chain\/unconfirmed-blocks)\.ts$/,
     tests: [
       'test/nodes/evm-second-word-answers',
+      'test/nodes/evm-words-kept',
       'test/nodes/evm-three-nodes',
       'test/nodes/evm-hidden-payments',
       'test/nodes/evm-second-word',
     ],
+  },
+  { code: /^src\/outside\/evm\/gas-fees\.ts$/, tests: ['test/nodes/evm-one-word-gas'] },
+  {
+    code: /^src\/worker\/payouts\/evm\/used-nonce\.ts$/,
+    tests: ['test/nodes/evm-one-word-used', 'test/nodes/evm-denied-nonces'],
   },
   { code: /^src\/outside\/evm\/patience\.ts$/, tests: ['test/nodes/evm-patience'] },
   { code: /^src\/outside\/evm\/waiting-calls\.ts$/, tests: ['test/nodes/evm-waiting-calls'] },
@@ -73,6 +79,7 @@ export const AREAS = [
       'test/nodes/evm-recovered',
       'test/nodes/evm-reimbursement-paid-after-all',
       'test/nodes/evm-lying-receipts',
+      'test/nodes/evm-one-word-paid',
     ],
   },
   {
