@@ -1,10 +1,8 @@
 // What `npm run mutate` breaks, and who must notice.
 
 const JUDGE = 'test/core/judge/';
-/** Random histories, which take seconds. */
-const HISTORIES = ['refund-property', 'credit-property', 'paid-by-block', 'late-block'].map((name) => JUDGE + name);
-/** What tens of thousands of payments cost, which takes as long as all other tests of the judge together. */
-const VERY_MANY = [`${JUDGE}portions`, `${JUDGE}cost`];
+/** Random histories, and what tens of thousands of payments cost: as long as all other tests of the judge together. */
+const LONG = ['credit-property', 'portions', 'cost'].map((name) => JUDGE + name);
 
 /**
  * Which tests answer for which code, in parts that are run one after the other: the cheapest first, since the first failure ends a run.
@@ -15,13 +13,13 @@ export const AREAS = [
     code: /^src\/core\/(judge\/.*|confirmations)\.ts$/,
     isPure: true,
     tests: [JUDGE, 'test/core/confirmations'],
-    slow: [...HISTORIES, ...VERY_MANY],
+    slow: LONG,
   },
   {
     code: /^src\/core\/(money|rate|rate-median)\.ts$/,
     isPure: true,
     tests: ['test/core/money', 'test/core/rate', 'test/core/payouts', 'test/rates/median', JUDGE],
-    slow: [...HISTORIES, ...VERY_MANY],
+    slow: LONG,
   },
   {
     code: /^src\/flow\/transactions\/(decide|judging|facts)\.ts$/,

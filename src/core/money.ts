@@ -42,7 +42,6 @@ export function formatAmount(minor: bigint, currency: LedgerCurrency | PaymentMe
   if (currency === 'USD') return formatMinor(minor, decimalsOf(currency));
   const { decimals, quoteDecimals } = CURRENCIES[currency];
   const text = formatMinor(minor, decimals);
-  if (quoteDecimals === decimals) return text;
   const shortest = text.length - (decimals - quoteDecimals);
   let end = text.length;
   while (end > shortest && text[end - 1] === '0') end -= 1;

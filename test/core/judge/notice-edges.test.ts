@@ -80,3 +80,17 @@ describe('in portions', () => {
     ]);
   });
 });
+
+test('a second output of a replacement inherits only what the first, judged before, has left of the time of what they replace', () => {
+  const late = { seenAtMs: WINDOW_END_MS + 60_001, caughtUpAtMs: WINDOW_END_MS + 60_000, txid: 'by' };
+  const it = newCase(
+    [
+      newPayment(1, { txid: 'replaced', state: 'conflicted', conflictTxid: 'by', classified: true, onTimeMinor: 1_000n }),
+      newPayment(2, { ...late, amount: 700n, classified: true, present: true, onTimeMinor: 700n }),
+      newPayment(3, { ...late, amount: 600n }),
+    ],
+    { transaction: { status: 'pending' } },
+  );
+  noticePayments(it);
+  expect(it.payments[2]).toMatchObject({ classified: true, onTimeMinor: 300n });
+});
