@@ -4,6 +4,7 @@ import { CURRENCY_CODES, decimalsOf, type LedgerCurrency } from '../../src/core/
 import {
   atLeastZero,
   basisPointsDown,
+  basisPointsUp,
   formatAmount,
   formatMinor,
   greatest,
@@ -160,6 +161,7 @@ describe('arithmetic on amounts', () => {
   it('takes basis points down, never more than the amount', () => {
     expect(basisPointsDown(10_000n, 100)).toBe(100n);
     expect(basisPointsDown(99n, 100)).toBe(0n);
+    expect([0n, 1n, 10_000n, 10_001n].map((amount) => basisPointsUp(amount, 100))).toEqual([0n, 1n, 100n, 101n]);
     fc.assert(
       fc.property(amounts, fc.integer({ min: 0, max: 10_000 }), (amount, points) => {
         const part = basisPointsDown(amount, points);

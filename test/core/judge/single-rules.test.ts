@@ -1,6 +1,7 @@
 // One rule at a time, in states that the rules before it seldom leave: what must hold it back, and what must not.
 import { describe, expect, test } from 'vitest';
 import type { Case, CaseTransaction, Payment } from '../../../src/core/judge/case.ts';
+import { deepEnough } from '../../../src/core/judge/late-block.ts';
 import { acceptLate, closeAfterLookup, returnFromLoss, settle } from '../../../src/core/judge/rules.ts';
 import { LOOKUP_AFTER_MS, WINDOW_MS } from '../../../src/core/judge/times.ts';
 import { newCase, newPayment, PRICE, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
@@ -78,4 +79,11 @@ test('nothing settles while a credited payment is not final, to the last unit of
   expect(settles([credited(1, TIP - 200, 25_000n), credited(2, TIP - 200, 25_000n)])).toBe(true);
   expect(settles([credited(1, TIP - 200, 25_000n), credited(2, TIP, 25_000n)])).toBe(false);
   expect(settles([credited(1, TIP - 200, 25_000n), credited(2, TIP, 1n)])).toBe(false);
+});
+
+test('a price is complete to the last unit that is deep enough (rule 4)', () => {
+  const paid = (amount: bigint) => deep(Number(amount), amount, { partKey: null, inSuspense: 0n, onTimeMinor: amount });
+  const complete = (...amounts: bigint[]) =>
+    deepEnough(newCase(amounts.map(paid), { transaction: { status: 'pending', toleranceBps: 0 } }))?.total ?? null;
+  expect([complete(49_999n, 1n), complete(49_999n)]).toEqual([50_000n, null]);
 });
