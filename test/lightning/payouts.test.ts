@@ -112,6 +112,7 @@ describe.each(ENGINES)('%s', (name, open) => {
 
   test('what came in goes back to its customer, less what the invoice leaves for the route', { timeout: TIMEOUT }, async () => {
     await at.rate('100000.00');
+    await at.work();
     const transactionId = await paidIn(at, engine);
     const paid = async () => (await at.path(transactionId)).at(-1);
     const before = await at.available();
