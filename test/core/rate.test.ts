@@ -2,7 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CURRENCIES, CURRENCY_CODES } from '../../src/core/currency.ts';
 import { formatAmount } from '../../src/core/money.ts';
-import { cryptoForUsdDown, cryptoForUsdUp, formatRate, parseRate, usdForCryptoDown, usdForPartsUp } from '../../src/core/rate.ts';
+import {
+  cryptoForUsdDown,
+  cryptoForUsdExactUp,
+  cryptoForUsdUp,
+  formatRate,
+  isWorth,
+  parseRate,
+  usdForCryptoDown,
+  usdForPartsUp,
+} from '../../src/core/rate.ts';
 
 const codes = fc.constantFrom(...CURRENCY_CODES);
 const rates = fc.bigInt({ min: 1n, max: 10n ** 18n });
@@ -133,4 +142,17 @@ it('what many amounts are worth together is rounded up once', () => {
   expect(usdForPartsUp(dust, 'BTC')).toBe(65n);
   expect(usdForPartsUp([...dust, { minor: 1n, rate: 1n }], 'BTC')).toBe(66n);
   expect(usdForPartsUp([], 'BTC')).toBe(0n);
+});
+
+describe('to the last unit', () => {
+  it('what must be given for dollars is rounded up to the minor unit, whatever quotes are rounded to', () => {
+    const given = (cents: bigint, dollars: bigint) => cryptoForUsdExactUp(cents, 'BTC', dollars * 10n ** 8n);
+    expect([given(1n, 100_000n), given(1n, 30_000n), given(100_00n, 65_000n)]).toEqual([10n, 34n, 153_847n]);
+  });
+
+  it('amounts are worth another one exactly, and not if they are the least part less', () => {
+    const wanted = { minor: 3n, rate: 7n };
+    expect(isWorth([{ minor: 21n, rate: 1n }], 'BTC', wanted, 0n)).toBe(true);
+    expect(isWorth([{ minor: 4n, rate: 5n }], 'BTC', wanted, 0n)).toBe(false);
+  });
 });
