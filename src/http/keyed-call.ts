@@ -33,13 +33,28 @@ export async function answerKeyed(
     return { httpStatus: 200, text, replayed: false };
   }
   const of = { merchantId: caller.merchantId, operation: endpoint.path, key, bodyHash: bodyHash(body), kept: keyKept };
-  if (prepare !== undefined && refused === null && !(await isAnswered(context.ctx, of)))
-    prepared = await prepare(context.ctx, of, fields);
-  const once = { ...of, ...(endpoint.answersSecret === true ? { isSecret: true as const } : {}) };
-  const answer = await context.keyed(caller.merchantId, () => answerOnce(context.ctx, once, work, errorBody));
+  async function prepareAndAnswer(): Promise<Answer> {
+    if (prepare !== undefined && refused === null && !(await isAnswered(context.ctx, of)))
+      prepared = await prepare(context.ctx, of, fields);
+    const once = { ...of, ...(endpoint.answersSecret === true ? { isSecret: true as const } : {}) };
+    return context.keyed(caller.merchantId, () => answerOnce(context.ctx, once, work, errorBody));
+  }
+  const name = `${of.merchantId} ${of.operation} ${of.key}`;
+  const answer = prepare === undefined ? await prepareAndAnswer() : await alone(context.preparing, name, prepareAndAnswer);
   if (answer.replayed && endpoint.alsoOnReplay === true) await work(context.ctx);
   if (after !== undefined) await after(context.ctx);
   return answer;
+}
+
+/** @throws Refusal request_in_progress while the same is under way: a preparation comes before the key's lock in the database */
+async function alone<T>(underWay: Set<string>, name: string, work: () => Promise<T>): Promise<T> {
+  if (underWay.has(name)) throw new Refusal('request_in_progress');
+  underWay.add(name);
+  try {
+    return await work();
+  } finally {
+    underWay.delete(name);
+  }
 }
 
 async function refusalFrom(asked: Promise<void>): Promise<Refusal | null> {

@@ -64,6 +64,8 @@ export type ServerContext = ServerOptions & {
   readonly anonymous: Limiter<string>;
   /** Runs a keyed write. It holds a connection while it may need another (a fresh range of addresses), so the pool must be larger. */
   readonly keyed: ConcurrencyLimit;
+  /** Keys of the calls that are being prepared here: what one of them has reserved is not another one's to give up. */
+  readonly preparing: Set<string>;
   /** Runs a list: however many of them are asked for, connections are left for everything else. */
   readonly lists: ConcurrencyLimit;
   /** The refusal of a call that is not over TLS and must be; null when it may pass. */
@@ -98,6 +100,7 @@ export function createServerContext(options: ServerOptions, connections: Connect
     closing,
     anonymous,
     keyed: createConcurrencyLimit(KEYED),
+    preparing: new Set(),
     lists: createConcurrencyLimit(LISTS),
     now: () => clock.now(),
     sign(request, reply) {

@@ -38,6 +38,12 @@ async function ask(path: string, body: object = {}, key?: string): Promise<Json>
 }
 const create = (key?: string, amount = '25.00') =>
   ask('/create_transaction', { amount, crypto_selected: 'BTC-LN', label: 'tea' }, key);
+/** Both with one key. */
+async function atOnce(key: string) {
+  const asked = ['25.00', '26.00'].map((amount) => ({ amount, crypto_selected: 'BTC-LN' }));
+  const both = await Promise.all(asked.map((body) => call('/create_transaction', body, key)));
+  return both.map(({ status: answered, json }) => (answered === 200 ? 'made' : json.error)).sort();
+}
 const pay = (id: unknown) => ask('/sandbox/pay', { transaction_id: id });
 const status = async (id: unknown) => (await ask('/check_transaction', { transaction_id: id })).status;
 const becomes = (id: unknown, wanted: string) => eventually(`it is ${wanted}`, async () => (await status(id)) === wanted, 30_000);
@@ -148,4 +154,14 @@ test('an invoice that nobody pays times out, and every invariant is green', { ti
   const audit = await runCli(['audit'], { BURSAR_DATA_DIR: folder });
   expect(audit.out).toContain('invariants are green');
   expect(audit.code).toBe(0);
+});
+
+test('of two bodies with one key at once the first is answered, and the other one is told to wait', {
+  timeout: TIMEOUT,
+}, async () => {
+  for (let n = 0; n < 5; n++)
+    expect([
+      ['made', 'request_in_progress'],
+      ['idempotency_conflict', 'made'],
+    ]).toContainEqual(await atOnce(`at once ${n}`));
 });
