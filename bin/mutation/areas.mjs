@@ -197,7 +197,7 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/store\/lightning\/(payment-rows|under-way|sent-payments|paying-node|payer-facts|outgoing)\.ts$/,
+    code: /^src\/store\/lightning\/(payment-rows|payment-hashes|under-way|sent-payments|paying-node|payer-facts|outgoing)\.ts$/,
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/payout-restored',

@@ -41,8 +41,8 @@ const create = (key?: string, amount = '25.00') =>
 /** Both with one key. */
 async function atOnce(key: string) {
   const asked = ['25.00', '26.00'].map((amount) => ({ amount, crypto_selected: 'BTC-LN' }));
-  const both = await Promise.all(asked.map((body) => call('/create_transaction', body, key)));
-  return both.map(({ status: answered, json }) => (answered === 200 ? 'made' : json.error)).sort();
+  const answers = await Promise.all(asked.map((body) => call('/create_transaction', body, key)));
+  return answers.map(({ status: answered, json }) => String(answered === 200 ? 'made' : json.error)).toSorted();
 }
 const pay = (id: unknown) => ask('/sandbox/pay', { transaction_id: id });
 const status = async (id: unknown) => (await ask('/check_transaction', { transaction_id: id })).status;
@@ -144,6 +144,16 @@ test('kill -9 of the worker and of the node loses no payment and doubles none', 
   expect(Number(await available())).toBeCloseTo(before + 20 * 0.00001539 + 0.00038462, 10);
 });
 
+test('of two bodies with one key at once the first is answered, and the other one is told to wait', {
+  timeout: TIMEOUT,
+}, async () => {
+  for (let n = 0; n < 5; n++)
+    expect([
+      ['made', 'request_in_progress'],
+      ['idempotency_conflict', 'made'],
+    ]).toContainEqual(await atOnce(`at once ${n}`));
+});
+
 test('an invoice that nobody pays times out, and every invariant is green', { timeout: TIMEOUT }, async () => {
   const made = await create();
   await ask('/sandbox/clock', { advance_seconds: 900 });
@@ -154,14 +164,4 @@ test('an invoice that nobody pays times out, and every invariant is green', { ti
   const audit = await runCli(['audit'], { BURSAR_DATA_DIR: folder });
   expect(audit.out).toContain('invariants are green');
   expect(audit.code).toBe(0);
-});
-
-test('of two bodies with one key at once the first is answered, and the other one is told to wait', {
-  timeout: TIMEOUT,
-}, async () => {
-  for (let n = 0; n < 5; n++)
-    expect([
-      ['made', 'request_in_progress'],
-      ['idempotency_conflict', 'made'],
-    ]).toContainEqual(await atOnce(`at once ${n}`));
 });

@@ -7,7 +7,7 @@ import { formatAmount, minus, mulDivDown } from '../../core/money.ts';
 import { checkDestination, isInvoice } from '../../core/payouts/validation.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
-import { lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-rows.ts';
+import { lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
 import type { Context } from '../context.ts';
 import type { RefundRail } from '../payouts/refund-rail.ts';
 import { askForInvoice } from './lnurl.ts';

@@ -68,31 +68,6 @@ export async function insertPayment(sql: Sql, payoutId: string, atMs: number): P
 }
 
 /**
- * One at a time decides about a payment hash, until the database transaction ends. A lock of two numbers is none of those that sessions hold for as long as
- * they live (postgres/session-locks): whoever chooses the hash could have chosen one that falls on one of them, and would wait for it with a connection.
- */
-export async function lockPaymentHash(sql: Sql, paymentHash: string): Promise<void> {
-  await sql.query({
-    name: 'lock_payment_hash',
-    text: `select pg_advisory_xact_lock(hashtext('payment hash'), hashtext($1))`,
-    values: [paymentHash],
-  });
-}
-
-/** The payout that pays a hash or has paid it; null when there is none, or each has failed. */
-export async function payoutOfHash(
-  sql: Sql,
-  paymentHash: string,
-): Promise<{ readonly id: string; readonly merchantId: bigint; readonly isReimbursement: boolean } | null> {
-  const { rows } = await sql.query<{ id: string; merchantId: bigint; isReimbursement: boolean }>({
-    name: 'payout_of_hash',
-    text: `select id, merchant_id as "merchantId", reimburses is not null as "isReimbursement" from payouts where payment_hash = $1 and status <> 'failed'`,
-    values: [paymentHash],
-  });
-  return rows[0] ?? null;
-}
-
-/**
  * Takes the lease of a payment that is due: one that waits while its payout does, or one that the node may have. Its epoch rises with every
  * lease, and whatever is written under an older one is refused. It reaches the disk with the first that is written under it, which is before the
  * node is asked: where PostgreSQL crashes before that, another has the same epoch, and one of the two finds the payout committed. Null when there is none.
