@@ -1,0 +1,27 @@
+// Which payout a payment hash belongs to: at most one that pays it or has paid it, over all merchants.
+import type { Sql } from '../postgres/connect.ts';
+
+/**
+ * One at a time decides about a payment hash, until the database transaction ends. A lock of two numbers is none of those that sessions hold for as long as
+ * they live (postgres/session-locks): whoever chooses the hash could have chosen one that falls on one of them, and would wait for it with a connection.
+ */
+export async function lockPaymentHash(sql: Sql, paymentHash: string): Promise<void> {
+  await sql.query({
+    name: 'lock_payment_hash',
+    text: `select pg_advisory_xact_lock(hashtext('payment hash'), hashtext($1))`,
+    values: [paymentHash],
+  });
+}
+
+/** The payout that pays a hash or has paid it; null when there is none, or each has failed. */
+export async function payoutOfHash(
+  sql: Sql,
+  paymentHash: string,
+): Promise<{ readonly id: string; readonly merchantId: bigint; readonly isReimbursement: boolean } | null> {
+  const { rows } = await sql.query<{ id: string; merchantId: bigint; isReimbursement: boolean }>({
+    name: 'payout_of_hash',
+    text: `select id, merchant_id as "merchantId", reimburses is not null as "isReimbursement" from payouts where payment_hash = $1 and status <> 'failed'`,
+    values: [paymentHash],
+  });
+  return rows[0] ?? null;
+}
