@@ -1,4 +1,5 @@
 // An answer belongs to the request that it follows, also where a connection carries several and ends between them.
+import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
@@ -75,7 +76,9 @@ test('an answer too many is never that of another owner’s request on the same 
 
 test('a server that says something unasked gets a connection for each request from then on', async () => {
   const outbound = opened(createOutbound(ANYWHERE));
+  const ended = Promise.withResolvers<void>();
   const server = await listening((socket) => {
+    socket.once('close', () => ended.resolve());
     socket.on('data', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
       setTimeout(() => socket.destroyed || socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'), 3);
@@ -83,7 +86,7 @@ test('a server that says something unasked gets a connection for each request fr
   });
   const ask = () => outbound.call({ ...asking, url: `http://127.0.0.1:${server.port}/` });
   await ask();
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await ended.promise;
   for (const count of [2, 3, 4]) {
     await ask();
     expect(server.connections()).toBe(count);
@@ -103,4 +106,21 @@ test('a connection is kept for the next request of its owner', async () => {
   expect(kept).toBeLessThanOrEqual(2);
   for (let n = 0; n < 5; n++) await ask(null);
   expect(server.connections()).toBe(kept + 5);
+});
+
+test('very many owners leave no more connections open than a few hundred', { timeout: 60_000 }, async () => {
+  const outbound = opened(createOutbound(ANYWHERE));
+  const sockets = new Set<Socket>();
+  const { port } = await listening((socket) => {
+    sockets.add(socket.on('close', () => sockets.delete(socket)));
+    socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'));
+  });
+  const url = `http://127.0.0.1:${port}/`;
+  for (let n = 0; n < 30; n++) {
+    const calls = Array.from({ length: 50 }, (_, m) => outbound.call({ ...asking, connectionsOf: `wh_${50 * n + m}`, url }));
+    expect((await Promise.all(calls)).every(({ kind }) => kind === 'answered')).toBe(true);
+  }
+  // what was under way when the last of them was kept comes on top
+  expect(sockets.size).toBeLessThanOrEqual(512 + 50);
+  expect(sockets.size).toBeGreaterThan(400);
 });

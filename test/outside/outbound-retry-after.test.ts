@@ -12,7 +12,10 @@ test.each([
   ['-1', undefined],
   ['1e3', undefined],
   ['2099', 2_099_000],
-  ['99999999999', undefined],
+  ['99999999999', 99_999_999_999_000],
+  ['9'.repeat(400), Number.MAX_SAFE_INTEGER],
+  ['Sun Nov  6 08:49:37 1994', 0],
+  ['Sun Nov 6 1994', undefined],
 ])('an answer asks to be left alone by Retry-After: %s', async (header, retryAfterMs) => {
   const { port } = await listening((socket) =>
     socket.on('data', () => socket.end(`HTTP/1.1 503 Full\r\nretry-after: ${header}\r\n\r\n`)),
@@ -22,8 +25,12 @@ test.each([
   expect(result.kind === 'answered' && result.retryAfterMs).toBe(retryAfterMs);
 });
 
-test('an answer asks to be left alone until a date', async () => {
-  const until = new Date(Date.now() + 3_600_000).toUTCString();
+test.each([
+  ['usual', (date: Date) => date.toUTCString()],
+  ['obsolete', (date: Date) => date.toUTCString().replace(/^(\w+), (\d+) (\w+) \d\d(\d\d)/, '$1day, $2-$3-$4')],
+  ['asctime', (date: Date) => date.toUTCString().replace(/^(\w+), (\d+) (\w+) (\d+) (\S+) GMT/, '$1 $3 $2 $5 $4')],
+])('an answer asks to be left alone until a date of the %s form', async (_form, text) => {
+  const until = text(new Date(Date.now() + 3_600_000));
   const { port } = await listening((socket) =>
     socket.on('data', () => socket.end(`HTTP/1.1 429 Slow\r\nretry-after: ${until}\r\n\r\n`)),
   );

@@ -99,6 +99,8 @@ describe('outside the sandbox', () => {
     'https://xn--bcher-kva.example/',
     'https://bücher.example/ordner',
     'https://shop.example./hook',
+    'https://\u0646\u0627\u0645\u0647\u200C\u0627\u06CC.com/x',
+    'https://shop.example/\u{1F469}\u200D\u{1F680}',
     'https://shop.example/a@127.0.0.1/',
   ])('%s may be called', (url) => {
     expect(problemOf(url)).toBeNull();

@@ -1,4 +1,5 @@
 // What is written of attempts to deliver an event, also when it is written twice or somebody asks for the event meanwhile; and what is forgotten.
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import {
   type Attempt,
@@ -46,6 +47,7 @@ const failed: Attempt = {
   againAtMs: AT + 5_000,
   disables: false,
 };
+const taken: Attempt = { ...failed, status: 204, isDelivered: true, againAtMs: null };
 const waits = (failures = 0, asked = 0) => sql(`insert into deliveries values (7, 70, '-infinity', ${failures}, ${asked})`);
 const left = () => sql('select failures, due_at from deliveries');
 
@@ -72,7 +74,6 @@ test('an event that was asked for again while an attempt was on its way keeps it
   await writeAttempts(database.db, [{ ...failed, failures: 9, againAtMs: null }]);
   expect(await left()).toHaveLength(1);
   expect(await waitingWebhooks(database.db)).toEqual([{ webhook: 7n, dueAtMs: Number.NEGATIVE_INFINITY }]);
-  const taken = { ...failed, againAtMs: null, status: 204, isDelivered: true };
   await writeAttempts(database.db, [taken]);
   expect(await left()).toHaveLength(1);
   await writeAttempts(database.db, [{ ...taken, asked: 1 }]);
@@ -207,6 +208,31 @@ test('an event that is asked for again waits once more for every endpoint that i
   ]);
   expect(await deliverAgain(database.db, 1_000_000n)).toBe(0);
   await sql('update webhooks set enabled = true, events = null');
+});
+
+test.each([
+  [
+    'a result is written',
+    (id: bigint) =>
+      writeAttempts(database.db, [
+        { ...failed, webhook: 9n, eventId: id },
+        { ...taken, webhook: 8n, eventId: id },
+        { ...failed, eventId: id },
+      ]),
+  ],
+  ['an event is asked for again', (id: bigint) => deliverAgain(database.db, id)],
+])('where %s the endpoint with the lowest number is locked first, so that two never wait for each other', async (_what, work) => {
+  const [id] = (await eventsOf(`txn_${randomUUID()}`, 1)) as [bigint];
+  await sql(`insert into deliveries select n, ${id}, '-infinity', 0, 0 from generate_series(30, 7, -1) n`);
+  let working: Promise<unknown> = Promise.resolve();
+  await database.db.transaction(async (held) => {
+    await held.query({ text: 'select from deliveries where webhook = 7 for update' });
+    working = work(id);
+    const waiting = 'select from pg_locks join pg_stat_activity using (pid) where not granted and datname = current_database()';
+    while ((await sql(waiting)).length === 0);
+    expect(await sql('select from deliveries where webhook > 7 for update nowait')).toHaveLength(23);
+  });
+  await working;
 });
 
 test('everything due is tried when nothing waits that was due by then', async () => {

@@ -8,6 +8,8 @@ const IDLE_CONNECTION_MS = 10_000;
 const MOST_HEADER_BYTES = 16 * 1024;
 /** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
+/** Connections that are kept for the next call take memory and a file each: where this many are open, a call closes its own. */
+const MOST_KEPT = 512;
 /** How long a server that has said something unasked gets a connection for each call. */
 const SUSPECT_MS = 60 * 60_000;
 const MOST_SUSPECTS = 10_000;
@@ -20,7 +22,7 @@ type Asked = Pick<Dispatcher.RequestOptions, 'headers' | 'body' | 'signal'> & { 
 export type Connections = {
   /**
    * What HTTP/1.1 says to this request. An answer that nobody asked for, and that comes when the next request is under way, is taken for the answer to
-   * that one: so a connection is kept for calls of the same owner only, and for none once its server was seen to do so.
+   * that one: so a connection is kept for calls of the same owner only, and for none once its server was seen to do so, or while very many are open.
    * @param owner null = the connection is closed after the answer
    */
   request(url: URL, owner: string | null, asked: Asked): Promise<Dispatcher.ResponseData>;
@@ -33,6 +35,7 @@ const isUnasked = ({ name, message }: Error): boolean => name === 'HTTPParserErr
 /** Loads what makes them: most processes never make a call. @param lookup gives the addresses that may be connected to */
 export async function openConnections(lookup: LookupFunction): Promise<Connections> {
   const { Agent, buildConnector, Pool } = await import('undici');
+  let open = 0;
   /** Names of connections and until when none of theirs is kept, the oldest first. */
   const suspects = new Map<string, number>();
   function suspect(name: string): void {
@@ -56,7 +59,11 @@ export async function openConnections(lookup: LookupFunction): Promise<Connectio
     // the agent tells connections apart by this name, which begins with where they lead
     factory(name, options) {
       const pool = new Pool(new URL(name).origin, options);
+      pool.on('connect', () => {
+        open += 1;
+      });
       return pool.on('disconnect', (_origin, _targets, error) => {
+        open -= 1;
         if (isUnasked(error)) suspect(String(name));
       });
     },
@@ -66,7 +73,7 @@ export async function openConnections(lookup: LookupFunction): Promise<Connectio
   return {
     request(url, owner, asked) {
       const name = `${url.origin}#${owner ?? ''}`;
-      const reset = owner === null || isSuspect(name);
+      const reset = owner === null || open >= MOST_KEPT || isSuspect(name);
       return agent.request({ ...asked, origin: name, path: `${url.pathname}${url.search}`, reset });
     },
     close: () => agent.destroy(),

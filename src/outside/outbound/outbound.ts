@@ -120,11 +120,15 @@ type Coming = { status: number | null; retryAfter: RetryAfter; readonly parts: U
 type Asking = { readonly signal: AbortSignal; readonly answer: Coming; onStatus(status: number, asks: RetryAfter): void };
 type RetryAfter = { readonly retryAfterMs?: number };
 
+const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/;
+
 /** RFC 9110 §10.2.3: a number of seconds, or a date in the form of §5.6.7; anything else asks for nothing. */
 function retryAfter(header: string | string[] | undefined): RetryAfter {
   const text = String(header ?? '').trim();
-  if (/^\d{1,9}$/.test(text)) return { retryAfterMs: Number(text) * 1_000 };
-  const dateMs = text.endsWith(' GMT') ? Date.parse(text) : Number.NaN;
+  if (/^\d+$/.test(text)) return { retryAfterMs: Math.min(Number(text) * 1_000, Number.MAX_SAFE_INTEGER) };
+  // the oldest of the three forms does not name its zone
+  const date = ASCTIME.test(text) ? `${text} GMT` : text;
+  const dateMs = date.endsWith(' GMT') ? Date.parse(date) : Number.NaN;
   return Number.isNaN(dateMs) ? {} : { retryAfterMs: Math.max(0, dateMs - Date.now()) };
 }
 

@@ -28,8 +28,11 @@ export function publicInternet(ports: readonly number[], find: FindAddresses = n
 }
 
 const LONGEST_URL = 2048;
-/** White space and control characters, which the parser would remove in silence, and what a terminal would obey or not show. */
-const UNREADABLE = /[\p{C}\s]/u;
+/**
+ * White space and control characters, which the parser would remove in silence, and what a terminal would obey or not show. Joiners are letters of
+ * some scripts.
+ */
+const UNREADABLE = /[\p{Cc}\p{Cs}\s]|(?![\u200C\u200D])\p{Cf}/u;
 
 /** The parsed URL, or what it must be (the end of a sentence: "must be …"). Never asks anything. */
 export function readUrl(policy: OutboundPolicy, text: string): URL | string {

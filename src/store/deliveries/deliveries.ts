@@ -98,7 +98,8 @@ export type Attempt = {
 
 /**
  * Writes what became of attempts, all in one statement: what is over no longer waits, the rest gets its next time. A result counts only where
- * nobody has asked for the event again since it was sent, and a failure only where no other was written since: these may be written twice.
+ * nobody has asked for the event again since it was sent, and a failure only where no other was written since: these may be written twice. The rows
+ * are locked in the order of their endpoints, as {@link deliverAgain} does: neither waits for the other while it is waited for.
  */
 export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Promise<void> {
   await sql.query({
@@ -110,12 +111,14 @@ export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Pro
       noted as (
         insert into delivery_attempts (webhook, event_id, at, took_ms, status, error, answer)
           select webhook, event_id, at, took_ms, status, error, answer from made),
+      locked as materialized (
+        select d.webhook, d.event_id from deliveries d join made a using (webhook, event_id) order by d.webhook, d.event_id for update of d),
       over as (
-        delete from deliveries d using made a
+        delete from deliveries d using locked l join made a using (webhook, event_id)
          where a.again_at is null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and (a.is_delivered or d.failures = a.failures)),
       again as (
         update deliveries d set due_at = a.again_at, failures = d.failures + 1
-          from made a where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and d.failures = a.failures)
+          from locked l join made a using (webhook, event_id) where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and d.failures = a.failures)
       update webhooks set enabled = false where enabled and number in (select webhook from made where disables)`,
     values: [
       attempts.map((one) => one.webhook),
@@ -161,7 +164,7 @@ export async function deliverAgain(sql: Sql, eventId: bigint): Promise<number> {
       with again as (
         insert into deliveries (webhook, event_id, due_at)
           select w.number, e.id, '-infinity' from events e join webhooks w on w.merchant_id = e.merchant_id
-           where e.id = $1 and w.enabled and (w.events is null or e.type = any (w.events))
+           where e.id = $1 and w.enabled and (w.events is null or e.type = any (w.events)) order by w.number
           on conflict (webhook, event_id) do update set due_at = excluded.due_at, failures = 0, asked = deliveries.asked + 1
           returning 1),
       counted as (select count(*)::int as count from again)
