@@ -7,8 +7,11 @@ import { NodeTrouble } from '../utxo/node/trouble.ts';
 
 type GasFees = Awaited<ReturnType<EvmPort['gasFees']>>;
 
-/** Base fees of one chain this many times apart lie ten full blocks apart: one of the nodes is wrong. */
-const MOST_APART = 4n;
+/**
+ * Base fees of one chain this many times apart lie six full blocks apart: one of the nodes is wrong. And a payout offers just so much more than it is told
+ * (core/payouts/gas): where a node says less than that of what is true, no block takes it.
+ */
+const MOST_APART = 2n;
 
 /** What nodes say of gas, and what of it cannot be true together (null: nothing). */
 export type MiddleFees = GasFees & { readonly contradiction: string | null };

@@ -3,7 +3,7 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import { greatest } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
-import { grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
+import { grouped, type NodeGroupOptions, sendToAll, withOther } from '../utxo/node/group.ts';
 import { type Member, patienceNow, rest, steadyMs } from '../utxo/node/member.ts';
 import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
 import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
@@ -98,11 +98,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
   return {
     ...node,
     currency: (nodes[0] as EvmPort).currency,
-    async condition(asked) {
-      const said = await node.condition(asked);
-      if (said.state !== 'ready' || feesContradict === null) return said;
-      return { ...said, others: [...(said.others ?? []), feesContradict] };
-    },
+    condition: async (asked) => withOther(await node.condition(asked), feesContradict),
     async readBlock(hash, watch) {
       const { facts, nodes } = await read(hash, watch);
       // a list that cannot name what it watches credits nobody

@@ -1,6 +1,7 @@
 // Several nodes of one chain behind one ChainPort: one is read, the others stand by and are compared with it. The one in use stays in use
 // while it is ready, so a node that comes back changes nothing.
 import type { AskedToo, Clock, NodeAgreement, NodeCondition, SendAnswer } from '../../../core/ports.ts';
+import { middleFeeRate } from './fee-rate.ts';
 import { askInTime, createMember, type HashAt, inTime, type Member, rest, steadyMs, type Waiting } from './member.ts';
 import type { ChainNode, ReadingNode, SingleNode, UtxoNode } from './node.ts';
 import { NodeTrouble, plainText } from './trouble.ts';
@@ -36,15 +37,27 @@ export type Grouped<N extends ReadingNode> = {
 /** Several nodes of Bitcoin's family as one. @param nodes at least one, in the order of preference; all of one currency */
 export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroupOptions): UtxoNode {
   const { node, use, members, waiting } = grouped(nodes, options);
+  /** What nodes have said last of fees that cannot be true together. */
+  let feesContradict: string | null = null;
   return {
     ...node,
     currency: (nodes[0] as SingleNode).currency,
+    condition: async (asked) => withOther(await node.condition(asked), feesContradict),
     minedTransactions: (hash, txids) => use((one) => one.minedTransactions(hash, txids)),
     send: (raw) => sendToAll(members(), raw, waiting),
-    feeRate: () => use((one) => one.feeRate()),
+    async feeRate() {
+      const { rate, contradiction } = await middleFeeRate(members(), waiting);
+      feesContradict = contradiction;
+      return rate;
+    },
     spentOf: (outpoints) => use((one) => one.spentOf(outpoints)),
     rawTransaction: (txid, blockHash) => use((one) => one.rawTransaction(txid, blockHash)),
   };
+}
+
+/** A condition with something else that is wrong with its nodes. @param other null: nothing is */
+export function withOther(said: NodeCondition, other: string | null): NodeCondition {
+  return said.state !== 'ready' || other === null ? said : { ...said, others: [...(said.others ?? []), other] };
 }
 
 /** What nodes of any chain have in common as a group: which one is read, and how the others are compared with it. */

@@ -20,7 +20,7 @@ import { createConditionReader, isHeight, isTime } from './condition.ts';
 import { METHOD_NOT_FOUND, readDoubleSpendProofs, readLocks } from './locks-and-proofs.ts';
 import { asTrouble, decodedBlock, readTransaction, refusalAsTrouble } from './reading.ts';
 import { asHash, asTxids, createRpc, FEW_BYTES, fromHex, orRefusal, type Rpc } from './rpc.ts';
-import { readFeeRate, sendTransaction } from './send.ts';
+import { readFeeWord, type SaysFees, sendTransaction } from './send.ts';
 import { isBeyondTip, NodeTrouble, RpcRefusal } from './trouble.ts';
 import { subscribeZmq } from './zmq.ts';
 
@@ -56,7 +56,7 @@ export type ReadingNode = ChainNode & {
   /** What it said of a block is read anew when it is asked again; absent where nothing of it is kept. */
   forget?(hash: string): void;
 };
-export type SingleNode = UtxoNode & ReadingNode;
+export type SingleNode = UtxoNode & ReadingNode & SaysFees;
 
 const CONNECTIONS = 4;
 /** The entry of a transaction that spends and is spent by thousands in the mempool. */
@@ -227,7 +227,8 @@ export function createUtxoNode(options: UtxoNodeOptions): SingleNode {
       return hashes;
     },
     send: (raw) => sendTransaction(rpc, raw),
-    feeRate: () => readFeeRate(quick),
+    feeRate: async () => (await readFeeWord(quick))?.rate ?? null,
+    feeWord: () => readFeeWord(quick),
     spentOf: (outpoints) => readSpent(rpc, outpoints),
     rawTransaction: (txid, blockHash) => readRawTransaction(rpc, { txid, blockHash }, features.segwit ? null : minedTransactions),
     subscribe: (push) => subscribeZmq(rpc, new URL(options.url).hostname, push),

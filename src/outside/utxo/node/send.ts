@@ -45,6 +45,11 @@ function minorOf(value: unknown): bigint | null {
   return Number.isFinite(whole) && whole > 0 && whole < 1_000 ? BigInt(Math.ceil(whole * 1e8 - 1e-6)) : null;
 }
 
+/** Minor units per 1,000 virtual bytes. `isEstimate`: from what blocks have taken; else what its mempool asks for at least. */
+export type FeeWord = { readonly rate: bigint; readonly isEstimate: boolean };
+/** As `feeRate` of the port, with what it comes from. */
+export type SaysFees = { feeWord(): Promise<FeeWord | null> };
+
 const WITHIN_BLOCKS = 6;
 
 /**
@@ -52,16 +57,20 @@ const WITHIN_BLOCKS = 6;
  * without it estimatefee); where the node has no estimate, twice what its mempool asks for at least, or else what it relays. Null when it
  * says nothing of these.
  */
-export async function readFeeRate(rpc: Rpc): Promise<bigint | null> {
+export async function readFeeWord(rpc: Rpc): Promise<FeeWord | null> {
   const estimated = await readEstimate(rpc);
-  if (estimated !== null) return estimated;
+  if (estimated !== null) return { rate: estimated, isEstimate: true };
+  const asked = await readLeast(rpc);
+  return asked === null ? null : { rate: asked * 2n, isEstimate: false };
+}
+
+async function readLeast(rpc: Rpc): Promise<bigint | null> {
   const pool = await orRefusal(rpc.call('getmempoolinfo', []));
   const { mempoolminfee, minrelaytxfee } = (pool instanceof RpcRefusal ? {} : (pool ?? {})) as Record<string, unknown>;
   const least = [minorOf(mempoolminfee), minorOf(minrelaytxfee)].filter((rate) => rate !== null);
-  if (least.length > 0) return least.reduce(greatest) * 2n;
+  if (least.length > 0) return least.reduce(greatest);
   const network = await orRefusal(rpc.call('getnetworkinfo', []));
-  const relayed = network instanceof RpcRefusal ? null : minorOf((network as { relayfee?: unknown } | null)?.relayfee);
-  return relayed === null ? null : relayed * 2n;
+  return network instanceof RpcRefusal ? null : minorOf((network as { relayfee?: unknown } | null)?.relayfee);
 }
 
 async function readEstimate(rpc: Rpc): Promise<bigint | null> {
