@@ -1,6 +1,7 @@
 // The node that is read makes up, in a block that all nodes have, what has used the nonce of a payout, and no block takes the payout meanwhile: once
 // it is said no more, the payout is sent again, and no one's word of before stands against it.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { runAudit } from '../../src/flow/audit.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
@@ -123,6 +124,38 @@ test('one that it shows as paid, alike', { timeout: TIMEOUT }, async () => {
   });
   await truth();
   await isPaid(id);
+});
+
+test('a sweep that it shows in a block is sent again when no block has it, and the audit stops nothing meanwhile', {
+  timeout: TIMEOUT,
+}, async () => {
+  const { address } = await service.owe('ETH', 300_00n);
+  await service.pay('ETH', address, 10n ** 17n);
+  await service.mine(FINAL);
+  const sweep = async () => (await service.batches('sweep')).findLast(({ currency }) => currency === 'ETH');
+  for (let look = 0; look < 6 && (await sweep())?.attempts !== 1; look++) await service.work(LATER_MS);
+  const { rows } = await service.db.query<{ txid: string }>({
+    text: 'select txid from outgoing_attempts where batch_id = $1',
+    values: [(await sweep())?.id],
+  });
+  const txid = rows[0]?.txid as string;
+  const transaction = await service.anvil.rpc<Json>('eth_getTransactionByHash', txid);
+  await service.anvil.rpc('anvil_dropTransaction', txid);
+  await shownAs(transaction, { transactionHash: txid, from: transaction.from, status: '0x1' });
+  await service.mine(FINAL);
+  for (let look = 0; look < 2; look++) await service.work(LATER_MS);
+  expect(await sweep()).toMatchObject({ state: 'mined' });
+  nodes.read.alter({});
+  await service.mine(10);
+  await service.work(LATER_MS);
+  expect((await runAudit(service.ctx)).answers.filter(({ findings }) => findings.length > 0)).toEqual([]);
+  for (let look = 0; look < 3; look++) {
+    await service.work(LATER_MS);
+    await service.mine(FINAL);
+  }
+  await service.work(LATER_MS);
+  expect([await sweep(), await service.ether(address)]).toMatchObject([{ state: 'final', attempts: 1 }, 0n]);
+  expect(await service.findings()).toEqual([]);
 });
 
 test('a payout whose nonce it says that another has used is sent again', { timeout: TIMEOUT }, async () => {

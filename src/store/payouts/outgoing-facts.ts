@@ -203,8 +203,11 @@ export async function takeBackSpend(
     text: `with attempts as (
              update outgoing_attempts set height = null, block_hash = null, result = null, gas_paid = null where batch_id = $1 and height = $2 and txid = $3 returning 1),
            inputs as (
-             update outgoing_inputs set spent_by = null, spent_height = null where batch_id = $1 and spent_height = $2 and spent_by = $3 and not freed returning 1)
-           select 1 from attempts union all select 1 from inputs`,
+             update outgoing_inputs set spent_by = null, spent_height = null where batch_id = $1 and spent_height = $2 and spent_by = $3 and not freed returning 1),
+           taken as (select 1 from attempts union all select 1 from inputs),
+           -- until its driver has looked at it again, its state says what it was before
+           due as (update outgoing_batches set due_at = '-infinity' where id = $1 and exists (select from taken) returning 1)
+           select 1 from taken`,
     values: [batchId, height, by],
   });
   return (rowCount ?? 0) > 0;
