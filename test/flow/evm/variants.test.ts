@@ -26,7 +26,7 @@ const TABLE: Readonly<Record<string, Held>> = {
   },
   // what failed, or was taken by another transaction, counts only when its block is final
   fail_at_final: {
-    guard: [PROGRESS, "return isFinal(mined.height) ? orLater(() => fail(ctx, sql, batch, mined)) : 'waiting';"],
+    guard: [PROGRESS, "if (!isFinal(mined.height)) return 'waiting';"],
     test: [PAYOUTS, 'fail_at_final: '],
   },
   // what a node says of a nonce decides nothing: the blocks that were read here do
