@@ -102,8 +102,18 @@ export type Attempt = {
  * are locked in the order of their endpoints, as {@link deliverAgain} does: neither waits for the other while it is waited for.
  */
 export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Promise<void> {
+  const inOrder = attempts.toSorted((a, b) => Number(a.webhook - b.webhook) || Number(a.eventId - b.eventId));
+  // deleting and changing are two walks over the rows: where there is only one of them, its own order will do
+  const isMixed = new Set(attempts.map(({ againAtMs }) => againAtMs === null)).size > 1;
+  const [locked, each] = isMixed
+    ? [
+        `locked as materialized (
+        select d.webhook, d.event_id from deliveries d join made a using (webhook, event_id) order by d.webhook, d.event_id for update of d),`,
+        'locked l join made a using (webhook, event_id)',
+      ]
+    : ['', 'made a'];
   await sql.query({
-    name: 'write_attempts',
+    name: isMixed ? 'write_mixed_attempts' : 'write_attempts',
     text: `
       with made as materialized (
         select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::smallint[], $6::text[], $7::bytea[], $8::timestamptz[], $9::bool[], $10::smallint[], $11::bool[], $12::int[])
@@ -111,28 +121,27 @@ export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Pro
       noted as (
         insert into delivery_attempts (webhook, event_id, at, took_ms, status, error, answer)
           select webhook, event_id, at, took_ms, status, error, answer from made),
-      locked as materialized (
-        select d.webhook, d.event_id from deliveries d join made a using (webhook, event_id) order by d.webhook, d.event_id for update of d),
+      ${locked}
       over as (
-        delete from deliveries d using locked l join made a using (webhook, event_id)
+        delete from deliveries d using ${each}
          where a.again_at is null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and (a.is_delivered or d.failures = a.failures)),
       again as (
         update deliveries d set due_at = a.again_at, failures = d.failures + 1
-          from locked l join made a using (webhook, event_id) where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and d.failures = a.failures)
+          from ${each} where a.again_at is not null and d.webhook = a.webhook and d.event_id = a.event_id and d.asked = a.asked and d.failures = a.failures)
       update webhooks set enabled = false where enabled and number in (select webhook from made where disables)`,
     values: [
-      attempts.map((one) => one.webhook),
-      attempts.map((one) => one.eventId),
-      attempts.map((one) => new Date(one.atMs).toISOString()),
-      attempts.map((one) => one.tookMs),
-      attempts.map((one) => one.status),
-      attempts.map((one) => one.error),
-      attempts.map((one) => Buffer.from(one.answer)),
-      attempts.map((one) => (one.againAtMs === null ? null : new Date(one.againAtMs).toISOString())),
-      attempts.map((one) => one.disables),
-      attempts.map((one) => one.failures),
-      attempts.map((one) => one.isDelivered),
-      attempts.map((one) => one.asked),
+      inOrder.map((one) => one.webhook),
+      inOrder.map((one) => one.eventId),
+      inOrder.map((one) => new Date(one.atMs).toISOString()),
+      inOrder.map((one) => one.tookMs),
+      inOrder.map((one) => one.status),
+      inOrder.map((one) => one.error),
+      inOrder.map((one) => Buffer.from(one.answer)),
+      inOrder.map((one) => (one.againAtMs === null ? null : new Date(one.againAtMs).toISOString())),
+      inOrder.map((one) => one.disables),
+      inOrder.map((one) => one.failures),
+      inOrder.map((one) => one.isDelivered),
+      inOrder.map((one) => one.asked),
     ],
   });
 }

@@ -52,6 +52,7 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
     await refused('cancelPayout', 'payout_not_cancellable', { payout_id: calls.payoutId });
     for (let n = 1; n < 16; n++) await calls.api.call('/create_webhook', good('createWebhook'));
     await refused('createWebhook', 'too_many_webhooks', good('createWebhook'));
+    await refused('listBalanceEntries', 'not_found', { starting_after: '999999999' });
     calls.api.advance(301);
     await refused('createTransaction', 'rate_unavailable', good('createTransaction'));
     const ach = { ...good('requestPayout'), method: 'ach', amount: '100', destination: 'ach:091000019:12345' };
