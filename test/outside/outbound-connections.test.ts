@@ -1,9 +1,10 @@
 // An answer belongs to the request that it follows, also where a connection carries several and ends between them.
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { openConnections } from '../../src/outside/outbound/connections.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
-import { asking, listening, opened } from './outbound-servers.ts';
+import { asking, closing, listening, opened } from './outbound-servers.ts';
 
 test('an answer is only ever that of a request which arrived, also on a connection that is reset after the answer before', async () => {
   const outbound = opened(createOutbound(ANYWHERE));
@@ -123,4 +124,22 @@ test('very many owners leave no more connections open than a few hundred', { tim
   // what was under way when the last of them was kept comes on top
   expect(sockets.size).toBeLessThanOrEqual(512 + 50);
   expect(sockets.size).toBeGreaterThan(400);
+});
+
+test('an owner whose call was cut off is held in memory no longer than one whose answer came', async () => {
+  const connections = await openConnections((_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]), 20);
+  closing.push(() => connections.close());
+  const long = `HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n${'a'.repeat(200_000)}`;
+  const { port } = await listening((socket) =>
+    socket.on('data', (part) => void (part.toString().startsWith('POST /long') && socket.write(long))),
+  );
+  const cut = async (path: string, owner: string) => {
+    const url = new URL(`http://shop.test:${port}/${path}`);
+    const asked = { method: 'POST', body: '{}', signal: AbortSignal.timeout(100) } as const;
+    const { body } = await connections.request(url, owner, asked);
+    for await (const part of body) if (part.length > 0) break;
+  };
+  await Promise.allSettled(Array.from({ length: 20 }, (_, n) => cut(n % 2 === 0 ? 'long' : 'silent', `wh_${n}`)));
+  while (connections.held() > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(connections.held()).toBe(0);
 });

@@ -1,10 +1,12 @@
 // The connections of outbound calls: whose they are, how long they are kept, and how much may come over one in answer to a request.
 import type { LookupFunction, Socket } from 'node:net';
-import type { buildConnector, Dispatcher } from 'undici';
+import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
 const IDLE_CONNECTION_MS = 10_000;
+/** What is left of calls that were cut off is some 22 kB each. */
+const SWEPT_EVERY_MS = 2_000;
 const MOST_HEADER_BYTES = 16 * 1024;
 /** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
@@ -26,6 +28,8 @@ export type Connections = {
    * @param owner null = the connection is closed after the answer
    */
   request(url: URL, owner: string | null, asked: Asked): Promise<Dispatcher.ResponseData>;
+  /** Of how many owners and hosts something is held in memory: those with a connection, and for a while those without. */
+  held(): number;
   close(): Promise<void>;
 };
 
@@ -33,17 +37,9 @@ export type Connections = {
 const isUnasked = ({ name, message }: Error): boolean => name === 'HTTPParserError' || message === 'bad response';
 
 /** Loads what makes them: most processes never make a call. @param lookup gives the addresses that may be connected to */
-export async function openConnections(lookup: LookupFunction): Promise<Connections> {
-  const { Agent, buildConnector, Pool } = await import('undici');
-  let open = 0;
-  /** Names of connections and until when none of theirs is kept, the oldest first. */
-  const suspects = new Map<string, number>();
-  function suspect(name: string): void {
-    suspects.delete(name);
-    suspects.set(name, performance.now() + SUSPECT_MS);
-    if (suspects.size > MOST_SUSPECTS) suspects.delete(suspects.keys().next().value as string);
-  }
-  const agent = new Agent({
+export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWEPT_EVERY_MS): Promise<Connections> {
+  const { buildConnector, Pool: NewPool } = await import('undici');
+  const settings: Pool.Options = {
     // HTTP/1.1 only: its headers and body are what is bounded here
     allowH2: false,
     connect: bounded(buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 })),
@@ -56,27 +52,53 @@ export async function openConnections(lookup: LookupFunction): Promise<Connectio
     // the whole call has one limit
     headersTimeout: 0,
     bodyTimeout: 0,
-    // the agent tells connections apart by this name, which begins with where they lead
-    factory(name, options) {
-      const pool = new Pool(new URL(name).origin, options);
-      pool.on('connect', () => {
-        open += 1;
-      });
-      return pool.on('disconnect', (_origin, _targets, error) => {
-        open -= 1;
-        if (isUnasked(error)) suspect(String(name));
-      });
-    },
-  });
+  };
+  let open = 0;
+  /** By where they lead and whose they are. */
+  const pools = new Map<string, Pool>();
+  /** Names of pools and until when none of their connections is kept, the oldest first. */
+  const suspects = new Map<string, number>();
+  function suspect(name: string): void {
+    suspects.delete(name);
+    suspects.set(name, performance.now() + SUSPECT_MS);
+    if (suspects.size > MOST_SUSPECTS) suspects.delete(suspects.keys().next().value as string);
+  }
   const isSuspect = (name: string): boolean => (suspects.get(name) ?? Number.NEGATIVE_INFINITY) > performance.now();
+
+  function poolOf(name: string, origin: string): Pool {
+    const known = pools.get(name);
+    if (known !== undefined) return known;
+    const pool = new NewPool(origin, settings);
+    pools.set(name, pool);
+    pool.on('connect', () => {
+      open += 1;
+    });
+    return pool.on('disconnect', (_origin, _targets, error) => {
+      open -= 1;
+      if (isUnasked(error)) suspect(name);
+    });
+  }
+  // whoever is called once, and how that ended, is not remembered for ever
+  const sweep = setInterval(() => {
+    for (const [name, pool] of pools) {
+      const { connected, size } = pool.stats;
+      if (connected + size > 0) continue;
+      pools.delete(name);
+      void pool.destroy();
+    }
+  }, sweptEveryMs).unref();
 
   return {
     request(url, owner, asked) {
       const name = `${url.origin}#${owner ?? ''}`;
       const reset = owner === null || open >= MOST_KEPT || isSuspect(name);
-      return agent.request({ ...asked, origin: name, path: `${url.pathname}${url.search}`, reset });
+      return poolOf(name, url.origin).request({ ...asked, path: `${url.pathname}${url.search}`, reset });
     },
-    close: () => agent.destroy(),
+    held: () => pools.size,
+    async close() {
+      clearInterval(sweep);
+      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+    },
   };
 }
 
