@@ -49,6 +49,7 @@ export const AREAS = [
     ],
   },
   { code: /^src\/outside\/evm\/gas-fees\.ts$/, tests: ['test/nodes/evm-one-word-gas'] },
+  { code: /^src\/outside\/utxo\/node\/(middle-word|fee-rate)\.ts$/, tests: ['test/nodes/fee-rate-words'] },
   {
     code: /^src\/worker\/payouts\/evm\/used-nonce\.ts$/,
     tests: ['test/nodes/evm-one-word-used', 'test/nodes/evm-denied-nonces'],

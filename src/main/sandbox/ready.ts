@@ -4,16 +4,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { CURRENCY_CODES } from '../../core/currency.ts';
 import type { Context } from '../../flow/context.ts';
-import { readReadiness } from '../../flow/readiness.ts';
 import { getRates } from '../../flow/transactions/quote.ts';
 import { receivingCurrencies } from '../../store/chain/address-ranges.ts';
+import { readChainStatus } from '../../store/chain/node-conditions.ts';
 import { wakeJobs } from '../../store/transactions/due.ts';
 import { rateChecks } from '../../store/transactions/rates.ts';
 import { type SandboxEndpoint, untilSandboxAnswers } from './paths.ts';
 
 const LOOK_EVERY_MS = 20;
-/** The jobs of the worker that look at the chains. */
-const LOOKING = [...CURRENCY_CODES, LIGHTNING.code].map((code) => `chain ${code}`);
+const CHAINS = [...CURRENCY_CODES, LIGHTNING.code];
+/** The jobs of the worker that look at them. */
+const LOOKING = CHAINS.map((code) => `chain ${code}`);
 
 /**
  * Resolves when every chain was looked at since the sandbox answers, and every price is known or was asked for, whatever the result: a node
@@ -29,15 +30,16 @@ export async function untilSandboxIsReady(
   await untilSandboxAnswers(endpoint, withinMs);
   const sinceMs = ctx.ports.clock.now();
   await wakeJobs(ctx.db, LOOKING);
-  // one after the other: the machine is busy with what is waited for
+  // asked in turn: what a question costs is taken from the processes that are starting
   for (const is of [areLookedAt, arePriced, haveKeys])
     while (performance.now() < until && !(await is(ctx, sinceMs))) await delay(LOOK_EVERY_MS);
 }
 
 async function areLookedAt(ctx: Context, sinceMs: number): Promise<boolean> {
-  const { chains } = await readReadiness(ctx, CURRENCY_CODES);
-  const looked = new Map<string, number>(chains.map(({ currency, checkedAtMs }) => [currency, checkedAtMs]));
-  return [...CURRENCY_CODES, LIGHTNING.code].every((code) => (looked.get(code) ?? 0) >= sinceMs);
+  const looked = new Map<string, number>(
+    (await readChainStatus(ctx.db)).map(({ currency, checkedAtMs }) => [currency, checkedAtMs]),
+  );
+  return CHAINS.every((code) => (looked.get(code) ?? 0) >= sinceMs);
 }
 
 async function arePriced(ctx: Context, sinceMs: number): Promise<boolean> {

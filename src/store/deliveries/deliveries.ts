@@ -99,7 +99,7 @@ export type Attempt = {
 /**
  * Writes what became of attempts, all in one statement: what is over no longer waits, the rest gets its next time. A result counts only where
  * nobody has asked for the event again since it was sent, and a failure only where no other was written since: these may be written twice. The rows
- * are locked in the order of their endpoints, as {@link deliverAgain} does: neither waits for the other while it is waited for.
+ * are locked in the order of their endpoints, as {@link deliverAgain} does, so the two cannot deadlock.
  */
 export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Promise<void> {
   const inOrder = attempts.toSorted((a, b) => Number(a.webhook - b.webhook) || Number(a.eventId - b.eventId));

@@ -31,7 +31,7 @@ export async function inPreparedParts<T, V>(
       const values = prepare(part);
       await running;
       running = run(values);
-      // it is waited for below, or before the next
+      // a failure is thrown where it is awaited: before the next statement, or at the end
       running.catch(() => undefined);
     });
   } finally {

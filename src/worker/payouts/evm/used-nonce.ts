@@ -3,12 +3,19 @@
 import { evmAddressOf } from '../../../core/currencies/evm.ts';
 import type { EvmCode } from '../../../core/currency.ts';
 import type { EvmPort, Nonce, PaidByWord } from '../../../core/evm/port.ts';
-import type { TransactionFacts } from '../../../core/ports.ts';
+import type { TransactionFacts, WatchList } from '../../../core/ports.ts';
 import type { Context } from '../../../flow/context.ts';
 import type { Batch } from '../../../store/payouts/batch-rows.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { recordOutgoing, takeBackSpend } from '../../../store/payouts/outgoing-facts.ts';
 import { createOutpointSet } from '../../chain/watch-list.ts';
+
+/** Finds in a block what uses the nonce of a batch, and nothing else. */
+const watchingNonce = ({ inputs }: Batch<EvmCode>): WatchList => ({
+  hasScript: () => false,
+  fresh: async () => undefined,
+  ...createOutpointSet(inputs),
+});
 
 type Chain = { readonly currency: EvmCode; readonly port: EvmPort };
 
@@ -20,8 +27,7 @@ export async function findMined(ctx: Context, { currency, port }: Chain, batch: 
   for (const { txid } of batch.attempts) {
     const mined = await port.mined(txid);
     if (mined === null || (await readBlockHash(ctx.db, currency, mined.height)) !== mined.blockHash) continue;
-    const watch = { hasScript: () => false, fresh: async () => undefined, ...createOutpointSet(batch.inputs) };
-    const { touched } = await port.readBlock(mined.blockHash, watch);
+    const { touched } = await port.readBlock(mined.blockHash, watchingNonce(batch));
     // what is recorded wakes the driver, which would look again at once
     if (!touched.some((facts) => isNews(batch, mined.height, facts))) return true;
     return ctx.db.transaction(async (sql) => {
@@ -56,8 +62,7 @@ export async function readUsed(ctx: Context, { currency, port }: Chain, batch: B
   const used = usedBy(batch);
   const hash = used === null ? null : await readBlockHash(ctx.db, currency, used.height);
   if (used === null || hash === null) return;
-  const watch = { hasScript: () => false, fresh: async () => undefined, ...createOutpointSet(batch.inputs) };
-  const { touched } = await port.readBlock(hash, watch);
+  const { touched } = await port.readBlock(hash, watchingNonce(batch));
   if (touched.some(({ txid, spends }) => txid === used.by && spends.length > 0)) return;
   await ctx.db.transaction(async (sql) => {
     if ((await readBlockHash(sql, currency, used.height)) === hash) await takeBackSpend(sql, batch.id, used);
