@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { type Alteration, receipts } from '../support/nodes/altered-node.ts';
-import { openOnTwoNodes } from './two-nodes.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 export const PAYEE = `0x${'a9'.repeat(20)}`;
 export const FINAL = 70;
@@ -16,6 +16,13 @@ export const SILENT: Alteration = {
   },
 };
 
+/** A merchant has been paid this many dollars in USDT, and the payment is final. */
+export async function receiveDollars(service: TwoNodes['service'], dollars: bigint): Promise<void> {
+  const { address } = await service.owe('USDT', dollars * 100n);
+  await service.pay('USDT', address, dollars * 1_000_000n);
+  await service.mine(FINAL);
+}
+
 export type LiedTo = Awaited<ReturnType<typeof openLiedTo>>;
 
 /** With 500 USDT of a merchant, final. */
@@ -24,9 +31,7 @@ export async function openLiedTo() {
   /** The transactions that have failed, as the first node says. */
   const denied = new Set<string>();
   const lying = receipts((one) => (denied.has(one.transactionHash) ? { ...one, status: '0x0', logs: [] } : one));
-  const { address } = await service.owe('USDT', 500_00n);
-  await service.pay('USDT', address, 500_000_000n);
-  await service.mine(FINAL);
+  await receiveDollars(service, 500n);
   liar.alter(lying);
   return {
     service,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { EvmPort } from '../../src/core/evm/port.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
+import { FINAL, LATER_MS, receiveDollars, SILENT } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -15,9 +15,7 @@ let service: TwoNodes['service'];
 beforeAll(async () => {
   nodes = await openOnTwoNodes();
   ({ service } = nodes);
-  const { address } = await service.owe('USDT', 900_00n);
-  await service.pay('USDT', address, 900_000_000n);
-  await service.mine(FINAL);
+  await receiveDollars(service, 900n);
 }, TIMEOUT);
 afterAll(() => nodes?.close(), TIMEOUT);
 afterEach(() => {

@@ -6,7 +6,7 @@ import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { type Alteration, type Receipt, receipts } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
+import { FINAL, LATER_MS, receiveDollars, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -26,9 +26,7 @@ const DEARER = changing((one) => ({ ...one, effectiveGasPrice: `0x${(10n ** 12n)
 beforeAll(async () => {
   nodes = await openOnTwoNodes();
   ({ service } = nodes);
-  const { address } = await service.owe('USDT', 900_00n);
-  await service.pay('USDT', address, 900_000_000n);
-  await service.mine(FINAL);
+  await receiveDollars(service, 900n);
 }, TIMEOUT);
 afterAll(() => nodes?.close(), TIMEOUT);
 beforeEach(() => says({}, {}));

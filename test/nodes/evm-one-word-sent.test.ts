@@ -4,7 +4,7 @@ import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import { FINAL, LATER_MS, receiveDollars } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -19,9 +19,7 @@ beforeAll(async () => {
   nodes = await openOnTwoNodes();
   ({ service } = nodes);
   hot = await service.hot('USDT');
-  const { address } = await service.owe('USDT', 300_00n);
-  await service.pay('USDT', address, 300_000_000n);
-  await service.mine(FINAL);
+  await receiveDollars(service, 300n);
 }, TIMEOUT);
 afterAll(() => nodes?.close(), TIMEOUT);
 

@@ -5,7 +5,7 @@ import { runAudit } from '../../src/flow/audit.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
+import { FINAL, LATER_MS, receiveDollars, SILENT } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -18,9 +18,7 @@ let service: TwoNodes['service'];
 beforeAll(async () => {
   nodes = await openOnTwoNodes();
   ({ service } = nodes);
-  const { address } = await service.owe('USDT', 900_00n);
-  await service.pay('USDT', address, 900_000_000n);
-  await service.mine(FINAL);
+  await receiveDollars(service, 900n);
 }, TIMEOUT);
 afterAll(() => nodes?.close(), TIMEOUT);
 afterEach(() => nodes.read.alter({}));

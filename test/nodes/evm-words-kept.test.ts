@@ -60,7 +60,7 @@ const SAYS_NOTHING: Alteration = {
   instead: ({ method }) =>
     /ByHash$|Receipts?$|^debug_|^trace_/.test(method) ? { error: { code: -32005, message: 'limit exceeded' } } : null,
 };
-/** It shows no traces, and no balances any more: of one that it has answered before, a block is waited for longer. */
+/** A node that shows no traces, and no longer the balances after an older block. */
 const SEES_NOTHING_INSIDE: Alteration = {
   instead: (asked) =>
     readsBalances(asked)
