@@ -62,7 +62,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     unknown: openMovements(ctx.db),
     bankReports: readSetAside(ctx.db),
     bankFiles: troubledAchFiles(ctx.db),
-    waiting: waitingForOperator(ctx.db, WAITING_NAMED + 1),
+    waiting: waitingForOperator(ctx.db, { limit: WAITING_NAMED + 1, nowMs: ctx.ports.clock.now() }),
     writers: longEventWriters(ctx.db, EVENT_WRITERS),
   });
   const { chains, abandoned, breakers, rates, rateSources, receiving, signer } = found;

@@ -37,8 +37,8 @@ export type PaidByWord = {
 export const MOST_ADDRESSES = 4_200;
 /** Amounts in wei, addresses 0x and 40 digits. */
 export type EvmSending = Pick<PayingPort, 'send'> & {
-  /** Of the newest block, and what is offered to its proposer, for each unit of gas. */
-  gasFees(): Promise<{ readonly base: bigint; readonly tip: bigint }>;
+  /** Of the newest block, and what is offered to its proposer, for each unit of gas. `cheapest`: whose word is the least, where nodes differ in that. */
+  gasFees(): Promise<{ readonly base: bigint; readonly tip: bigint; readonly cheapest?: string }>;
   /** An account after a block: how many transactions it has sent, its ether, and its units of this port's currency. */
   account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
   /** The ether that addresses (at most {@link MOST_ADDRESSES}) hold after a block, in their order; null where the node cannot say of so many at once. */

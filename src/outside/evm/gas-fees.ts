@@ -20,7 +20,11 @@ export type MiddleFees = GasFees & { readonly contradiction: string | null };
 export async function middleGasFees(members: readonly Member<ReadingNode & EvmPort>[], waiting: Waiting): Promise<MiddleFees> {
   const all = await saidByEach(members, (node) => node.gasFees(), waiting);
   const bases = all.map(({ name, said }) => ({ name, price: said.base }));
+  const sums = all.map(({ name, said }) => ({ name, price: said.base + said.tip }));
+  const [least] = sums.toSorted((one, other) => (one.price < other.price ? -1 : 1));
+  const isSaidByAll = sums.every(({ price }) => price === least?.price);
   return {
+    ...(least === undefined || isSaidByAll ? {} : { cheapest: least.name }),
     base: middle(bases.map(({ price }) => price)),
     tip: middle(all.map(({ said }) => said.tip)),
     contradiction: contradictionOf(bases, MOST_APART, 'gas'),

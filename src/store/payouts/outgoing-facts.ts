@@ -86,7 +86,8 @@ async function recordSpends(sql: Sql, currency: CurrencyCode, block: BlockRef, s
               where batch_id in (select batch_id from spent) and height is not null and txid not in (select by from spent) returning txid),
            undone as (
              update own_outputs set height = null, block_hash = null where currency = $1 and txid in (select txid from displaced) returning 1),
-           due as (update outgoing_batches set due_at = '-infinity' where id in (select batch_id from spent) returning 1)
+           -- what stood in its way until a block had it does so no more
+           due as (update outgoing_batches set due_at = '-infinity', trouble = null where id in (select batch_id from spent) returning 1)
            select 1 from spent`,
     values: [
       currency,

@@ -6,6 +6,8 @@ import type { Sql } from '../postgres/connect.ts';
 /** It is tried again after as long as it has waited, between these bounds. */
 const FIRST = `interval '30 seconds'`;
 const LAST = `interval '1 hour'`;
+/** What stands in the way of one that was signed is told after this. */
+const LONG = `interval '10 minutes'`;
 
 /** @param now as SQL; a time in the future was written by a clock that was fast */
 export const dueAgain = (payout: string, now: string): string =>
@@ -57,7 +59,10 @@ export async function dropOperatorHold(sql: Sql, payoutId: string): Promise<void
 export type WaitingPayout = { readonly id: string; readonly why: string };
 
 /** The oldest of those that the operator should know of; one whose merchant's limit asks for an approval is no trouble. */
-export async function waitingForOperator(sql: Sql, limit: number): Promise<readonly WaitingPayout[]> {
+export async function waitingForOperator(
+  sql: Sql,
+  { limit, nowMs }: { readonly limit: number; readonly nowMs: number },
+): Promise<readonly WaitingPayout[]> {
   const { rows } = await sql.query<WaitingPayout>({
     name: 'waiting_for_operator',
     text: `select id, why from (
@@ -76,12 +81,12 @@ export async function waitingForOperator(sql: Sql, limit: number): Promise<reado
                                  order by p.created_at, p.id limit 1) q
             where f.payouts_wait is not null
            union all
-           -- what a block of Ethereum's chain has decided, and our nodes do not say alike
+           -- what a block of Ethereum's chain has decided, and our nodes do not say alike, and what none has taken for long
            select p.id, 'waits: ' || b.trouble, p.created_at from outgoing_batches b join payouts p on p.batch_id = b.id
             where b.due_at is not null and b.trouble is not null and b.tip is not null and p.step = 'batched'
-              and exists (select from outgoing_inputs i where i.batch_id = b.id and i.spent_by is not null)
+              and (b.created_at <= $2::timestamptz - ${LONG} or exists (select from outgoing_inputs i where i.batch_id = b.id and i.spent_by is not null))
             ) w order by created_at, id limit $1`,
-    values: [limit],
+    values: [limit, new Date(nowMs)],
   });
   return rows;
 }

@@ -32,6 +32,8 @@ const RESEND_MS = 60_000;
 /** How long no block has taken one before its first replacement, before the second twice as long, and so on; and only once blocks ask for more than it offers. */
 const REPLACE_AFTER_MS = 60_000;
 const RETRY_MS = 5_000;
+/** From when on what no block takes is told. */
+const UNTAKEN_TOLD_MS = 600_000;
 /** How often one that is in a block is looked at until it is confirmed, and until it is final. */
 const CONFIRMING_LOOK_MS = 2_000;
 const MINED_LOOK_MS = 15_000;
@@ -257,7 +259,8 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (!('reason' in answer)) {
       await markSent(ctx.db, newest.id, clock.now());
       await reachedBy(batch, 'marked');
-      await setBatchTrouble(ctx.db, batch.id, null);
+      const untaken = await whyUntaken(port, newest, clock.now() - batch.createdAtMs);
+      await (untaken === null ? setBatchTrouble(ctx.db, batch.id, null) : waits(batch, untaken));
       return RESEND_MS;
     }
     // mined already, or somebody else uses this nonce: the blocks say which
@@ -284,4 +287,12 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
       }
     },
   };
+}
+
+/** Our nodes have it, and no block takes it: one of them may say too little of what gas costs, which holds up whatever leaves. Null while it is young. */
+async function whyUntaken(port: Lane['port'], { txid }: Attempt, ageMs: number): Promise<string | null> {
+  if (ageMs < UNTAKEN_TOLD_MS) return null;
+  const cheapest = (await reachable(() => port.gasFees()))?.cheapest;
+  const least = cheapest === undefined ? '' : `; of our nodes ${cheapest} says the least of what gas costs now`;
+  return `no block has taken ${txid} for more than ${UNTAKEN_TOLD_MS / 60_000} minutes, and our nodes have it${least}`;
 }
