@@ -3,7 +3,19 @@
 import { expect, test } from 'vitest';
 import { createNodeGroup } from '../../src/outside/utxo/node/group.ts';
 import { createUtxoNode } from '../../src/outside/utxo/node/node.ts';
-import { type Answers, badNode, clock, closeAfterEach, fromTable, opened, type Reply, sound } from './bad-node.ts';
+import {
+  type Answers,
+  badNode,
+  blocks,
+  clock,
+  closeAfterEach,
+  fromTable,
+  info,
+  opened,
+  type Reply,
+  sound,
+  TIP,
+} from './bad-node.ts';
 
 closeAfterEach();
 
@@ -53,4 +65,19 @@ test('estimates that cannot be true together are told, until they are so no more
   answers.estimatesmartfee = { feerate: 0.002, blocks: 6 };
   await group.feeRate();
   expect(await others()).toEqual([]);
+});
+
+const OTHER_GENESIS = '00'.repeat(32);
+test.each<[string, Answers]>([
+  ['is on another network', { getblockhash: blocks(OTHER_GENESIS) }],
+  ['still reads the chain', { getblockchaininfo: { ...info, initialblockdownload: true, headers: 900_000, bestblockhash: TIP } }],
+])('one that %s says nothing of what a transaction costs, until it is ready', async (_, wrong) => {
+  const answers: Record<string, unknown> = { ...estimating(0.00001), ...wrong };
+  const group = await groupOf(estimating(0.0002), answers);
+  await group.condition();
+  expect(await group.feeRate()).toBe(20_000n);
+  expect(await (await groupOf(answers)).feeRate()).toBe(1_000n);
+  Object.assign(answers, sound);
+  await group.condition();
+  expect(await group.feeRate()).toBe(1_000n);
 });

@@ -7,14 +7,21 @@ import { NodeTrouble } from './trouble.ts';
 type Said<T> = { readonly name: string; readonly said: T };
 type Price = { readonly name: string; readonly price: bigint };
 
-/** What each of these nodes says that answers in time, with its name. Trouble when none does. */
+/**
+ * What each of these nodes says that answers in time, with its name. One that has said of itself that it does not follow the chain (it is on another
+ * network, still reads, or has stopped) knows nothing of today's prices, and is asked only where no other is. Trouble when none answers.
+ */
 export async function saidByEach<N extends ReadingNode, T extends object>(
   members: readonly Member<N>[],
   ask: (node: N) => Promise<T>,
   waiting: Waiting,
 ): Promise<readonly Said<T>[]> {
+  const ready = members.filter(({ trouble }) => trouble === null);
   const answers = await Promise.all(
-    members.map(async (member) => ({ name: member.node.name, said: await saidInTime(member, ask(member.node), waiting) })),
+    (ready.length > 0 ? ready : members).map(async (member) => ({
+      name: member.node.name,
+      said: await saidInTime(member, ask(member.node), waiting),
+    })),
   );
   const said = answers.flatMap(({ name, said: one }) => (one instanceof NodeTrouble ? [] : [{ name, said: one }]));
   if (said.length === 0) throw answers[0]?.said;
