@@ -48,13 +48,15 @@ export async function answerOnce(
   let afterwards: (() => void)[] = [];
   const answered = ctx.db.transaction(async (sql): Promise<Answer> => {
     afterwards = []; // a transaction that failed may be run again
-    if (!(await tryLockKey(sql, key))) throw new Refusal('request_in_progress');
+    const isAlone = await tryLockKey(sql, key);
     const nowMs = ctx.ports.clock.now();
+    // whoever has the lock may only be reading it too
     const stored = await findAnswer(sql, key, nowMs);
     if (stored !== null) {
       if (!stored.bodyHash.equals(key.bodyHash)) throw new Refusal('idempotency_conflict', { param: 'idempotency_key' });
       return { httpStatus: stored.httpStatus, text: openText(sealing, stored.answer, about), replayed: true };
     }
+    if (!isAlone) throw new Refusal('request_in_progress');
     const inside = within(ctx, sql, (later) => afterwards.push(later));
     const fresh = await perform(inside, sql, work, refusalText);
     const kept = key.isSecret === true ? sealText(sealing, fresh.answer, about) : sealDestination(sealing, fresh.answer, about);

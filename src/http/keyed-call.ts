@@ -40,15 +40,24 @@ export async function answerKeyed(
     return context.keyed(caller.merchantId, () => answerOnce(context.ctx, once, work, errorBody));
   }
   const name = `${of.merchantId} ${of.operation} ${of.key}`;
-  const answer = prepare === undefined ? await prepareAndAnswer() : await alone(context.preparing, name, prepareAndAnswer);
+  const isOver = () => isAnswered(context.ctx, of);
+  const answer =
+    prepare === undefined ? await prepareAndAnswer() : await alone(context.preparing, { name, isOver }, prepareAndAnswer);
   if (answer.replayed && endpoint.alsoOnReplay === true) await work(context.ctx);
   if (after !== undefined) await after(context.ctx);
   return answer;
 }
 
-/** @throws Refusal request_in_progress while the same is under way: a preparation comes before the key's lock in the database */
-async function alone<T>(underWay: Set<string>, name: string, work: () => Promise<T>): Promise<T> {
-  if (underWay.has(name)) throw new Refusal('request_in_progress');
+/** @throws Refusal request_in_progress while the same is under way and not over: a preparation comes before the key's lock in the database */
+async function alone<T>(
+  underWay: Set<string>,
+  { name, isOver }: { readonly name: string; readonly isOver: () => Promise<boolean> },
+  work: () => Promise<T>,
+): Promise<T> {
+  if (underWay.has(name)) {
+    if (await isOver()) return work();
+    throw new Refusal('request_in_progress');
+  }
   underWay.add(name);
   try {
     return await work();

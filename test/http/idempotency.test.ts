@@ -74,6 +74,14 @@ test('twenty at once: one effect, the others get its answer or request_in_progre
   expect(made.size).toBe(1);
   for (const { status, json } of replies) if (status !== 200) expect([status, json.error]).toEqual([409, 'request_in_progress']);
 });
+test('twenty at once of a call that has its answer: each gets it', async () => {
+  const first = await api.call('/create_transaction', order, key('answered'));
+  const replies = await Promise.all(Array.from({ length: 20 }, () => api.call('/create_transaction', order, key('answered'))));
+  expect(new Set(replies.map(({ text }) => text))).toEqual(new Set([first.text]));
+  const other = { ...order, label: 'another' };
+  const others = await Promise.all(Array.from({ length: 20 }, () => api.call('/create_transaction', other, key('answered'))));
+  expect(new Set(others.map(({ json }) => json.error))).toEqual(new Set(['idempotency_conflict']));
+});
 test('many different keys at once do not stand in each other’s way', async () => {
   const replies = await Promise.all(
     Array.from({ length: 120 }, (_, n) => api.call('/create_transaction', order, key(`many ${n}`))),

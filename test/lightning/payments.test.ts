@@ -1,12 +1,9 @@
 // Payments over Lightning from the invoice to the balance, with every way in which the node, our processes and the payer can be late.
-import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
-import { prepareInvoice } from '../../src/flow/lightning/invoices.ts';
-import { cancelTransaction, createTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { cancelTransaction, resolveTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../src/flow/transactions/reads.ts';
 import { beginCursor } from '../../src/store/chain/blocks.ts';
-import { createLightningWatcher } from '../../src/worker/lightning/watcher.ts';
 import { eventually } from '../support/service.ts';
 import { clock, eachWithSimulatedNode, engine, MINUTE, pass, pay, port, service } from './simulated-service.ts';
 
@@ -201,66 +198,6 @@ describe('a cancel', () => {
     expect(await service.path(made.transactionId)).toEqual(['started']);
     await cancel(made.transactionId);
     expect(await service.path(made.transactionId)).toEqual(['started', 'cancelled']);
-  });
-});
-
-describe('an invoice whose making was interrupted', () => {
-  const call = { key: 'order-1042', bodyHash: Buffer.from('a body') };
-  const prepare = (body = call) =>
-    prepareInvoice(service.ctx, { merchantId: service.merchantId, usdMinor: 50_00n, label: null, call: body });
-
-  test('is the same one for the same call again, also when the answer of the node was lost', async () => {
-    engine.node().setTrouble({ down: false, fault: 'lose_answers', left: 1 });
-    expect((await refusal(prepare())).code).toBe('lightning_unavailable');
-    await service.rate('90000.00');
-    const again = await prepare();
-    expect(await prepare()).toEqual(again);
-    expect(again.reservation.amountDue).toBe(50_000n);
-    expect(engine.node().all()).toHaveLength(1);
-    const asked = { merchantId: service.merchantId, usdMinor: 50_00n, method: 'BTC-LN', label: null, email: null } as const;
-    const made = await createTransaction(service.ctx, asked, again);
-    expect(made).toMatchObject({ transactionId: again.reservation.transactionId, address: again.paymentRequest });
-    await expect(createTransaction(service.ctx, asked, again)).rejects.toThrow('took too long');
-  });
-
-  test('is another one for another body, and the first is cancelled', async () => {
-    const first = await prepare();
-    const second = await prepare({ ...call, bodyHash: randomBytes(32) });
-    expect(second.reservation.paymentHash).not.toBe(first.reservation.paymentHash);
-    expect((await port.invoice(first.reservation.paymentHash))?.state).toBe('cancelled');
-  });
-
-  test('is cancelled when nobody comes back for it, and is in no list', async () => {
-    const { reservation, paymentRequest } = await prepare();
-    await pass(3 * MINUTE);
-    await service.work();
-    expect((await port.invoice(reservation.paymentHash))?.state).toBe('cancelled');
-    const asked = { merchantId: service.merchantId, usdMinor: 50_00n, method: 'BTC-LN', label: null, email: null } as const;
-    const late = createTransaction(service.ctx, asked, { reservation, paymentRequest });
-    expect((await refusal(late)).code).toBe('lightning_unavailable');
-    expect((await service.admin.query('select 1 from transactions')).rowCount).toBe(0);
-    expect(await service.findings()).toEqual([]);
-  });
-
-  test('is not shown when somebody comes back for it while it is cancelled: he gets another one, which can be paid', async () => {
-    const given = await prepare();
-    await pass(3 * MINUTE);
-    await service.stopWorker();
-    const asked = { merchantId: service.merchantId, usdMinor: 50_00n, method: 'BTC-LN', label: null, email: null } as const;
-    let made: Awaited<ReturnType<typeof createTransaction>> | null = null;
-    const cancelling = createLightningWatcher(service.ctx, {
-      ...port,
-      async cancelInvoice(hash) {
-        made = await createTransaction(service.ctx, asked, await prepare());
-        return port.cancelInvoice(hash);
-      },
-      close: () => undefined,
-    });
-    await cancelling.pass();
-    await cancelling.close();
-    expect((await port.invoice(given.reservation.paymentHash))?.state).toBe('cancelled');
-    const shown = await service.hashOf(made!.transactionId);
-    expect((await port.invoice(shown))?.state).toBe('open');
   });
 });
 

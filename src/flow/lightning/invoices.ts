@@ -37,6 +37,8 @@ export type InvoiceAsked = {
 
 /** A call that is repeated later than this before its window ends gets a new invoice. */
 const LEAST_WINDOW_MS = 60_000;
+/** As long as the node may take to make an invoice, and the database for its transaction. */
+const MAKING_MS = 30_000;
 /** BOLT11 descriptions in LND. */
 const MOST_DESCRIPTION_BYTES = 639;
 /** A row that is refused this often at an unchanged price is refused for another reason. */
@@ -62,7 +64,7 @@ export async function prepareInvoice(ctx: Context, asked: InvoiceAsked): Promise
   return { reservation, paymentRequest };
 }
 
-/** What the same call reserved before, as long as it can still be paid. */
+/** What the same call reserved before, as long as it can still be paid. @throws Refusal request_in_progress while one of another body may still be made */
 async function reservedBefore(
   ctx: Context,
   port: LightningPort,
@@ -73,6 +75,8 @@ async function reservedBefore(
   if (found === null) return null;
   const isSame = Buffer.from(call.bodyHash).equals(Buffer.from(found.bodyHash ?? []));
   if (isSame && found.windowEndsAtMs - ctx.ports.clock.now() > LEAST_WINDOW_MS) return found;
+  // another API may be making it: what it has reserved is not another body's to give up
+  if (!isSame && Math.abs(ctx.ports.clock.now() - found.createdAtMs) <= MAKING_MS) throw new Refusal('request_in_progress');
   if (await dropReservation(ctx.db, found.paymentHash)) await answerOf(() => port.cancelInvoice(found.paymentHash));
   return null;
 }
