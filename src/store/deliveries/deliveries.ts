@@ -165,14 +165,18 @@ export async function lastOutcomes(
   return Map.groupBy(all, ({ webhook }) => webhook);
 }
 
-/** Makes an event due at once for every endpoint of its merchant that wants its type, with all its attempts; returns for how many. */
+/**
+ * Makes an event due at once for every endpoint of its merchant that wants its type, with all its attempts; returns for how many. A row that is
+ * made anew counts from anywhere: a result of the row before it may still be written, when its first commit was not answered or when a worker
+ * that stood still goes on, and would end this one.
+ */
 export async function deliverAgain(sql: Sql, eventId: bigint): Promise<number> {
   const { rows } = await sql.query<{ count: number }>({
     name: 'deliver_again',
     text: `
       with again as (
-        insert into deliveries (webhook, event_id, due_at)
-          select w.number, e.id, '-infinity' from events e join webhooks w on w.merchant_id = e.merchant_id
+        insert into deliveries (webhook, event_id, due_at, asked)
+          select w.number, e.id, '-infinity', 1 + floor(random() * 1e9)::int from events e join webhooks w on w.merchant_id = e.merchant_id
            where e.id = $1 and w.enabled and (w.events is null or e.type = any (w.events)) order by w.number
           on conflict (webhook, event_id) do update set due_at = excluded.due_at, failures = 0, asked = deliveries.asked + 1
           returning 1),
