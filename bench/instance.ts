@@ -44,7 +44,7 @@ export async function startInstance(nodeOptions: string, blockSeconds = 0): Prom
       HOME: process.env.HOME,
       BURSAR_ENV_FILE: '/dev/null',
       NODE_OPTIONS: nodeOptions,
-      // as bin/launch.mjs sets it
+      // as bin/launch.sh sets it
       NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)),
       PORT: '0',
       BURSAR_DATA_DIR: data,

@@ -1,7 +1,7 @@
 // Transactions that plan by indexes (what watchers and judge do all the time): each statement is planned once in a session, and what was planned
 // while the tables were empty reads none of them whole when they have grown. What is asked all the time outside of them is planned five times.
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import { recordSightings } from '../../src/store/chain/sightings.ts';
 import { newSpentOutpoints, openHorizon, packNewScripts } from '../../src/store/chain/watched.ts';
@@ -26,6 +26,18 @@ afterEach(async () => {
   await db.close();
   await service.drop();
 });
+
+/** The horizon once it is past everything written so far: a transaction in the database of another test holds it back. */
+async function horizonAbove(): Promise<string> {
+  const { rows } = await service.admin.query<{ id: string }>('select pg_current_xact_id()::text as id');
+  return vi.waitUntil(
+    async () => {
+      const horizon = await openHorizon(db);
+      return BigInt(horizon) > BigInt(rows[0]!.id) ? horizon : null;
+    },
+    { timeout: 30_000, interval: 50 },
+  ) as Promise<string>;
+}
 
 /** As many old ones as no test could make by itself. */
 async function insertTransactions(): Promise<void> {
@@ -169,7 +181,7 @@ test('what is new for a watcher is read without what is old, though it was plann
   for (const table of ['payments', 'payment_inputs'])
     await service.admin.query(`alter table ${table} set (autovacuum_enabled = false)`);
   await write('old', MANY);
-  const horizon = await openHorizon(db);
+  const horizon = await horizonAbove();
   await write('new', 2);
   const { outpoints, pack, read } = await look(horizon);
   expect(outpoints.map(({ txid }) => txid).sort()).toEqual(['of new1', 'of new2']);
@@ -187,7 +199,7 @@ test('new scripts are read without the old ones, though that was planned while t
   for (let n = 0; n < 8; n++) await look(await openHorizon(db));
   await service.admin.query('alter table transactions set (autovacuum_enabled = false)');
   await insertTransactions();
-  const horizon = await openHorizon(db);
+  const horizon = await horizonAbove();
   const { transactionId } = await service.create();
   const { pack, read } = await look(horizon);
   const { rows } = await service.admin.query('select script from transactions where id = $1', [transactionId]);

@@ -47,7 +47,7 @@ export const isLoadOnly = (): boolean => process.argv.includes(LOAD_ONLY);
 export const isSupervised = (): boolean => process.connected && process.argv.includes(SUPERVISED);
 
 const PARENT_LOOK_EVERY_MS = 500;
-const START_IS_OVER_MS = 3_000;
+const FIRST_LOOK_EVERY_MS = 3_000;
 const REST_LOOK_EVERY_MS = 60_000;
 
 /** Calls back once when npm, which started us, is gone: it passes SIGTERM on, but cannot when it is killed. Never calls back without npm. */
@@ -68,24 +68,25 @@ const IDLE_UTILIZATION = 0.05;
 
 /**
  * Frees what a start (mostly the source of every program), and later what each busy time has left in memory, and gives it back to the
- * system: an idle process may never do so by itself. It pauses a process that does next to nothing for a tenth of a second.
+ * system: an idle process may never do so by itself. It pauses a process for a tenth of a second, up to half a second after a start, so it
+ * waits until there is next to nothing to do.
  */
 export function collectAtRest(): void {
   const collect = globalThis.gc;
   if (collect === undefined) return;
   let leftBytes = 0;
-  const free = (): void => {
-    collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
-    leftBytes = process.memoryUsage.rss();
-  };
-  setTimeout(free, START_IS_OVER_MS).unref();
   let before = performance.eventLoopUtilization();
-  setInterval(() => {
+  const look = (): void => {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
-    if (utilization < IDLE_UTILIZATION && process.memoryUsage.rss() > leftBytes + WORTH_BYTES) free();
-  }, REST_LOOK_EVERY_MS).unref();
+    if (utilization < IDLE_UTILIZATION && process.memoryUsage.rss() > leftBytes + WORTH_BYTES) {
+      collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
+      leftBytes = process.memoryUsage.rss();
+    }
+    setTimeout(look, leftBytes === 0 ? FIRST_LOOK_EVERY_MS : REST_LOOK_EVERY_MS).unref();
+  };
+  setTimeout(look, FIRST_LOOK_EVERY_MS).unref();
 }
 
 /**
