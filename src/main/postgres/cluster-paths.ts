@@ -46,7 +46,7 @@ export function clusterPaths(dataFolder: string): ClusterPaths {
     chmodSync(dataFolder, 0o711);
   }
   const data = realpathSync(dataFolder);
-  const folder = clusterFolder(data);
+  const folder = chosenClusterFolder(data);
   const user = userFor(folder);
   return { folder, bin: enterableBinaries(user), socketFolder: socketFolder(folder, user), user };
 }
@@ -57,7 +57,8 @@ export function storedClusterFolder(dataFolder: string): string {
   return existsSync(marker) ? readFileSync(marker, 'utf8').trim() : join(dataFolder, 'postgres');
 }
 
-function clusterFolder(data: string): string {
+/** Where the database of a data folder is to be stored; chosen here the first time. */
+function chosenClusterFolder(data: string): string {
   const marker = join(data, MARKER);
   const here = join(data, 'postgres');
   if (existsSync(marker)) return markedFolder(data, readFileSync(marker, 'utf8').trim());

@@ -3,7 +3,7 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import { greatest } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
-import { grouped, type NodeGroupOptions, sendToAll, withOther } from '../utxo/node/group.ts';
+import { comparedPrices, grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
 import { type Member, patienceNow, rest, steadyMs } from '../utxo/node/member.ts';
 import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
 import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
@@ -23,12 +23,11 @@ const MOST_LATE = 1_000;
 /** @param nodes at least one, in the order of preference; all of one currency */
 export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], options: NodeGroupOptions): ChainNode & EvmPort {
   const { node, use, members, waiting } = grouped(nodes, options);
+  const prices = comparedPrices(node);
   /** Of members that have not answered about a block in time: until when they are asked about no other, unless that answer comes. */
   const overdue = new Map<Member, number>();
 
   const late = new Map<string, BlockFacts>();
-  /** What nodes have said last of gas that cannot be true together. */
-  let feesContradict: string | null = null;
 
   function keepLate(question: string, facts: BlockFacts): void {
     late.set(question, facts);
@@ -98,7 +97,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
   return {
     ...node,
     currency: (nodes[0] as EvmPort).currency,
-    condition: async (asked) => withOther(await node.condition(asked), feesContradict),
+    condition: prices.condition,
     async readBlock(hash, watch) {
       const { facts, nodes } = await read(hash, watch);
       // a list that cannot name what it watches credits nobody
@@ -110,11 +109,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     },
     finalized: () => use((one) => one.finalized()),
     send: (raw) => sendToAll(members(), raw, waiting),
-    async gasFees() {
-      const { contradiction, ...fees } = await middleGasFees(members(), waiting);
-      feesContradict = contradiction;
-      return fees;
-    },
+    gasFees: () => prices.of(middleGasFees(members(), waiting)),
     account: (address, height) => use((one) => one.account(address, height)),
     etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),

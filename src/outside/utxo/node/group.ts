@@ -37,27 +37,36 @@ export type Grouped<N extends ReadingNode> = {
 /** Several nodes of Bitcoin's family as one. @param nodes at least one, in the order of preference; all of one currency */
 export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroupOptions): UtxoNode {
   const { node, use, members, waiting } = grouped(nodes, options);
-  /** What nodes have said last of fees that cannot be true together. */
-  let feesContradict: string | null = null;
+  const prices = comparedPrices(node);
   return {
     ...node,
     currency: (nodes[0] as SingleNode).currency,
-    condition: async (asked) => withOther(await node.condition(asked), feesContradict),
+    condition: prices.condition,
     minedTransactions: (hash, txids) => use((one) => one.minedTransactions(hash, txids)),
     send: (raw) => sendToAll(members(), raw, waiting),
-    async feeRate() {
-      const { rate, contradiction } = await middleFeeRate(members(), waiting);
-      feesContradict = contradiction;
-      return rate;
-    },
+    feeRate: async () => (await prices.of(middleFeeRate(members(), waiting))).rate,
     spentOf: (outpoints) => use((one) => one.spentOf(outpoints)),
     rawTransaction: (txid, blockHash) => use((one) => one.rawTransaction(txid, blockHash)),
   };
 }
 
-/** A condition with something else that is wrong with its nodes. @param other null: nothing is */
-export function withOther(said: NodeCondition, other: string | null): NodeCondition {
-  return said.state !== 'ready' || other === null ? said : { ...said, others: [...(said.others ?? []), other] };
+/** Takes from each price how its nodes contradict each other, and tells the last one with their condition. */
+export function comparedPrices({ condition }: Pick<ChainNode, 'condition'>): {
+  readonly condition: ChainNode['condition'];
+  of<T extends { readonly contradiction: string | null }>(asked: Promise<T>): Promise<Omit<T, 'contradiction'>>;
+} {
+  let told: string | null = null;
+  return {
+    async condition(asked) {
+      const said = await condition(asked);
+      return said.state !== 'ready' || told === null ? said : { ...said, others: [...(said.others ?? []), told] };
+    },
+    async of(asked) {
+      const { contradiction, ...price } = await asked;
+      told = contradiction;
+      return price;
+    },
+  };
 }
 
 /** What nodes of any chain have in common as a group: which one is read, and how the others are compared with it. */
