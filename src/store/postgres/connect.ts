@@ -1,5 +1,6 @@
 // Connections to PostgreSQL: a pool whose sessions act as the service's role, and transactions that run a whole closure again after a
-// serialization failure or a deadlock. All SQL is in this folder's layer; callers never see a client outside a closure.
+// serialization failure, a deadlock or a plan that the server refuses. All SQL is in this folder's layer; callers never see a client outside
+// a closure.
 import pg from 'pg';
 import { createIdentity, type DatabaseIdentity, identify } from './database-identity.ts';
 import { type Listen, openListening } from './listen.ts';
@@ -115,7 +116,7 @@ export function connect(options: ConnectOptions): Database {
   pool.on('connect', (client) => client.on('error', () => undefined)); // the same for one that is in use between two statements
 
   // like pool.query, but a statement that the server refuses does not close the connection
-  function query<R extends pg.QueryResultRow>(statement: pg.QueryConfig): Promise<pg.QueryResult<R>> {
+  function query<R extends pg.QueryResultRow>(statement: pg.QueryConfig, outdated = 0): Promise<pg.QueryResult<R>> {
     return new Promise((resolve, reject) => {
       pool.connect((error, client, release) => {
         if (client === undefined) {
@@ -125,9 +126,10 @@ export function connect(options: ConnectOptions): Database {
         timeouts.asked(client);
         client.query<R>(statement, (failure, result) => {
           timeouts.answered(client);
-          release(failure !== null && isConnectionLost(failure));
-          if (failure) reject(failure);
-          else resolve(result);
+          release(failure !== null && (isConnectionLost(failure) || isPlanOutdated(failure)));
+          if (!failure) resolve(result);
+          else if (isPlanOutdated(failure) && outdated < options.maxConnections) resolve(query(statement, outdated + 1));
+          else reject(failure);
         });
       });
     });
@@ -135,12 +137,16 @@ export function connect(options: ConnectOptions): Database {
 
   async function once<T>(work: (sql: Sql) => Promise<T>, isByIndex: boolean): Promise<T> {
     const client = await pool.connect();
+    let outdated: Error | undefined;
     const session: Sql = {
       isByIndex,
       async query<R extends pg.QueryResultRow>(statement: pg.QueryConfig) {
         timeouts.asked(client);
         try {
           return await client.query<R>(statement);
+        } catch (error) {
+          if (isPlanOutdated(error)) outdated = error;
+          throw error;
         } finally {
           timeouts.answered(client);
         }
@@ -153,10 +159,12 @@ export function connect(options: ConnectOptions): Database {
       await session.query({ text: 'commit' });
       return result;
     } catch (error) {
+      broken = outdated;
       await session.query({ text: 'rollback' }).catch((failure: Error) => {
         broken = failure;
       });
-      throw error;
+      // whatever the closure makes of it
+      throw outdated ?? error;
     } finally {
       client.release(broken);
     }
@@ -175,15 +183,19 @@ export function connect(options: ConnectOptions): Database {
     locks.drop();
   });
   return {
-    query,
+    query: (statement) => query(statement),
     identity,
     async transaction(work, { byIndex = false } = {}) {
-      for (let attempt = 1; ; attempt++) {
+      for (let attempt = 1, outdated = 0; ; ) {
         try {
           return await once(work, byIndex);
         } catch (error) {
+          if (isPlanOutdated(error)) {
+            if (outdated++ === options.maxConnections) throw error;
+            continue;
+          }
           const code = (error as { code?: string }).code;
-          if (code === undefined || !RETRIED.has(code) || attempt === MAX_TRIES) throw error;
+          if (code === undefined || !RETRIED.has(code) || attempt++ === MAX_TRIES) throw error;
         }
       }
     },
@@ -207,4 +219,13 @@ function verifier(identity: DatabaseIdentity) {
 function isConnectionLost(error: Error): boolean {
   const { severity } = error as { severity?: string };
   return severity !== 'ERROR';
+}
+
+/**
+ * Whether a session refuses a statement for ever that it has planned before: the types of its result are others since, after tables were made
+ * again under the same names (`pg_restore --clean`). It was not run; another session plans it anew.
+ */
+function isPlanOutdated(error: unknown): error is Error {
+  const { code, routine } = error as { code?: string; routine?: string };
+  return code === '0A000' && routine === 'RevalidateCachedQuery';
 }
