@@ -33,6 +33,8 @@ export type PaidByWord = {
   readonly isDenied: boolean;
   readonly silent: readonly string[];
 };
+/** What two nodes say alike (the only one, where there is one), or null; and what each says, one sentence each. */
+export type SentByWord = { readonly nonce: number | null; readonly said: readonly string[] };
 /** The most addresses whose ether a node is asked for at once: six calls. */
 export const MOST_ADDRESSES = 4_200;
 /** Amounts in wei, addresses 0x and 40 digits. */
@@ -41,6 +43,8 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   gasFees(): Promise<{ readonly base: bigint; readonly tip: bigint; readonly cheapest?: string }>;
   /** An account after a block: how many transactions it has sent, its ether, and its units of this port's currency. */
   account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
+  /** How many transactions an account has sent by now, by the word of all nodes: a nonce above that is never mined, nor any after it. */
+  sentBy(address: string): Promise<SentByWord>;
   /** The ether that addresses (at most {@link MOST_ADDRESSES}) hold after a block, in their order; null where the node cannot say of so many at once. */
   etherOf(addresses: readonly string[], block: BlockRef): Promise<readonly bigint[] | null>;
   /** Whether there is code at an address now: what it does with ether nobody knows before a block holds the transaction. */

@@ -33,9 +33,18 @@ export function replacementOffer(lastMaxFee: bigint, today: GasFees): GasOffer {
   return { maxFee, tip: maxFee };
 }
 
-/** The most gas that a call is given, by what a node says that it uses: a plain transfer uses exactly its own. */
-export function gasLimit(estimate: number): number {
-  return estimate <= GAS.plain ? GAS.plain : Math.min(GAS.most, Math.ceil(estimate * 1.25));
+/** What a call takes at least before anything is run (EIP-2028, EIP-7623): with less no block takes it, nor anything behind its nonce. @param input 0x and hex */
+export function leastGas(input: string): number {
+  const bytes = Buffer.from(input.slice(2), 'hex');
+  const zeros = bytes.filter((byte) => byte === 0).length;
+  const others = bytes.length - zeros;
+  return GAS.plain + Math.max(4 * zeros + 16 * others, 10 * (zeros + 4 * others));
+}
+
+/** The most gas that a call is given, by what nodes say that it uses: a plain transfer uses exactly its own. @param input 0x and hex */
+export function gasLimit(estimate: number, input: string): number {
+  const used = Math.max(estimate, leastGas(input));
+  return used <= GAS.plain ? GAS.plain : Math.min(GAS.most, Math.ceil(used * 1.25));
 }
 
 /** What gas that costs this many wei is worth in minor units of a currency, rounded up. */

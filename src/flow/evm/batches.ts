@@ -37,7 +37,8 @@ export async function hotAddress(ctx: Context, sql: Sql, currency: EvmCode): Pro
 /** What the chain showed of our address after a block. */
 export type Funds = {
   readonly height: number;
-  readonly nonce: number;
+  /** The first of an address from which nothing has left by what is known here; or why that is not known. */
+  readonly nonce: number | { readonly unknown: string };
   readonly ether: bigint;
   readonly units: bigint;
 };
@@ -109,6 +110,7 @@ export async function formEvmBatch(
     if (short !== null) return { outcome: 'waits', ...short };
     // an address of words that were used before goes on where the chain is
     const nonce = (await nextNonce(sql, currency, evmInput(hot.address, 0).txid)) ?? funds.nonce;
+    if (typeof nonce !== 'number') return { outcome: 'waits', why: nonce.unknown };
     const id = sortableId('batch_', nowMs, ctx.ports.rng.bytes(10));
     await insertBatch(sql, {
       id,

@@ -86,6 +86,7 @@ export function formSweep(ctx: Context, { hot, from, funds, least, gas, offer }:
     const amount = isToken(currency) || funds.ether >= from.amount ? from.amount : funds.ether;
     if (!isToken(currency) && sweptEther(amount, gas, offer.maxFee) <= 0n) return false;
     const nonce = (await nextNonce(sql, currency, evmInput(address, 0).txid)) ?? funds.nonce;
+    if (typeof nonce !== 'number') return false;
     await insert(ctx, sql, {
       purpose: 'sweep',
       currency,
@@ -128,6 +129,7 @@ export function formTopUp(
     const amount = least(MOST_TOP_UP, least(wanted, free));
     if (amount < lowest) return `our address ${hot.address} has too little ether for the gas of tokens`;
     const nonce = (await nextNonce(sql, ETHER, sender)) ?? funds.nonce;
+    if (typeof nonce !== 'number') return nonce.unknown;
     await insert(ctx, sql, {
       purpose: 'top_up',
       currency: ETHER,

@@ -1,10 +1,11 @@
 // Several of Ethereum's nodes behind one port: one is read, and what it says of a block that pays us is asked of the others too.
 import type { BlockRef } from '../../core/block-ref.ts';
+import { GAS } from '../../core/currencies/evm.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
 import { greatest } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
 import { comparedPrices, grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
-import { type Member, patienceNow, rest, steadyMs } from '../utxo/node/member.ts';
+import { type Member, patienceNow, rest, saidInTime, steadyMs } from '../utxo/node/member.ts';
 import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
 import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
 import { within } from '../utxo/node/patience.ts';
@@ -12,6 +13,7 @@ import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { endedByWord } from './ended.ts';
 import { middleGasFees } from './gas-fees.ts';
 import { withAllWords, withSecondWord } from './second-word.ts';
+import { sentByWord } from './sent-by-word.ts';
 
 /** Whoever reads for all addresses waits longer than a watcher, behind which payments wait. */
 const FOR_ALL = 5;
@@ -94,6 +96,16 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     return addresses.map((_, at) => said.map((one) => one[at] as bigint).reduce(greatest));
   }
 
+  /** The most that one of the nodes says, as far as it may be given: what is not used is not paid, and with too little it fails, or is never mined. */
+  async function mostGas(call: Parameters<EvmPort['gasOf']>[0]): ReturnType<EvmPort['gasOf']> {
+    const { answer, saidBy } = await use(async (one) => ({ answer: await one.gasOf(call), saidBy: one }));
+    if (!('gas' in answer)) return answer;
+    const others = members().filter((member) => member.node !== saidBy);
+    const said = await Promise.all(others.map((member) => saidInTime(member, member.node.gasOf(call), waiting)));
+    const possible = said.flatMap((one) => ('gas' in one && one.gas <= GAS.most ? [one.gas] : []));
+    return { gas: Math.max(answer.gas, ...possible) };
+  }
+
   return {
     ...node,
     currency: (nodes[0] as EvmPort).currency,
@@ -111,9 +123,10 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     send: (raw) => sendToAll(members(), raw, waiting),
     gasFees: () => prices.of(middleGasFees(members(), waiting)),
     account: (address, height) => use((one) => one.account(address, height)),
+    sentBy: (address) => sentByWord(members(), address, waiting),
     etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),
-    gasOf: (call) => use((one) => one.gasOf(call)),
+    gasOf: (call) => (call.input === '0x' ? use((one) => one.gasOf(call)) : mostGas(call)),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
     succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
     ended: (txid) => endedByWord(members(), txid, waiting),

@@ -90,6 +90,10 @@ export function createEvmSending(
       if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
       return { nonce: Number(nonce), ether, units };
     },
+    async sentBy(address) {
+      const nonce = Number(await quantityOf('eth_getTransactionCount', [address, 'latest']));
+      return { nonce, said: [`${rpc.name} says ${nonce}`] };
+    },
     async etherOf(addresses, block) {
       const held = await source.held(block, addresses);
       return held === null ? null : addresses.map((address) => held.get(address) as bigint);

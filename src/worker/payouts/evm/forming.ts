@@ -24,6 +24,7 @@ import { contractPayees } from '../../../store/payouts/evm-lane.ts';
 import { savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { reachable } from '../../chain/pass-result.ts';
 import type { DriverOptions } from '../driver-options.ts';
+import { readFunds } from './funds.ts';
 import type { Lane } from './lane.ts';
 import { bringEther } from './top-up.ts';
 
@@ -108,7 +109,7 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
     const offered = await reachable(async () => ({
       hot,
       fees: await port.gasFees(),
-      funds: { ...(await port.account(hot.address, cursor.height)), height: cursor.height },
+      funds: await readFunds(ctx, { currency, port }, hot.address, cursor.height),
     }));
     if (offered === null) {
       tell('its node cannot be asked what they cost');
@@ -210,7 +211,8 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
     async function tryToken({ amount }: QueuedPayout, { address }: HotAddress, token: string): Promise<Tried> {
       const problem = await port.payeeProblem(address, evmAddressOf(script));
       if (problem !== null) return problem.isPayee ? { refused: problem.what } : { waits: problem.what };
-      return limited(await port.gasOf({ ...callOf(token, script, amount), from: address }));
+      const call = { ...callOf(token, script, amount), from: address };
+      return limited(await port.gasOf(call), call);
     }
   }
 
@@ -221,7 +223,7 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
     const least = payout.reimburses === null ? payout.amount : minus(payout.amount, payout.feeMax);
     const asked = await port.gasOf({ ...call, value: least });
     if ('refused' in asked && asked.lacksFunds) return { waits: `our address ${hot.address} has too little ${currency}` };
-    const first = limited(asked);
+    const first = limited(asked, call);
     const isContract = (await port.isContract(call.to)) || ('gas' in first && first.gas > GAS.plain);
     if (!isContract || !('gas' in first)) return first;
     const before = await contractPayees(ctx.db, payout.id);
@@ -250,8 +252,8 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
 type Tried = { readonly gas: number } | { readonly refused: string } | { readonly waits: string; readonly isBehind?: true };
 
 /** The most gas that a call is given; with less than it uses it would fail for certain, and the service would pay for that. */
-function limited(asked: { readonly gas: number } | { readonly refused: string }): Tried {
+function limited(asked: { readonly gas: number } | { readonly refused: string }, { input }: { readonly input: string }): Tried {
   if (!('gas' in asked)) return asked;
   if (asked.gas > GAS.most) return { refused: `it would use ${asked.gas} gas, and ${GAS.most} is the most` };
-  return { gas: gasLimit(asked.gas) };
+  return { gas: gasLimit(asked.gas, input) };
 }

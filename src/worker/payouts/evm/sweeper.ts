@@ -16,6 +16,7 @@ import { hasUnswept, type SweepableAddress, sweepableAddresses } from '../../../
 import { latestRates } from '../../../store/transactions/rates.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import type { DriverOptions } from '../driver-options.ts';
+import { readFunds } from './funds.ts';
 import type { Lane } from './lane.ts';
 import { bringEther } from './top-up.ts';
 
@@ -79,7 +80,11 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     const { script } = ctx.ports.addresses.of(currency, hot.key.xpub).derive(from.index);
     if (!from.script.equals(Buffer.from(script))) return false;
     const address = evmAddressOf(from.script.toString('hex'));
-    const funds = { ...(await port.account(address, height)), height };
+    const funds = await readFunds(ctx, { currency, port }, address, height);
+    if (typeof funds.nonce !== 'number') {
+      onWait(funds.nonce.unknown);
+      return false;
+    }
     if (funds.units < from.amount) {
       onWait(`${address} has ${funds.units} units of ${currency}, and ${from.amount} are booked there`);
       if (isToken(currency)) return false;
@@ -96,7 +101,7 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       onWait(`${address} cannot be emptied: ${asked.refused}`);
       return false;
     }
-    const gas = gasLimit(asked.gas);
+    const gas = gasLimit(asked.gas, call.input);
     const offer = within(funds.ether, gas, payoutOffer(fees), fees);
     if (offer !== null) return formSweep(ctx, { hot, from, funds, least, gas, offer });
     await topUp(from.script, minus(BigInt(gas) * payoutOffer(fees).maxFee, funds.ether), fees);

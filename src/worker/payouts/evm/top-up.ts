@@ -8,6 +8,7 @@ import { hotAddress } from '../../../flow/evm/batches.ts';
 import { formTopUp } from '../../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../../store/chain/blocks.ts';
 import { portOf } from '../../chain/context.ts';
+import { readFunds } from './funds.ts';
 
 /**
  * Reserves the transaction that brings an address of ours ether; none while one is on its way there.
@@ -25,6 +26,6 @@ export async function bringEther(
   const hot = await hotAddress(ctx, ctx.db, ETHER);
   const cursor = await readCursor(ctx.db, ETHER);
   if (port === null || hot === null || cursor === null) return 'there is no ether of our own for its gas';
-  const funds = { ...(await port.account(hot.address, cursor.height)), height: cursor.height };
+  const funds = await readFunds(ctx, { currency: ETHER, port }, hot.address, cursor.height);
   return formTopUp(ctx, { hot, funds, target, ...wanted, offer: payoutOffer(fees) });
 }
