@@ -21,8 +21,9 @@ export const AREAS = [
     tests: ['test/core/money', 'test/core/rate', 'test/core/payouts', 'test/rates/median', JUDGE],
     slow: LONG,
   },
+  { code: /^src\/flow\/transactions\/judging\.ts$/, isPure: true, tests: ['test/flow/transactions/judging'] },
   {
-    code: /^src\/flow\/transactions\/(decide|judging|facts)\.ts$/,
+    code: /^src\/flow\/transactions\/(decide|facts)\.ts$/,
     tests: ['test/flow/transactions/', 'test/store/cases', 'test/simulation/credit'],
   },
   {

@@ -11,6 +11,7 @@ import {
   type Refund,
 } from '../../src/core/judge/case.ts';
 import { judge, type Verdict } from '../../src/core/judge/judge.ts';
+import { heightsToDate } from '../../src/core/judge/late-block.ts';
 import { isAfterDay } from '../../src/core/judge/payments.ts';
 import type { Rate } from '../../src/core/rate.ts';
 import type { Books } from './books.ts';
@@ -60,6 +61,7 @@ export function askJudge(facts: Facts, decide?: (it: Case) => void, portionLeft?
 
 function caseOf(facts: Facts, balances: Balances | null): Case {
   const { transaction, payments, chains, agreed } = facts;
+  const { viewTimes, view } = chains.get(transaction.currency) as Chain;
   return {
     transaction: { ...transaction },
     payments: payments.map((payment) => ({ ...payment })),
@@ -70,11 +72,13 @@ function caseOf(facts: Facts, balances: Balances | null): Case {
         return [code, upTo === undefined ? one.view : { ...one.view, agreed: upTo }];
       }),
     ),
+    // no others than the service reads
     blocks: new Map(
-      [...(chains.get(transaction.currency) as Chain).viewTimes].map(([height, timeMs]) => [
-        height,
-        { timeMs, rate: isAfterDay(transaction, { timeMs }) ? facts.rateAt(timeMs) : null },
-      ]),
+      heightsToDate(transaction, payments, view.tipHeight).flatMap((height) => {
+        const timeMs = viewTimes.get(height);
+        if (timeMs === undefined) return [];
+        return [[height, { timeMs, rate: isAfterDay(transaction, { timeMs }) ? facts.rateAt(timeMs) : null }]];
+      }),
     ),
     feeBps: facts.feeBps,
     settlementMs: facts.settlementMs,

@@ -1,8 +1,10 @@
 // What completes the price of a pending transaction, and with which block: by that block's date rule 24 asks what it was worth then.
 import { confirmationsToReach, requiredDepthsOfTiers } from '../confirmations.ts';
+import { balanceOf, chainRow } from '../currency.ts';
 import { plus, sum } from '../money.ts';
 import type { Rate } from '../rate.ts';
-import type { Case, ChainView, Payment } from './case.ts';
+import type { TransactionStatus } from '../transaction-states.ts';
+import type { Case, CaseTransaction, ChainView, Payment } from './case.ts';
 import {
   confirmationsOf,
   countingMinor,
@@ -112,4 +114,35 @@ function heightOfAmount(placed: Placed, enough: bigint): number {
     if (total >= enough) return height;
   }
   return Number.POSITIVE_INFINITY;
+}
+
+/** The statuses from which one verdict can reach rule 4. */
+const CONFIRMABLE: ReadonlySet<TransactionStatus> = new Set([
+  'started',
+  'pending',
+  'timedout',
+  'timedout_checked',
+  'declined',
+  'review',
+]);
+
+/**
+ * The heights of the blocks whose dates {@link deepTooLate} may need: the tip's, and each with which a payment has a depth that may be asked
+ * for. What is late needs the depth of what it was worth when it arrived, alone or together, so that may be any tier's.
+ * @param tipHeight undefined: nothing of the chain was read
+ */
+export function heightsToDate(
+  { status, currency }: CaseTransaction,
+  payments: readonly Payment[],
+  tipHeight: number | undefined,
+): readonly number[] {
+  const own = payments.filter((payment) => payment.currency === currency);
+  if (!CONFIRMABLE.has(status) || tipHeight === undefined || own.length === 0) return [];
+  const { coinbaseMaturity } = chainRow(balanceOf(currency));
+  const depths = [1, ...requiredDepthsOfTiers(currency).map(({ depth }) => depth), coinbaseMaturity];
+  const heights = new Set([tipHeight]);
+  // thousands of payments may lie in a few blocks
+  for (const height of new Set(own.map((payment) => payment.height)))
+    if (height !== null) for (const depth of depths) heights.add(height + depth - 1);
+  return [...heights].filter((height) => height <= tipHeight);
 }

@@ -1,7 +1,10 @@
 // Rule 24 asks by the block that completed the price: whoever reads many blocks at once, after an outage of ours, must come to what reading each
 // as it came would have said. Random payments, on time and late, prices and blocks; a seed that fails is kept in the list.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { Payment } from '../../../src/core/judge/case.ts';
+import { heightsToDate } from '../../../src/core/judge/late-block.ts';
 import { DAY, HOUR, type JudgedTransaction, judgedTransaction, MINUTE, SECOND, W } from '../../support/judged-transaction.ts';
+import { newPayment, newTransaction, TIP } from '../../support/one-case.ts';
 import { randomBelow } from '../../support/random.ts';
 
 const COUNT = 600;
@@ -124,4 +127,31 @@ test.each(WAYS)('late ones complete the price with the block that brings the dep
   judged.mineEmpty();
   judged.node('up');
   expect(judged.rules()).toEqual([2, 24]);
+});
+
+describe('the blocks whose dates are read for that', () => {
+  const at = (height: number | null, known: Partial<Payment> = {}) => newPayment(1, { height, ...known });
+  const asked = (payments: readonly Payment[], known: Parameters<typeof newTransaction>[0] = {}) =>
+    [...heightsToDate(newTransaction(known), payments, TIP)].sort((a, b) => a - b);
+
+  test('are the last one, and those with which a payment has the depth of a price or can be spent', () => {
+    const height = TIP - 300;
+    expect(asked([at(height)])).toEqual([height, height + 1, height + 2, height + 5, height + 99, TIP]);
+    expect(asked([at(TIP - 2)])).toEqual([TIP - 2, TIP - 1, TIP]);
+    const ofDoge = at(height, { currency: 'DOGE' });
+    const depths = [1, 6, 10, 20, 60, 240].map((depth) => height + depth - 1);
+    expect(asked([ofDoge], { currency: 'DOGE' })).toEqual([...depths, TIP]);
+  });
+
+  test('are each asked for once, of payments in the quoted currency alone', () => {
+    expect(asked([at(TIP), at(TIP), at(TIP - 1), at(TIP - 9, { currency: 'LTC' })])).toEqual([TIP - 1, TIP]);
+    expect(asked([at(null)])).toEqual([TIP]);
+  });
+
+  test('are none while nothing has come, nothing was read, or nothing can be confirmed any more', () => {
+    expect(asked([])).toEqual([]);
+    expect(asked([at(TIP, { currency: 'LTC' })])).toEqual([]);
+    expect(heightsToDate(newTransaction(), [at(TIP)], undefined)).toEqual([]);
+    expect(asked([at(TIP)], { status: 'succeeded' })).toEqual([]);
+  });
 });
