@@ -28,11 +28,13 @@ export const AREAS = [
   },
   {
     code: /^src\/store\/ledger\/ledger\.ts$/,
-    tests: ['test/store/ledger', 'test/store/roll-up', 'test/flow/transactions/judge-together', 'test/flow/audit'],
+    tests: ['test/store/ledger', 'test/store/roll-up'],
+    slow: ['test/flow/transactions/judge-together', 'test/flow/audit'],
   },
   {
     code: /^src\/store\/chain\/(payment-facts|payment-writes|sightings|sighting-plan)\.ts$/,
-    tests: ['test/store/chain-facts', 'test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
+    tests: ['test/store/payment-rows', 'test/store/chain-facts'],
+    slow: ['test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
   { code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/, tests: ['test/core/gas', 'test/signer/evm', 'test/nodes/sweeps'] },
   {

@@ -1,5 +1,14 @@
-// The ledger's only write path, called as the service's role on a real database: balanced or not at all, once per key, never below zero.
+// The ledger's only write path, called as the service's role on a real database: balanced or not at all, once per key, never below zero. And
+// what is locked and read of it.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  balanceEntries,
+  isBalanceEntry,
+  lockBalances,
+  lockFreeBalances,
+  postEntries,
+  readAvailable,
+} from '../../src/store/ledger/ledger.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -112,4 +121,97 @@ test('entries that touch the same accounts in opposite order do not lock each ot
     ]);
   await Promise.all(Array.from({ length: 200 }, (_, n) => (n % 2 === 0 ? move(30, 31, n) : move(31, 30, n))));
   expect(await balance('merchant:30:available:BTC')).toBe('1000');
+});
+
+const NOTHING = { available: 0n, receivable: 0n };
+
+test('the locked balances are those of the merchant in each currency, nothing where nothing was booked', async () => {
+  await post(base.db, 'dep:c', deposit(9n, 40));
+  await post(base.db, 'owed:c', [
+    { a: 'asset:receivable:merchant:40:BTC', v: '3' },
+    { a: 'merchant:40:available:BTC', v: '-3' },
+  ]);
+  await post(base.db, 'dep:d', deposit(5n, 41));
+  const locked = await base.db.transaction((sql) => lockBalances(sql, 40n, ['BTC', 'LTC']));
+  expect([...locked]).toEqual([
+    ['BTC', { available: 12n, receivable: 3n }],
+    ['LTC', NOTHING],
+  ]);
+  expect((await readAvailable(base.db, 40n)).get('BTC')).toBe(12n);
+});
+
+/** Which of these accounts no other session has locked. */
+async function free(...codes: string[]): Promise<string[]> {
+  const { rows } = await base.db.query<{ code: string }>({
+    text: 'select code from ledger.lock_free_balances($1) order by 1',
+    values: [codes],
+  });
+  return rows.map(({ code }) => code);
+}
+
+test('what payouts hold is locked with the balance, in dollars where that is asked for', async () => {
+  const accounts = ['merchant:42:available:BTC', 'merchant:42:held:BTC', 'merchant:42:held:USD'];
+  expect(await free(...accounts)).toEqual(accounts);
+  await base.db.transaction(async (sql) => {
+    await lockBalances(sql, 42n, ['BTC']);
+    expect(await free(...accounts)).toEqual(['merchant:42:held:USD']);
+  });
+  await base.db.transaction(async (sql) => {
+    await lockBalances(sql, 42n, ['BTC'], { heldDollars: true });
+    expect(await free(...accounts)).toEqual([]);
+  });
+});
+
+test('of several merchants those are left out of whom another session has locked a single row', async () => {
+  await post(base.db, 'dep:e', deposit(5n, 43));
+  await post(base.db, 'dep:f', deposit(6n, 44));
+  const wanted = new Map([
+    [43n, ['BTC', 'LTC'] as const],
+    [44n, ['BTC'] as const],
+  ]);
+  const all = () => base.db.transaction((sql) => lockFreeBalances(sql, wanted));
+  expect([...(await all()).keys()]).toEqual([43n, 44n]);
+  await base.db.transaction(async (sql) => {
+    await sql.query({ text: `select ledger.lock_balances('{asset:receivable:merchant:43:LTC}')` });
+    expect(await all()).toEqual(new Map([[44n, new Map([['BTC', { available: 6n, receivable: 0n }]])]]));
+  });
+  expect((await base.db.transaction((sql) => lockFreeBalances(sql, new Map([[43n, ['BTC']]])))).size).toBe(1);
+});
+
+test('a list of a balance’s entries shows one more than it may, each with what it belongs to', async () => {
+  const entries = [1n, 2n, 3n, 4n].map((amount) => ({
+    entry: {
+      key: `list:${amount}`,
+      kind: 'deposit',
+      postings: deposit(amount, 45).map(({ a, v }) => ({ account: a, amount: BigInt(v) })),
+      parts: [],
+    },
+    transactionId: `txn_${amount}`,
+    ...(amount === 4n ? { payoutId: 'pay_4' } : {}),
+    atMs: Date.UTC(2026, 0, 1),
+  }));
+  await postEntries(base.db, entries);
+  const page = { currency: null, limit: 2, beforeEntryId: null };
+  const list = await balanceEntries(base.db, 45n, page);
+  expect(
+    list.map(({ amount, balanceAfter, transactionId, payoutId }) => [amount, balanceAfter, transactionId, payoutId]),
+  ).toEqual([
+    [4n, 10n, 'txn_4', 'pay_4'],
+    [3n, 6n, 'txn_3', null],
+    [2n, 3n, 'txn_2', null],
+  ]);
+  const { entryId } = list[0]!;
+  expect([await isBalanceEntry(base.db, 45n, entryId), await isBalanceEntry(base.db, 44n, entryId)]).toEqual([true, false]);
+});
+
+test('an entry of a transaction with thousands of payments keeps a part of each', async () => {
+  const count = 2_001;
+  const parts = Array.from({ length: count }, (_, n) => ({ key: `many:${n}`, amount: 1n, reversesKey: null }));
+  const postings = deposit(BigInt(count), 46).map(({ a, v }) => ({ account: a, amount: BigInt(v) }));
+  const entry = { key: 'many:all', kind: 'deposit', postings, parts };
+  await base.db.transaction((sql) => postEntries(sql, [{ entry, transactionId: null, atMs: Date.UTC(2026, 0, 1) }]));
+  const { rows } = await base.db.query<{ n: number }>({
+    text: `select count(*)::int as n from ledger.part where key like 'many:%'`,
+  });
+  expect(rows).toEqual([{ n: count }]);
 });
