@@ -1,6 +1,8 @@
 // What a call uses is a node's word, and the most that it is given: with less than it takes before anything is run no block ever has it, nor whatever has a
 // later nonce, and with less than it uses it fails at our cost.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { EvmPort } from '../../src/core/evm/port.ts';
+import { transferCall } from '../../src/core/evm/transaction.ts';
 import { gasLimit, leastGas } from '../../src/core/payouts/gas.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
@@ -75,4 +77,14 @@ test('the least that a call takes is that of its bytes', () => {
   expect(gasLimit(20_000, '0x')).toBe(21_000);
   expect(gasLimit(20_000, '0xff')).toBe(Math.ceil(21_040 * 1.25));
   expect(gasLimit(190_000, '0xff')).toBe(200_000);
+});
+
+test('of what is charged whole no other node makes it more', { timeout: TIMEOUT }, async () => {
+  const port = service.ctx.ports.chains.get('USDT') as unknown as EvmPort;
+  const from = await service.hot('USDT');
+  const call = { from, to: service.anvil.token, value: 0n, input: transferCall(`0x${'d3'.repeat(20)}`, 1_000_000n) };
+  const alone = (await port.gasOf(call)) as { readonly gas: number };
+  nodes.other.alter(uses(190_000));
+  expect(await port.gasOf(call)).toEqual({ gas: 190_000 });
+  expect(await port.gasOf({ ...call, isCharged: true })).toEqual(alone);
 });

@@ -126,7 +126,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     sentBy: (address) => sentByWord(members(), address, waiting),
     etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),
-    gasOf: (call) => (call.input === '0x' ? use((one) => one.gasOf(call)) : mostGas(call)),
+    gasOf: (call) => (call.input === '0x' || call.isCharged === true ? use((one) => one.gasOf(call)) : mostGas(call)),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
     succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
     ended: (txid) => endedByWord(members(), txid, waiting),

@@ -208,10 +208,10 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
     await ctx.db.transaction((sql) => holdForOperator(ctx, sql, { payoutId: payout.id, why }));
     return { outcome: 'nothing' };
 
-    async function tryToken({ amount }: QueuedPayout, { address }: HotAddress, token: string): Promise<Tried> {
+    async function tryToken({ amount, reimburses }: QueuedPayout, { address }: HotAddress, token: string): Promise<Tried> {
       const problem = await port.payeeProblem(address, evmAddressOf(script));
       if (problem !== null) return problem.isPayee ? { refused: problem.what } : { waits: problem.what };
-      const call = { ...callOf(token, script, amount), from: address };
+      const call = { ...callOf(token, script, amount), from: address, isCharged: reimburses !== null };
       return limited(await port.gasOf(call), call);
     }
   }
