@@ -2,7 +2,7 @@
 // bytes again until a block has them, replaces them at a higher fee when they wait too long, and follows the blocks. Any number of workers may
 // run it: a batch is worked on under a lease, and a crash anywhere leaves a state from which the next one goes on.
 
-import type { UtxoCode } from '../../../core/currency.ts';
+import { chainRow, type UtxoCode } from '../../../core/currency.ts';
 import { replacementRate } from '../../../core/payouts/outgoing-fees.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction, TransactionToSign } from '../../../core/signer-wire.ts';
@@ -37,6 +37,8 @@ const TOGETHER_MS = 10_000;
 const RESEND_MS = 600_000;
 /** How old a batch must be for its first replacement, for the second twice as old, and so on; and only while today's fee is above the last one. */
 const REPLACE_AFTER_MS = 1_800_000;
+/** From when on what no block takes is told, in the blocks of its chain. */
+const UNTAKEN_TOLD_BLOCKS = 36;
 const RETRY_MS = 15_000;
 const SEARCH_MS = 60_000;
 /** How often one that is in a block is looked at until it is final. */
@@ -50,6 +52,14 @@ function howToGiveUp({ inputs, payouts }: Batch): string {
   const gone = inputs.find(({ isNowhere, goneHeight }) => isNowhere && goneHeight === null);
   if (gone === undefined) return '';
   return ` (a reorganisation has taken ${gone.txid}, which made ${gone.txid}:${gone.vout}, out of its block; if it can be mined no more: bursar payout give-up ${payouts[0]?.id ?? ''})`;
+}
+
+/** Our nodes have it, and no block takes it: blocks are full, or one of our nodes says too little of what a transaction costs. Null while it is young. */
+function whyUntaken(currency: UtxoCode, { txid }: Attempt, ageMs: number): string | null {
+  const minutes = (UNTAKEN_TOLD_BLOCKS * chainRow(currency).blockSeconds) / 60;
+  return ageMs < minutes * 60_000
+    ? null
+    : `no block has taken ${txid} for more than ${Math.floor(minutes)} minutes, and our nodes have it`;
 }
 
 /** @throws when no node is configured for the currency */
@@ -220,7 +230,9 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     if (!('reason' in answer)) {
       await markSent(ctx.db, newest.id, clock.now());
       await reached('marked');
-      await setBatchTrouble(ctx.db, batch.id, null);
+      const untaken = whyUntaken(currency, newest, clock.now() - batch.createdAtMs);
+      if (untaken !== null) options.onTrouble(`batch ${batch.id}: ${untaken}`);
+      await setBatchTrouble(ctx.db, batch.id, untaken);
       return RESEND_MS;
     }
     const trouble = answer.state === 'inputs_missing' ? `${answer.reason}${howToGiveUp(batch)}` : answer.reason;
