@@ -79,12 +79,12 @@ test('the least that a call takes is that of its bytes', () => {
   expect(gasLimit(190_000, '0xff')).toBe(200_000);
 });
 
-test('of what is charged whole no other node makes it more', { timeout: TIMEOUT }, async () => {
+test('of what is charged whole, or brought to an address, no other node makes it more', { timeout: TIMEOUT }, async () => {
   const port = service.ctx.ports.chains.get('USDT') as unknown as EvmPort;
   const from = await service.hot('USDT');
   const call = { from, to: service.anvil.token, value: 0n, input: transferCall(`0x${'d3'.repeat(20)}`, 1_000_000n) };
   const alone = (await port.gasOf(call)) as { readonly gas: number };
   nodes.other.alter(uses(190_000));
-  expect(await port.gasOf(call)).toEqual({ gas: 190_000 });
-  expect(await port.gasOf({ ...call, isCharged: true })).toEqual(alone);
+  expect(await port.gasOf({ ...call, asksAll: true })).toEqual({ gas: 190_000 });
+  expect(await port.gasOf(call)).toEqual(alone);
 });

@@ -56,8 +56,8 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
     readonly value: bigint;
     readonly input: string;
     readonly gas?: number;
-    /** The most that it may use is charged, whatever it uses: no other node's word makes that more. */
-    readonly isCharged?: boolean;
+    /** The most that any node says counts: with too little it would fail, and what it does not use costs nothing. */
+    readonly asksAll?: boolean;
   }): Promise<{ readonly gas: number } | { readonly refused: string; readonly lacksFunds: boolean }>;
   /**
    * Why the token cannot be sent to an address now; null when nothing is known against it.

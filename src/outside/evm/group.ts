@@ -96,7 +96,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     return addresses.map((_, at) => said.map((one) => one[at] as bigint).reduce(greatest));
   }
 
-  /** The most that one of the nodes says, as far as it may be given: what is not used is not paid, and with too little it fails, or is never mined. */
+  /** The most that one of the nodes says, as far as it may be given. */
   async function mostGas(call: Parameters<EvmPort['gasOf']>[0]): ReturnType<EvmPort['gasOf']> {
     const { answer, saidBy } = await use(async (one) => ({ answer: await one.gasOf(call), saidBy: one }));
     if (!('gas' in answer)) return answer;
@@ -126,7 +126,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     sentBy: (address) => sentByWord(members(), address, waiting),
     etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),
-    gasOf: (call) => (call.input === '0x' || call.isCharged === true ? use((one) => one.gasOf(call)) : mostGas(call)),
+    gasOf: (call) => (call.asksAll === true ? mostGas(call) : use((one) => one.gasOf(call))),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
     succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
     ended: (txid) => endedByWord(members(), txid, waiting),

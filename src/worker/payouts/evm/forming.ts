@@ -211,7 +211,8 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
     async function tryToken({ amount, reimburses }: QueuedPayout, { address }: HotAddress, token: string): Promise<Tried> {
       const problem = await port.payeeProblem(address, evmAddressOf(script));
       if (problem !== null) return problem.isPayee ? { refused: problem.what } : { waits: problem.what };
-      const call = { ...callOf(token, script, amount), from: address, isCharged: reimburses !== null };
+      // of a reimbursement the whole is charged, whatever it uses
+      const call = { ...callOf(token, script, amount), from: address, asksAll: reimburses === null };
       return limited(await port.gasOf(call), call);
     }
   }
