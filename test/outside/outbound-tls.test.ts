@@ -1,9 +1,13 @@
 // Webhooks over TLS: a host with a certificate for its name gets them, signed, on connections that are kept; where the certificate is for
 // another name, or of nobody who is trusted, the call ends before anything of it is told.
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
@@ -89,4 +93,40 @@ test.each([
   const { got, deliver } = await shopAt(host, certificate);
   expect(await deliver('evt_t1')).toMatchObject({ kind: 'failed', failure: 'tls_failed' });
   expect(got).toEqual([]);
+});
+
+/** A server that sends so many tickets for later sessions after each handshake, and takes what it gets. */
+const SENDS_TICKETS = `
+import socket, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1])
+context.num_tickets = int(sys.argv[2])
+server = socket.create_server(('127.0.0.1', 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    try:
+        with context.wrap_socket(server.accept()[0], server_side=True) as one:
+            while one.recv(65536):
+                one.sendall(b'HTTP/1.1 204 No Content\\r\\n\\r\\n')
+    except OSError:
+        pass
+`;
+
+test.skipIf(spawnSync('python3', ['--version']).status !== 0).each([
+  ['a few', 'heard', 8, { kind: 'answered', status: 204 }],
+  ['no end of', 'cut off', 3_000_000, { kind: 'failed', failure: 'malformed_answer' }],
+])('a server that sends %s tickets for later sessions is %s', async (_many, _what, tickets, expected) => {
+  const folder = mkdtempSync(join(tmpdir(), 'tickets-'));
+  const file = join(folder, 'certificate.pem');
+  writeFileSync(file, `${trusted.key}${trusted.certificate}`);
+  const server = spawn('python3', ['-c', SENDS_TICKETS, file, String(tickets)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  closing.push(() => {
+    server.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  });
+  const port = Number(String((await once(server.stdout, 'data'))[0]));
+  const policy = { ...publicInternet([port], async () => [{ address: '127.0.0.1', family: 4 }]), allows: () => true };
+  const send = createWebhookSender(opened(createOutbound(policy)));
+  const request = { webhook: 'wh_1', url: `https://${CERTIFIED}:${port}/hooks`, id: 'evt_t1', body: '{}', secrets: [SECRET] };
+  expect(await send({ ...request, signal: new AbortController().signal })).toMatchObject(expected);
 });

@@ -10,6 +10,8 @@ const SWEPT_EVERY_MS = 2_000;
 const MOST_HEADER_BYTES = 16 * 1024;
 /** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
+/** Of the tickets for later TLS sessions: a server sends two or so, but each is work here, and they have no end by themselves either. */
+const MOST_TICKETS = 32;
 /** Connections that are kept for the next call take memory and a file each: where this many are open, a call closes its own. */
 const MOST_KEPT = 512;
 /** How long a server that has said something unasked gets a connection for each call. */
@@ -114,16 +116,24 @@ function bounded(connect: buildConnector.connector): buildConnector.connector {
 
 function boundAnswers(socket: Socket): void {
   const read = socket.read.bind(socket);
-  let [sent, received] = [0, 0];
+  let [sent, received, tickets] = [0, 0, 0];
   let passContinue = passingContinue();
+  /** What was sent since begins another answer. */
+  function beginAnother(): void {
+    if (sent !== socket.bytesWritten) [sent, received, tickets, passContinue] = [socket.bytesWritten, 0, 0, passingContinue()];
+  }
   socket.read = (size?: number): unknown => {
     const part = read(size) as Buffer | null;
-    // what was sent since begins another answer
-    if (sent !== socket.bytesWritten) [sent, received, passContinue] = [socket.bytesWritten, 0, passingContinue()];
+    beginAnother();
     received += part?.length ?? 0;
     if (part !== null) passContinue(part);
     if (received <= MOST_ANSWER_BYTES) return part;
     socket.destroy(new AnswerTooLong(`an answer of more than ${MOST_ANSWER_BYTES} bytes`));
     return null;
   };
+  socket.on('session', () => {
+    beginAnother();
+    tickets += 1;
+    if (tickets > MOST_TICKETS) socket.destroy(new AnswerTooLong(`more than ${MOST_TICKETS} tickets for later TLS sessions`));
+  });
 }
