@@ -24,7 +24,8 @@ export const AREAS = [
   { code: /^src\/flow\/transactions\/judging\.ts$/, isPure: true, tests: ['test/flow/transactions/judging'] },
   {
     code: /^src\/flow\/transactions\/(decide|facts)\.ts$/,
-    tests: ['test/flow/transactions/', 'test/store/cases', 'test/simulation/credit'],
+    tests: ['test/flow/transactions/decide.test', 'test/store/cases'],
+    slow: ['test/flow/transactions/', 'test/simulation/credit'],
   },
   {
     code: /^src\/store\/ledger\/ledger\.ts$/,

@@ -5,6 +5,7 @@ import { BalancesNeeded, type Case, type Payment } from '../../src/core/judge/ca
 import { judge } from '../../src/core/judge/judge.ts';
 import { within } from '../../src/flow/context.ts';
 import { decide } from '../../src/flow/transactions/decide.ts';
+import { readFacts } from '../../src/flow/transactions/facts.ts';
 import { lockBalances } from '../../src/store/ledger/ledger.ts';
 import { readBlocks, readChainFacts } from '../../src/store/transactions/case-facts.ts';
 import { type LockedTransaction, lockTransactions } from '../../src/store/transactions/cases.ts';
@@ -227,4 +228,24 @@ test('dates of blocks are read for the heights that are asked, and for late ones
   expect(await rates(20 * MINUTE, timeMs - 1)).toBe(100_020n * 10n ** 8n);
   expect(await rates(-6 * MINUTE, timeMs - 1)).toBe(100_020n * 10n ** 8n);
   expect(await rates(-4 * MINUTE, timeMs - 1)).toBe(99_996n * 10n ** 8n);
+});
+
+test('payments are read again while the chain reorganises under the reading, five times at most', async () => {
+  const { transactionId } = await service.create();
+  await service.pay(transactionId, 1_000n);
+  await service.mine();
+  const locked = [await lock(transactionId)];
+  const reading = async (reorganisations: number) => {
+    let readings = 0;
+    const [facts] = await readFacts(service.ctx, service.db, locked, async (ids) => {
+      const found = await readChainFacts(service.db, ids, 1_000_00n);
+      if (readings++ < reorganisations) await service.reorganise([]);
+      return found;
+    });
+    return { readings, payments: facts?.payments.length, blocks: facts?.blocks.size };
+  };
+  expect(await reading(0)).toEqual({ readings: 1, payments: 1, blocks: 1 });
+  expect(await reading(4)).toEqual({ readings: 5, payments: 1, blocks: 1 });
+  await expect(reading(5)).rejects.toThrow(`the chain reorganised 5 times while the payments of ${transactionId} were read`);
+  expect(await readFacts(service.ctx, service.db, [])).toEqual([]);
 });
