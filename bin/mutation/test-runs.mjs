@@ -62,7 +62,15 @@ async function openVitest(root, options, plugins = []) {
   const before = SIGNALS.map((signal) => process.listeners(signal));
   const vitest = await createVitest(
     'test',
-    { watch: false, bail: 1, reporters: [{}], silent: true, retry: 0, ...options },
+    {
+      config: join(root, 'bin/mutation/vitest.config.ts'),
+      watch: false,
+      bail: 1,
+      reporters: [{}],
+      silent: true,
+      retry: 0,
+      ...options,
+    },
     { plugins },
   );
   // Vitest's own listeners end this process a millisecond after a signal, and its PostgreSQL goes on for ever

@@ -5,16 +5,19 @@ import { type ApiServer, makeApi, type Reply } from './api-server.ts';
 
 export let api: ApiServer;
 export let merchantId: bigint;
-beforeAll(async () => {
-  api = await makeApi();
-  await tellFee(api.ctx);
-  merchantId = BigInt((await api.sql('select id from merchants where affiliate_id = $1', [api.affiliateId]))[0].id);
-  await fund(api.ctx, merchantId, 100n * BTC);
-});
-afterAll(async () => {
-  expect(api.bugs).toEqual([]);
-  await api.end();
-});
+/** Starts the API before the tests of the file, and ends it afterwards. */
+export function payoutCallsForAll(): void {
+  beforeAll(async () => {
+    api = await makeApi();
+    await tellFee(api.ctx);
+    merchantId = BigInt((await api.sql('select id from merchants where affiliate_id = $1', [api.affiliateId]))[0].id);
+    await fund(api.ctx, merchantId, 100n * BTC);
+  });
+  afterAll(async () => {
+    expect(api.bugs).toEqual([]);
+    await api.end();
+  });
+}
 export const BTC = 100_000_000n;
 export const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 export const OTHER = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';

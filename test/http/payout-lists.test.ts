@@ -5,7 +5,9 @@ import { type Components, documentSchema } from '../../src/contract/shapes.ts';
 import { OUTSIDE } from '../support/funded.ts';
 import { fits } from '../support/schema-check.ts';
 import type { Reply } from './api-server.ts';
-import { api, check, merchantId, OTHER, refused, request, waiting } from './payout-calls.ts';
+import { api, check, merchantId, OTHER, payoutCallsForAll, refused, request, waiting } from './payout-calls.ts';
+
+payoutCallsForAll();
 
 describe('lists', () => {
   test('are newest first, page by page, and filtered by status, method and time', async () => {

@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { saveChecked } from '../../src/store/payouts/comparisons.ts';
 import { FEE_MAX, OUTSIDE } from '../support/funded.ts';
-import { api, balance, check, LEGACY, OTHER, refused, request, TIME, waiting } from './payout-calls.ts';
+import { api, balance, check, LEGACY, OTHER, payoutCallsForAll, refused, request, TIME, waiting } from './payout-calls.ts';
+
+payoutCallsForAll();
 
 describe('request and check', () => {
   test('request answers five fields; the amount as it was sent', async () => {

@@ -6,7 +6,9 @@ import { describe, expect, test } from 'vitest';
 import type { Outbound } from '../../src/core/outbound.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
-import { asking, listening, opened, serving } from './outbound-servers.ts';
+import { asking, listening, opened, outboundServersForEach, serving } from './outbound-servers.ts';
+
+outboundServersForEach();
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 const HINTS = 'HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n';

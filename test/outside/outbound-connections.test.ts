@@ -4,7 +4,9 @@ import { expect, test } from 'vitest';
 import { openConnections } from '../../src/outside/outbound/connections.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
-import { asking, closing, listening, opened } from './outbound-servers.ts';
+import { asking, closing, listening, opened, outboundServersForEach } from './outbound-servers.ts';
+
+outboundServersForEach();
 
 test('an answer is only ever that of a request which arrived, also on a connection that is reset after the answer before', async () => {
   const outbound = opened(createOutbound(ANYWHERE));

@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
-import { asking, listening, opened } from './outbound-servers.ts';
+import { asking, listening, opened, outboundServersForEach } from './outbound-servers.ts';
+
+outboundServersForEach();
 
 test.each([
   ['120', 120_000],

@@ -6,9 +6,12 @@ import { afterEach } from 'vitest';
 import type { Outbound, OutboundRequest } from '../../src/core/outbound.ts';
 
 export const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
+/** Closes what a test of the file has opened. */
+export function outboundServersForEach(): void {
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close();
+  });
+}
 
 export const asking: Omit<OutboundRequest, 'url'> = {
   method: 'POST',

@@ -15,7 +15,7 @@ import { publicInternet } from '../../src/outside/outbound/policy.ts';
 import { createWebhookSender } from '../../src/outside/webhooks/sender.ts';
 import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
 import { isSignedBy } from '../support/webhook-receiver.ts';
-import { closing, opened } from './outbound-servers.ts';
+import { closing, opened, outboundServersForEach } from './outbound-servers.ts';
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const IDS = ['evt_t1', 'evt_t2', 'evt_t3', 'evt_t4', 'evt_t5', 'evt_t6'];
@@ -111,6 +111,8 @@ while True:
     except OSError:
         pass
 `;
+
+outboundServersForEach();
 
 test.skipIf(spawnSync('python3', ['--version']).status !== 0).each([
   ['a few', 'heard', 8, { kind: 'answered', status: 204 }],

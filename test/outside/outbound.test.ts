@@ -9,7 +9,9 @@ import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE, publicInternet } from '../../src/outside/outbound/policy.ts';
 import { isPublicAddress } from '../../src/outside/outbound/public-address.ts';
 import { startNameServer } from '../support/name-server.ts';
-import { asking, closing, listening, opened } from './outbound-servers.ts';
+import { asking, closing, listening, opened, outboundServersForEach } from './outbound-servers.ts';
+
+outboundServersForEach();
 
 const PUBLIC = '93.184.215.14';
 

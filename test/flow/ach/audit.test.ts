@@ -3,7 +3,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { testBank } from '../../support/bank.ts';
-import { BTC, ctx, ledgerFindings, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 let bank: ReturnType<typeof testBank>;
 beforeEach(() => {

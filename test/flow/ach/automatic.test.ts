@@ -4,7 +4,9 @@ import type { CurrencyCode } from '../../../src/core/currency.ts';
 import { requestAutomaticPayouts } from '../../../src/flow/payouts/automatic-payouts.ts';
 import { setPayoutSettings } from '../../../src/flow/payouts/settings.ts';
 import { fund } from '../../support/funded.ts';
-import { ctx, ledgerFindings, of, refusedWith, shopWith, world } from '../payouts/merchants.ts';
+import { ctx, ledgerFindings, merchantsForAll, of, refusedWith, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 const ACCOUNT = 'ach:021000021:123456789';

@@ -4,8 +4,21 @@ import { beforeEach, expect, test } from 'vitest';
 import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { approvalAbove, BTC, ctx, ledgerFindings, of, path, row, shopWith, world } from '../payouts/merchants.ts';
+import {
+  approvalAbove,
+  BTC,
+  ctx,
+  ledgerFindings,
+  merchantsForAll,
+  of,
+  path,
+  row,
+  shopWith,
+  world,
+} from '../payouts/merchants.ts';
 import { entryOf, newBank, requested } from './new-bank.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let bank: Awaited<ReturnType<typeof newBank>>;

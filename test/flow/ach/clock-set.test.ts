@@ -2,7 +2,9 @@
 import { beforeEach, expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { testBank } from '../../support/bank.ts';
-import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const YEAR_MS = 365 * 86_400_000;
 const ACCOUNT = 'ach:021000021:123456789';

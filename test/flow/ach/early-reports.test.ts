@@ -4,8 +4,10 @@ import { createHash } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
 import { readAchBytes } from '../../../src/store/ach/entries.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { BTC, ctx, ledgerFindings, of, row, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, of, row, shopWith, world } from '../payouts/merchants.ts';
 import { entryOf, newBank, requested } from './new-bank.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let bank: Awaited<ReturnType<typeof newBank>>;

@@ -8,8 +8,22 @@ import { recoverExecutedFile } from '../../../src/flow/ach/executed-after-all.ts
 import { bookReturn } from '../../../src/flow/ach/progress.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { askCli, runCli } from '../../cli/run.ts';
-import { BTC, ctx, ledgerFindings, of, path, refusedWith, request, row, shopWith, world } from '../payouts/merchants.ts';
+import {
+  BTC,
+  ctx,
+  ledgerFindings,
+  merchantsForAll,
+  of,
+  path,
+  refusedWith,
+  request,
+  row,
+  shopWith,
+  world,
+} from '../payouts/merchants.ts';
 import { entryOf, newBank, requested } from './new-bank.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let bank: Awaited<ReturnType<typeof newBank>>;

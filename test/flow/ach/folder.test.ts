@@ -12,7 +12,9 @@ import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.
 import { type AchStep, achJob } from '../../../src/worker/payouts/ach/driver.ts';
 import { returnOf } from '../../support/bank.ts';
 import { tellingTo } from '../../support/payout-jobs.ts';
-import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let root: string;

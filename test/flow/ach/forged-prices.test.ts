@@ -6,7 +6,9 @@ import { auditSeals } from '../../../src/flow/merchants/seals.ts';
 import { latestRates } from '../../../src/store/transactions/rates.ts';
 import { testBank } from '../../support/bank.ts';
 import { fund } from '../../support/funded.ts';
-import { BTC, ctx, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, merchantsForAll, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const ACCOUNT = 'ach:021000021:123456789';
 

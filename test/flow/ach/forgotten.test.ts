@@ -10,7 +10,20 @@ import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';
-import { approvalAbove, BTC, ctx, ledgerFindings, of, refusedWith, row, shopWith, world } from '../payouts/merchants.ts';
+import {
+  approvalAbove,
+  BTC,
+  ctx,
+  ledgerFindings,
+  merchantsForAll,
+  of,
+  refusedWith,
+  row,
+  shopWith,
+  world,
+} from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let bank: ReturnType<typeof testBank>;

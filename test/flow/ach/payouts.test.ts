@@ -17,6 +17,7 @@ import {
   ctx,
   held,
   ledgerFindings,
+  merchantsForAll,
   of,
   path,
   refusedWith,
@@ -26,6 +27,8 @@ import {
   trip,
   world,
 } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const ACCOUNT = 'ach:021000021:123456789';
 const DAY = 86_400_000;

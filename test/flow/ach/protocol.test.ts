@@ -9,7 +9,19 @@ import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';
-import { approvalAbove, BTC, ctx, ledgerFindings, refusedWith, row, shopWith, world } from '../payouts/merchants.ts';
+import {
+  approvalAbove,
+  BTC,
+  ctx,
+  ledgerFindings,
+  merchantsForAll,
+  refusedWith,
+  row,
+  shopWith,
+  world,
+} from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let bank: ReturnType<typeof testBank>;

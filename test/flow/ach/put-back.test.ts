@@ -7,7 +7,9 @@ import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { returnOf, testBank } from '../../support/bank.ts';
-import { BTC, ctx, ledgerFindings, of, refusedWith, row, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, of, refusedWith, row, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let bank: ReturnType<typeof testBank>;

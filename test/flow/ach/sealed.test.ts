@@ -19,7 +19,9 @@ import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { achJob } from '../../../src/worker/payouts/ach/driver.ts';
 import { checkedByMoov } from '../../support/moov-ach.ts';
 import { tellingTo } from '../../support/payout-jobs.ts';
-import { BTC, ctx, ledgerFindings, refusedWith, row, SCOPES, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, refusedWith, row, SCOPES, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const NUMBER = '8675309123';
 const ACCOUNT = `ach:021000021:${NUMBER}:savings`;

@@ -12,7 +12,9 @@ import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { testBank } from '../../support/bank.ts';
 import { owe } from '../../support/funded.ts';
-import { approvalAbove, BTC, ctx, row, shopWith, world } from '../payouts/merchants.ts';
+import { approvalAbove, BTC, ctx, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
+
+merchantsForAll();
 
 const ACCOUNT = 'ach:021000021:123456789';
 let bank: ReturnType<typeof testBank>;

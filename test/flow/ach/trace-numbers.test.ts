@@ -5,8 +5,10 @@ import { raiseTraces } from '../../../src/store/ach/traces.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';
 import { checkedByMoov } from '../../support/moov-ach.ts';
-import { BTC, ctx, ledgerFindings, row, shopWith, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
 import { requested } from './new-bank.ts';
+
+merchantsForAll();
 
 const DAY = 86_400_000;
 let bank: ReturnType<typeof testBank>;

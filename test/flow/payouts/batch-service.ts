@@ -9,10 +9,13 @@ export let service: ServiceOnDatabase;
 export let ctx: Context;
 export let batches: ReturnType<typeof batchesOf>;
 
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  batches = batchesOf(service);
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
+/** Opens it before each test of the file, and drops it afterwards. */
+export function batchServiceForEach(): void {
+  beforeEach(async () => {
+    service = await openServiceOnDatabase();
+    ({ ctx } = service);
+    batches = batchesOf(service);
+    await tellFee(ctx);
+  });
+  afterEach(() => service.drop());
+}

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
-import { approvalAbove, BTC, ctx, ledgerFindings, of, request, row, shopWith, world } from './merchants.ts';
+import { approvalAbove, BTC, ctx, ledgerFindings, merchantsForAll, of, request, row, shopWith, world } from './merchants.ts';
+
+merchantsForAll();
 
 const ACCOUNT = 'ach:021000021:123456789';
 const asOwner = (text: string, ...values: unknown[]) => world.admin.query(text, values);

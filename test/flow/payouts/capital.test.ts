@@ -7,7 +7,9 @@ import { progress } from '../../../src/flow/payouts/progress.ts';
 import { readWork } from '../../../src/store/payouts/batches.ts';
 import { createWatchedScripts, createWatchList } from '../../../src/worker/chain/watch-list.ts';
 import { RATE } from '../../support/batches.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
+
+batchServiceForEach();
 
 /** An address of our own, as the change of a payout has one. */
 async function ownScript(): Promise<string> {

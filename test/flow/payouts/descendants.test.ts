@@ -4,7 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { leaseBatch, readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { readWork } from '../../../src/store/payouts/batches.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
+
+batchServiceForEach();
 
 const lease = () => {
   const nowMs = ctx.ports.clock.now();

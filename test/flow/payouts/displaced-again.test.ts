@@ -3,8 +3,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import type { Batch } from '../../../src/store/payouts/batch-rows.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { AMOUNT, cleared, eventsOf, fails, minedAfterAll, owed, recover } from './failed-batches.ts';
+
+batchServiceForEach();
 
 describe('a second reorganisation below the final depth', () => {
   let before: bigint;

@@ -8,8 +8,10 @@ import { bookCapital, newOwnAddresses } from '../../../src/flow/payouts/own-outp
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import type { Batch } from '../../../src/store/payouts/batch-rows.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { cleared, fails, looked, recover } from './failed-batches.ts';
+
+batchServiceForEach();
 
 const lost = () => service.balance('expense:reorg_loss:BTC');
 let id: string;

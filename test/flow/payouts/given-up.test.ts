@@ -5,8 +5,10 @@ import { giveUpPayout, newestToGiveUp } from '../../../src/flow/payouts/give-up.
 import { bookCapital, newOwnAddresses } from '../../../src/flow/payouts/own-outputs.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { readWork } from '../../../src/store/payouts/batches.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { looked } from './failed-batches.ts';
+
+batchServiceForEach();
 
 const txid = 'ab'.repeat(32);
 const giveUp = (payoutId: string) => giveUpPayout(ctx, { payoutId, by: 'operator Ada', evidence: 'seen in an explorer' });

@@ -4,7 +4,9 @@ import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { runAudit } from '../../../src/flow/audit.ts';
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { OUTSIDE } from '../../support/funded.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
+
+batchServiceForEach();
 
 const HOUR = 3_600_000;
 beforeEach(() => batches.earn(4));

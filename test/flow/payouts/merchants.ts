@@ -12,12 +12,15 @@ import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/ser
 export let world: ServiceOnDatabase;
 export let ctx: Context;
 export let shops = 0;
-beforeAll(async () => {
-  world = await openServiceOnDatabase();
-  ({ ctx } = world);
-  await tellFee(ctx);
-});
-afterAll(() => world.drop());
+/** Opens it before the tests of the file, and drops it afterwards. */
+export function merchantsForAll(): void {
+  beforeAll(async () => {
+    world = await openServiceOnDatabase();
+    ({ ctx } = world);
+    await tellFee(ctx);
+  });
+  afterAll(() => world.drop());
+}
 
 export const SCOPES = new Set(['read', 'payments', 'payouts'] as const);
 export const BTC = 100_000_000n;

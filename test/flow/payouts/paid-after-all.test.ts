@@ -8,8 +8,10 @@ import { progress } from '../../../src/flow/payouts/progress.ts';
 import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import type { Batch } from '../../../src/store/payouts/batch-rows.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { AMOUNT, cleared, eventsOf, fails, looked, minedAfterAll, owed, recover } from './failed-batches.ts';
+
+batchServiceForEach();
 
 test('its payout is completed, what was given back is taken again, and payouts go on', async () => {
   await batches.earn();

@@ -6,7 +6,23 @@ import { intentBytes } from '../../../src/core/payouts/intent.ts';
 import type { Refusal } from '../../../src/core/refusal.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { FEE_MAX, OUTSIDE, owe, tellFee } from '../../support/funded.ts';
-import { BTC, counts, ctx, ledgerFindings, of, path, refusedWith, request, row, SCOPES, shopWith, world } from './merchants.ts';
+import {
+  BTC,
+  counts,
+  ctx,
+  ledgerFindings,
+  merchantsForAll,
+  of,
+  path,
+  refusedWith,
+  request,
+  row,
+  SCOPES,
+  shopWith,
+  world,
+} from './merchants.ts';
+
+merchantsForAll();
 
 describe('a request', () => {
   test('that nothing holds is processing: amount and highest fee leave available for held, one event', async () => {

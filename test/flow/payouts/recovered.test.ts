@@ -14,7 +14,9 @@ import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
 import { nextOwnIndex } from '../../../src/store/payouts/own-outputs.ts';
 import { testBank } from '../../support/bank.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
+
+batchServiceForEach();
 
 type Output = { readonly txid: string; readonly vout: number };
 const unknownOutput = (): Output => ({ txid: randomBytes(32).toString('hex'), vout: 0 });

@@ -16,13 +16,16 @@ export let service: ServiceOnDatabase;
 export let ctx: Context;
 let signatures = 0;
 
-beforeEach(async () => {
-  service = await openServiceOnDatabase();
-  ({ ctx } = service);
-  signatures = 0;
-  await tellFee(ctx);
-});
-afterEach(() => service.drop());
+/** Opens it before each test of the file, and drops it afterwards. */
+export function refundServiceForEach(): void {
+  beforeEach(async () => {
+    service = await openServiceOnDatabase();
+    ({ ctx } = service);
+    signatures = 0;
+    await tellFee(ctx);
+  });
+  afterEach(() => service.drop());
+}
 
 export const green = async (): Promise<void> => expect(await service.findings()).toEqual([]);
 export const status = async (id: string): Promise<string> => (await service.row(id)).status as unknown as string;

@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest';
 import type { NodeAgreement } from '../../../src/core/ports.ts';
 import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
-import { ctx, green, reimburse, service, status } from './refund-service.ts';
+import { ctx, green, refundServiceForEach, reimburse, service, status } from './refund-service.ts';
+
+refundServiceForEach();
 
 const LARGE = 5_000_00n;
 const LARGE_PAID = 5_000_000n;

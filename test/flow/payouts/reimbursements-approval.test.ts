@@ -20,11 +20,14 @@ import {
   paid,
   payable,
   RATE,
+  refundServiceForEach,
   reimburse,
   service,
   signed,
   status,
 } from './refund-service.ts';
+
+refundServiceForEach();
 
 const limit = (usd: string | null) =>
   setSettings(ctx, {

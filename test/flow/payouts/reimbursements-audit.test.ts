@@ -4,7 +4,9 @@ import { progress } from '../../../src/flow/payouts/progress.ts';
 import { ask } from '../../../src/store/ledger/audit.ts';
 import { OF_REIMBURSEMENTS } from '../../../src/store/ledger/reimbursement-audit.ts';
 import type { Sql } from '../../../src/store/postgres/connect.ts';
-import { ctx, green, mined, service, signedRefund, status } from './refund-service.ts';
+import { ctx, green, mined, refundServiceForEach, service, signedRefund, status } from './refund-service.ts';
+
+refundServiceForEach();
 
 describe('the audit is red', () => {
   const red = async (sql: string): Promise<string> => {

@@ -21,12 +21,15 @@ import {
   payable,
   RATE,
   refundOf,
+  refundServiceForEach,
   reimburse,
   service,
   signed,
   signedRefund,
   status,
 } from './refund-service.ts';
+
+refundServiceForEach();
 
 const rowOf = async (transactionId: string) =>
   (await service.admin.query('select * from payouts where reimburses = $1 order by created_at desc, id desc', [transactionId]))

@@ -6,7 +6,21 @@ import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
 import { recoverFailed } from '../../../src/flow/payouts/after-restore/recover-failed.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { ctx, green, mined, PAID, payable, refundOf, reimburse, service, signedRefund, status } from './refund-service.ts';
+import {
+  ctx,
+  green,
+  mined,
+  PAID,
+  payable,
+  refundOf,
+  refundServiceForEach,
+  reimburse,
+  service,
+  signedRefund,
+  status,
+} from './refund-service.ts';
+
+refundServiceForEach();
 
 test.each([
   ['before it was confirmed', false],

@@ -5,7 +5,22 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { giveUpUnsignedBatch } from '../../../src/flow/payouts/waiting-for-operator.ts';
 import { cancelTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { mustNotLeave } from '../../../src/store/payouts/request-facts.ts';
-import { capital, ctx, formed, green, PAID, payable, RATE, refundOf, reimburse, service, status } from './refund-service.ts';
+import {
+  capital,
+  ctx,
+  formed,
+  green,
+  PAID,
+  payable,
+  RATE,
+  refundOf,
+  refundServiceForEach,
+  reimburse,
+  service,
+  status,
+} from './refund-service.ts';
+
+refundServiceForEach();
 
 const MINUTE = 60_000;
 /** One whose payment lies in suspense: its merchant owes nothing when that is lost. */

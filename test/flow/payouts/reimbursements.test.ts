@@ -21,12 +21,15 @@ import {
   payable,
   RATE,
   refundOf,
+  refundServiceForEach,
   reimburse,
   service,
   signed,
   signedRefund,
   status,
 } from './refund-service.ts';
+
+refundServiceForEach();
 
 describe('a reimbursement', () => {
   test('is held at once, waits for the final depth, and leaves as what came in less the fee; then the transaction is reimbursed', async () => {

@@ -4,7 +4,9 @@ import { recordUnknown } from '../../../src/flow/payouts/after-restore/unknown-m
 import { reimburseTransaction } from '../../../src/flow/payouts/reimbursements.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { OUTSIDE } from '../../support/funded.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
+
+batchServiceForEach();
 
 test.each(['paid', 'failed'] as const)(
   'a payout that a stranger seems to have paid, decided by hand as %s, leaves the books green',

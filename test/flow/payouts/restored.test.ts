@@ -13,7 +13,9 @@ import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { saveChecked } from '../../../src/store/payouts/comparisons.ts';
 import { RATE } from '../../support/batches.ts';
 import { FEE_MAX } from '../../support/funded.ts';
-import { batches, ctx, service } from './batch-service.ts';
+import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
+
+batchServiceForEach();
 
 const AMOUNT = 200_000n;
 const sql = (text: string, ...values: unknown[]) => service.admin.query(text, values);

@@ -6,7 +6,9 @@ import { giveUpUnsignedBatch, holdForOperator } from '../../../src/flow/payouts/
 import { cancelTransaction, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { randomBelow } from '../../support/random.ts';
-import { capital, ctx, green, PAID, RATE, reimburse, service } from './refund-service.ts';
+import { capital, ctx, green, PAID, RATE, refundServiceForEach, reimburse, service } from './refund-service.ts';
+
+refundServiceForEach();
 
 vi.setConfig({ testTimeout: 240_000 });
 const ROUNDS = 12;
