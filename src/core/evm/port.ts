@@ -33,8 +33,11 @@ export type PaidByWord = {
   readonly isDenied: boolean;
   readonly silent: readonly string[];
 };
-/** What two nodes say alike (the only one, where there is one), or null; and what each says, one sentence each. */
-export type SentByWord = { readonly nonce: number | null; readonly said: readonly string[] };
+/**
+ * What two nodes say alike (the only one, where there is one), or null; the most that one of them says, what waits for a block included; and what
+ * each says, one sentence each.
+ */
+export type SentByWord = { readonly nonce: number | null; readonly most: number; readonly said: readonly string[] };
 /** The most addresses whose ether a node is asked for at once: six calls. */
 export const MOST_ADDRESSES = 4_200;
 /** Amounts in wei, addresses 0x and 40 digits. */

@@ -100,7 +100,8 @@ async function atNonce(sql: Sql, { currency, sender, output }: AtNonce, refused:
   return null;
 }
 
-const askedOf = ({ id, script, amount, feeMax, reimburses }: BatchPayout) => ({
+/** What a payout that was signed for asks for. */
+export const askedOf = ({ id, script, amount, feeMax, reimburses }: BatchPayout) => ({
   id,
   script: script.toString('hex'),
   amount,

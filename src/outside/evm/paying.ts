@@ -91,8 +91,17 @@ export function createEvmSending(
       return { nonce: Number(nonce), ether, units };
     },
     async sentBy(address) {
-      const nonce = Number(await quantityOf('eth_getTransactionCount', [address, 'latest']));
-      return { nonce, said: [`${rpc.name} says ${nonce}`] };
+      const counts = ['latest', 'pending'].map((at) => ({ method: 'eth_getTransactionCount', params: [address, at] }));
+      const answers = await orRefusal(rpc.batch(counts));
+      if (answers instanceof RpcRefusal) throw busy(rpc, answers);
+      const [mined, waiting] = answers as readonly unknown[];
+      if (mined instanceof RpcRefusal) throw busy(rpc, mined);
+      const count = (answer: unknown): number => readAs(rpc, 'eth_getTransactionCount', () => asNumber(answer, 'the count'));
+      const nonce = count(mined);
+      // a node that does not look at what waits says nothing of it
+      const most = waiting instanceof RpcRefusal ? nonce : Math.max(nonce, count(waiting));
+      const more = most > nonce ? `, and ${most} with what waits` : '';
+      return { nonce, most, said: [`${rpc.name} says ${nonce}${more}`] };
     },
     async etherOf(addresses, block) {
       const held = await source.held(block, addresses);

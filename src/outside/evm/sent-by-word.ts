@@ -19,6 +19,7 @@ export async function sentByWord(
   const alike = [...Map.groupBy(words, ({ nonce }) => nonce).entries()].filter(([, all]) => all.length >= enough);
   return {
     nonce: alike.length === 1 ? (alike[0]?.[0] ?? null) : null,
+    most: Math.max(...words.map(({ most }) => most)),
     said: [...troubles.map(({ message }) => message), ...words.flatMap(({ said }) => said)],
   };
 }

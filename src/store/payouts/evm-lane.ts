@@ -51,6 +51,18 @@ export async function usedNonces(sql: Sql, currency: EvmCode, sender: string, he
   return rows[0]?.used ?? null;
 }
 
+/** How many nonces of a sender are used or signed for, as far as it is known here; null while none is. */
+export async function signedNonces(sql: Sql, currency: EvmCode, sender: string): Promise<number | null> {
+  const { rows } = await sql.query<{ signed: number | null }>({
+    name: 'signed_nonces',
+    text: `select (max(i.vout) + 1)::int as signed from outgoing_inputs i
+            where i.currency = $1 and i.txid = $2
+              and (i.spent_by is not null or exists (select from outgoing_attempts a where a.batch_id = i.batch_id))`,
+    values: [currency, sender],
+  });
+  return rows[0]?.signed ?? null;
+}
+
 /** The block of the best chain at a height, as it was read here; null where none was. */
 export async function readBlockHash(sql: Sql, currency: EvmCode, height: number): Promise<string | null> {
   const { rows } = await sql.query<{ hash: string }>({

@@ -25,6 +25,7 @@ import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from '../driver-
 import { driveNext } from '../due-batches.ts';
 import { createForming } from './forming.ts';
 import { findAtNonce, type Lane } from './lane.ts';
+import { recordDisplacing } from './passed-nonces.ts';
 import { createSweeper } from './sweeper.ts';
 import { nonceOf, readUsed, saidByAll, stopsPayouts } from './used-nonce.ts';
 
@@ -148,11 +149,10 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     }
     // while payouts are stopped, one that says nothing now may have contradicted before
     const mustHear = !isDenied || (silent.length > 0 && (await openBreakers(ctx.db)).some(({ name }) => name === 'payouts'));
-    if (mustHear)
-      return waits(
-        batch,
-        `it has failed, and is given back once two nodes say so (one that is away for good: take it out of BURSAR_${ETHER}_RPC_URL): ${silent.join('; ')}`,
-      );
+    const away = `one that is away for good: take it out of BURSAR_${ETHER}_RPC_URL`;
+    if (mustHear) return waits(batch, `it has failed, and is given back once two nodes say so (${away}): ${silent.join('; ')}`);
+    const by = await reachable(async () => ({ why: await recordDisplacing(ctx, lane, batch) }));
+    if (by?.why !== null) return waits(batch, by?.why ?? 'no node says what has used its nonce');
     const how = await compared(batch, finalized, { mayFail: true });
     // what its gas has cost is booked with that
     return how === 'to_complete' ? completeIfShown(batch, finalized, true) : how;

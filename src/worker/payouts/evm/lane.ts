@@ -1,7 +1,7 @@
 // One address of ours on Ethereum's chain from which a currency leaves, in the order of its nonces: what gas costs now, whether the chain has
 // used more nonces than this database knows, and transactions of ours in blocks that were read before we watched for them.
 import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
-import { type EvmCode, isToken } from '../../../core/currency.ts';
+import { ETHER, type EvmCode, isToken } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import { payoutOffer } from '../../../core/payouts/gas.ts';
 import type { Context } from '../../../flow/context.ts';
@@ -11,7 +11,7 @@ import { readCursor } from '../../../store/chain/blocks.ts';
 import { tripBreaker, wasCleared } from '../../../store/ledger/breakers.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { saveChecked } from '../../../store/payouts/comparisons.ts';
-import { openBatches, readBlockHash, usedNonces } from '../../../store/payouts/evm-lane.ts';
+import { openBatches, readBlockHash, signedNonces, usedNonces } from '../../../store/payouts/evm-lane.ts';
 import { saveFeeRate } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { openMovements } from '../../../store/payouts/unknown-movements.ts';
@@ -129,6 +129,8 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       if (found !== null) return found;
     }
     if (used === null || nonce === used) {
+      const unseen = await sentUnseen(hot.address, nonce);
+      if (unseen !== null) return { what: unseen, isFound: false };
       await saveChecked(ctx.db, currency, cursor.height);
       return null;
     }
@@ -137,6 +139,18 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     const what = `our address ${hot.address} has sent ${nonce} transactions, and ${used} of them are known here (INV-15): another copy of this server is running, or a key was stolen. An explorer of the chain names them for "bursar payout recover"`;
     await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-15'], findings: [what], atMs: ctx.ports.clock.now() });
     return { what, isFound: true };
+  }
+
+  /**
+   * What a node has of our address that nobody here has signed, and that no block has that was read: it waits for one, or the node that is read is
+   * behind. Null: nothing.
+   */
+  async function sentUnseen(address: string, mined: number): Promise<string | null> {
+    const { most, said } = await port.sentBy(address);
+    // read after that: what is signed meanwhile is stored before it is sent
+    const signed = (await signedNonces(ctx.db, currency, evmInput(address, 0).txid)) ?? 0;
+    if (most <= Math.max(mined, signed)) return null;
+    return `a node knows of ${most} transactions that our address ${address} has sent, and ${Math.max(mined, signed)} of them are known here: what is paid waits until a block shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
   }
 
   async function stopUnlessCleared(what: string): Promise<Trouble | null> {

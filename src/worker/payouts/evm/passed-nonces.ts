@@ -8,13 +8,20 @@ import type { TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import type { Context } from '../../../flow/context.ts';
 import { hotAddress } from '../../../flow/evm/batches.ts';
-import { recoverOnEvm } from '../../../flow/evm/recover.ts';
+import { askedOf, recoverOnEvm } from '../../../flow/evm/recover.ts';
 import { notShown, recoverFailedOnEvm } from '../../../flow/evm/recover-failed.ts';
 import type { Recovered } from '../../../flow/payouts/after-restore/recover.ts';
 import { recordUnknown } from '../../../flow/payouts/after-restore/unknown-movements.ts';
+import type { Batch } from '../../../store/payouts/batch-rows.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { batchOfTransaction } from '../../../store/payouts/taken-back.ts';
-import { paysPayout, signedHere, type UnknownMovement, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
+import {
+  paysPayout,
+  signedHere,
+  type UnknownMovement,
+  type UnsignedPayout,
+  unsignedPayouts,
+} from '../../../store/payouts/unknown-movements.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
@@ -77,7 +84,8 @@ export async function findSent(
 /**
  * Records those of them that nobody here has signed, and stops payouts for them; the payouts that they pay wait for an operator. That a block has one
  * is a node's word: what is recorded stays until an operator has it booked, so two must show it.
- * @param onlyPaying leaves out those that pay no open payout
+ * @param of.onlyPaying leaves out those that pay no open payout
+ * @param of.displaced payouts that were signed for one of their nonces
  * @returns how many were recorded
  */
 export async function recordSent(
@@ -85,14 +93,14 @@ export async function recordSent(
   { currency, port }: { readonly currency: EvmCode; readonly port: EvmPort },
   address: string,
   sent: readonly SentTransaction[],
-  { onlyPaying }: { readonly onlyPaying: boolean },
+  { onlyPaying, displaced = [] }: { readonly onlyPaying: boolean; readonly displaced?: readonly UnsignedPayout[] },
 ): Promise<number> {
   const ours = await signedHere(
     ctx.db,
     currency,
     sent.map(({ facts }) => facts.txid),
   );
-  const open = await unsignedPayouts(ctx.db, currency);
+  const open = [...(await unsignedPayouts(ctx.db, currency)), ...displaced];
   const payoutIds: string[] = [];
   const movements: UnknownMovement[] = [];
   for (const { nonce, block, facts } of sent) {
@@ -110,6 +118,30 @@ export async function recordSent(
   }
   if (movements.length > 0 || payoutIds.length > 0) await recordUnknown(ctx, currency, { movements, payoutIds });
   return movements.length;
+}
+
+/**
+ * Records what has used the nonce of a batch for good and was not signed here: database and signer, put back together, have forgotten it, and it may
+ * have paid the payout of the batch, or one that is to be paid next.
+ * @returns why nothing of the batch may be given back; null: what has used its nonce pays somebody else, or is its own
+ */
+export async function recordDisplacing(
+  ctx: Context,
+  chain: { readonly currency: EvmCode; readonly port: EvmPort },
+  { purpose, attempts, inputs: [input], payouts }: Batch<EvmCode>,
+): Promise<string | null> {
+  const txid = input?.spentBy ?? null;
+  // what leaves from the address of a transaction pays nobody
+  if (input === undefined || txid === null || purpose === 'sweep' || attempts.some(({ height }) => height !== null)) return null;
+  const shown = await chain.port.ended(txid);
+  const { ended } = shown;
+  if (ended === null) return `${txid} has used its nonce, and ${notShown(shown)}`;
+  const { height, blockHash: hash, facts } = ended;
+  const displaced = payouts.map(askedOf);
+  const sent = [{ nonce: input.vout, block: { height, hash }, facts }];
+  await recordSent(ctx, chain, evmAddressOf(input.script.toString('hex')), sent, { onlyPaying: false, displaced });
+  const isPaid = displaced.some((payout) => facts.outputs.some((output) => paysPayout(output, payout)));
+  return isPaid ? `${txid} has used its nonce, and pays what it asks for: "bursar payout recover ${txid}" books that` : null;
 }
 
 /**
