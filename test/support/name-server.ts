@@ -1,5 +1,5 @@
 // A DNS server (RFC 1035) on loopback that answers A and AAAA questions as a test says, and counts them.
-import { createSocket } from 'node:dgram';
+import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
 
@@ -8,24 +8,27 @@ const CNAME = 5;
 const AAAA = 28;
 const NXDOMAIN = 3;
 
+type Answer = readonly string[] | null | undefined;
 export type NameServer = { readonly address: string; readonly asked: readonly string[]; close(): void };
 
 /**
- * @param addressesOf by name and how often it was asked for addresses of this family before; null = there is no such name; undefined = no answer
+ * @param addressesOf by name, how often it was asked for addresses of this family before, and the type of record; null = there is no such name;
+ * undefined = no answer
  * @param aliases every name is another name for the first of these, that one for the second, and the last one has the addresses
  */
 export async function startNameServer(
-  addressesOf: (name: string, before: number) => readonly string[] | null | undefined,
+  addressesOf: (name: string, before: number, type: number) => Answer | Promise<Answer>,
   aliases: readonly string[] = [],
 ): Promise<NameServer> {
   const socket = createSocket('udp4');
   const asked: string[] = [];
-  socket.on('message', (question, from) => {
+  let isClosed = false;
+  async function answer(question: Buffer, from: RemoteInfo): Promise<void> {
     const { name, type, end } = questionOf(question);
     const before = asked.filter((one) => one === `${name} ${type}`).length;
     asked.push(`${name} ${type}`);
-    const found = addressesOf(name, before);
-    if (found === undefined) return;
+    const found = await addressesOf(name, before, type);
+    if (found === undefined || isClosed) return;
     const addresses = (found ?? []).filter((address) => (isIPv6(address) ? AAAA : A) === type);
     const names = [Buffer.from([0xc0, 0x0c]), ...aliases.map(nameBytes)];
     const mine = [
@@ -37,10 +40,15 @@ export async function startNameServer(
     header.writeUInt16BE(mine.length, 6);
     header.writeUInt32BE(0, 8);
     socket.send(Buffer.concat([header, question.subarray(12, end), ...mine]), from.port, from.address);
-  });
+  }
+  socket.on('message', (question, from) => void answer(question, from));
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
-  return { address: `127.0.0.1:${socket.address().port}`, asked, close: () => socket.close() };
+  function close(): void {
+    isClosed = true;
+    socket.close();
+  }
+  return { address: `127.0.0.1:${socket.address().port}`, asked, close };
 }
 
 function questionOf(bytes: Buffer): { name: string; type: number; end: number } {

@@ -8,6 +8,7 @@ export type FindAddresses = (name: string) => Promise<readonly LookupAddress[]>;
 
 const ANSWERS_WITHIN_MS = 2_000;
 const TRIES = 2;
+type Answer = PromiseSettledResult<string[]>;
 /** What says that a name has no address of this family, or does not exist. */
 const NONE = new Set(['ENODATA', 'ENOTFOUND']);
 /** Always this machine, and no question for the DNS (RFC 6761 §6.3). */
@@ -23,11 +24,12 @@ const LOOPBACK: readonly LookupAddress[] = [
  * @param servers default: those of the machine
  */
 export function namesByDns(servers?: readonly string[]): FindAddresses {
-  const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries: TRIES });
-  if (servers !== undefined) resolver.setServers(servers);
   return async (name) => {
     if (LOCALHOST.test(name)) return LOOPBACK;
-    const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    // of its own: one that is shared waits for a name only about as long as others took, and keeps the machine's name servers of when it was made
+    const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries: TRIES });
+    if (servers !== undefined) resolver.setServers(servers);
+    const [four, six] = await bothAnswers(resolver, name);
     const found = [...addressesOf(four, 4), ...addressesOf(six, 6)];
     if (found.length > 0) return found;
     const failures = [four, six].flatMap((one) => (one.status === 'rejected' ? [one.reason as NodeJS.ErrnoException] : []));
@@ -35,7 +37,20 @@ export function namesByDns(servers?: readonly string[]): FindAddresses {
   };
 }
 
-function addressesOf(result: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+/** Some name servers never answer the second question: once there is an address, it has its time and no second try. */
+async function bothAnswers(resolver: Resolver, name: string): Promise<[four: Answer, six: Answer]> {
+  let timer: NodeJS.Timeout | null = null;
+  function startTimer(): void {
+    timer = setTimeout(() => resolver.cancel(), ANSWERS_WITHIN_MS);
+  }
+  const [fours, sixes] = [resolver.resolve4(name), resolver.resolve6(name)];
+  fours.then(startTimer, () => undefined);
+  const answers = await Promise.allSettled([fours, sixes]);
+  if (timer !== null) clearTimeout(timer);
+  return answers;
+}
+
+function addressesOf(result: Answer, family: 4 | 6): LookupAddress[] {
   return result.status === 'fulfilled' ? result.value.map((address) => ({ address, family })) : [];
 }
 

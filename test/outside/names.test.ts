@@ -1,0 +1,39 @@
+// How long a name is looked for: its own time, whatever other names took, and whichever of the two questions is not answered.
+import { setTimeout as after } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { namesByDns } from '../../src/outside/outbound/names.ts';
+import { startNameServer } from '../support/name-server.ts';
+import { closing } from './outbound-servers.ts';
+
+const ADDRESS = '93.184.215.14';
+const FOUND = [{ address: ADDRESS, family: 4 }];
+const AAAA = 28;
+
+/** Looks names up at a server that answers as told. */
+async function answering(...answers: Parameters<typeof startNameServer>) {
+  const names = await startNameServer(...answers);
+  closing.push(() => names.close());
+  return namesByDns([names.address]);
+}
+
+test('a name that takes its time is found beside many that come at once', async () => {
+  const find = await answering(async (name) => {
+    if (name.startsWith('slow')) await after(1_200);
+    return [ADDRESS];
+  });
+  for (let n = 0; n < 10; n++) expect(await find(`quick${n}.example`)).toEqual(FOUND);
+  let isOver = false;
+  const slow = find('slow.example').finally(() => {
+    isOver = true;
+  });
+  for (let n = 10; !isOver; n++) await find(`quick${n}.example`);
+  expect(await slow).toEqual(FOUND);
+});
+
+test('a name of which only one question is ever answered is found', async () => {
+  const find = await answering((_name, _before, type) => (type === AAAA ? undefined : [ADDRESS]));
+  const began = performance.now();
+  expect(await find('half.example')).toEqual(FOUND);
+  // the other one is not asked twice in vain
+  expect(performance.now() - began).toBeLessThan(4_000);
+});
