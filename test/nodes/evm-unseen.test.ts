@@ -1,6 +1,7 @@
 // Database and signer were put back together, to before a transaction that the node which is read does not show yet: it is in the mempool, or in a
 // block that another node has. The payout that it pays is not signed again.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { readReadiness } from '../../src/flow/readiness.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
@@ -33,6 +34,7 @@ const shown = async (id: string) => {
   return { status: found?.status, heldReason: found?.heldReason, error: found?.error, txid: found?.txid };
 };
 const count = async (): Promise<number> => Number(await service.anvil.rpc<string>('eth_getTransactionCount', hot, 'latest'));
+const problems = async () => (await readReadiness(service.ctx, [])).problems;
 /** As this server did before it was put back. */
 async function paidBefore(): Promise<string> {
   await service.anvil.rpc('anvil_impersonateAccount', hot);
@@ -67,7 +69,10 @@ test.each([
     /nothing new is paid in USDT: a node knows of \d+ transactions that our address 0x\w+ has sent/,
   );
   expect([service.journal.count(), await openBreakers(service.db)]).toEqual([signed, []]);
+  expect((await problems()).join()).toMatch(new RegExp(`${id} waits: a node knows of`));
   await isFound(id, txid, before);
+  await service.work(LATER_MS);
+  expect((await problems()).join()).not.toMatch(/a node knows of/);
 });
 
 test('what another node has in a block, while the one that is read is behind', { timeout: TIMEOUT }, async () => {

@@ -21,7 +21,6 @@ import { withUnswept } from '../../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../../store/chain/blocks.ts';
 import type { QueuedPayout } from '../../../store/payouts/batches.ts';
 import { contractPayees } from '../../../store/payouts/evm-lane.ts';
-import { savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { reachable } from '../../chain/pass-result.ts';
 import type { DriverOptions } from '../driver-options.ts';
 import { readFunds } from './funds.ts';
@@ -58,16 +57,19 @@ export type Forming = {
  * Chooses what leaves next from one address on Ethereum's chain, and has its nonce reserved.
  * @param telling `onWait`: told why payouts wait
  */
-export function createForming(ctx: Context, { currency, port, contract }: Lane, { reached, onWait, onFault }: Telling): Forming {
+export function createForming(
+  ctx: Context,
+  { currency, port, contract, saveWait }: Lane,
+  { reached, onWait, onFault }: Telling,
+): Forming {
   const { clock } = ctx.ports;
   let againMs = Number.NEGATIVE_INFINITY;
   /** By payout, those about whose payees the node was silent. */
   const silent = new Map<string, Silence>();
   /** By payout, until when those wait that are behind another of their merchant's, or are many: they hide nobody's behind them. */
   const behind = new Map<string, { readonly untilMs: number; readonly why: string }>();
-  /** Why payouts wait, by this look, and what the database says of it. */
+  /** Why payouts wait, by this look. */
   let waits: string | null = null;
-  let saved: { readonly why: string | null; readonly generation: number } | null = null;
   /** What came of the last time that ether was to be sent to our address. */
   let brought: { readonly untilMs: number; readonly why: string | null } | null = null;
 
@@ -76,20 +78,13 @@ export function createForming(ctx: Context, { currency, port, contract }: Lane, 
     if (nowMs < againMs && againMs <= nowMs + LATER_MS) return false;
     waits = null;
     const isFormed = await choose(nowMs);
-    await save(isFormed ? null : waits);
+    await saveWait(isFormed ? null : waits);
     return isFormed;
   }
 
   function tell(why: string): void {
     waits = why;
     onWait(why);
-  }
-
-  async function save(why: string | null): Promise<void> {
-    const { generation } = ctx.db.identity;
-    if (saved?.why === why && saved.generation === generation) return;
-    await savePayoutsWait(ctx.db, currency, why);
-    saved = { why, generation };
   }
 
   async function choose(nowMs: number): Promise<boolean> {

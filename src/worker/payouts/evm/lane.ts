@@ -12,7 +12,7 @@ import { tripBreaker, wasCleared } from '../../../store/ledger/breakers.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { saveChecked } from '../../../store/payouts/comparisons.ts';
 import { openBatches, readBlockHash, signedNonces, usedNonces } from '../../../store/payouts/evm-lane.ts';
-import { saveFeeRate } from '../../../store/payouts/fee-rates.ts';
+import { saveFeeRate, savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { openMovements } from '../../../store/payouts/unknown-movements.ts';
 import { portOf } from '../../chain/context.ts';
@@ -27,6 +27,8 @@ export type Lane = {
   /** The token's, lower case; null for ether. */
   readonly contract: string | null;
   askFee(): Promise<void>;
+  /** Writes why what waits here does not leave, for /readyz; null = nothing stands against it. */
+  saveWait(why: string | null): Promise<void>;
 };
 
 const FEE_EVERY_MS = 15_000;
@@ -40,6 +42,7 @@ export function createLane(ctx: Context, currency: EvmCode): Lane {
   let askedMs = Number.NEGATIVE_INFINITY;
   /** The database in which our address is recorded. */
   let watchedIn: number | null = null;
+  let savedWait: { readonly why: string | null; readonly generation: number } | null = null;
   let saved: { readonly maxFee: bigint; readonly atMs: number; readonly generation: number } | null = null;
   return {
     currency,
@@ -62,6 +65,12 @@ export function createLane(ctx: Context, currency: EvmCode): Lane {
       if (isSame && performance.now() - (saved?.atMs ?? 0) < FEE_SAVED_EVERY_MS) return;
       await saveFeeRate(ctx.db, currency, maxFee, ctx.ports.clock.now());
       saved = { maxFee, atMs: performance.now(), generation };
+    },
+    async saveWait(why) {
+      const { generation } = ctx.db.identity;
+      if (savedWait?.why === why && savedWait.generation === generation) return;
+      await savePayoutsWait(ctx.db, currency, why);
+      savedWait = { why, generation };
     },
   };
 }
@@ -93,6 +102,8 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
   let passedAtMs: number | null = null;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   let found: Trouble | null = null;
+  /** What waits is told that a node has what nobody here has signed. */
+  let saysUnseen = false;
 
   async function look(): Promise<Trouble | null> {
     const hot = await hotAddress(ctx, ctx.db, currency);
@@ -130,6 +141,8 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     }
     if (used === null || nonce === used) {
       const unseen = await sentUnseen(hot.address, nonce);
+      if (unseen !== null || saysUnseen) await lane.saveWait(unseen);
+      saysUnseen = unseen !== null;
       if (unseen !== null) return { what: unseen, isFound: false };
       await saveChecked(ctx.db, currency, cursor.height);
       return null;
