@@ -25,7 +25,11 @@ export const AREAS = [
   {
     code: /^src\/flow\/transactions\/(decide|facts)\.ts$/,
     tests: ['test/flow/transactions/decide.test', 'test/store/cases'],
-    slow: ['test/flow/transactions/', 'test/simulation/credit'],
+    // not the folder, which names the quick ones too
+    slow: [
+      ...['life', 'judge-', 'decide-large', 'at-once', 'outage'].map((name) => `test/flow/transactions/${name}`),
+      'test/simulation/credit',
+    ],
   },
   {
     code: /^src\/store\/ledger\/ledger\.ts$/,

@@ -70,6 +70,7 @@ describe('a source is left out', () => {
 
   test.each([
     ['exactly 60 s old', { atMs: NOW - 60_000 }],
+    ['exactly 60 s ahead of our clock', { atMs: NOW + 60_000 }],
     ['a spread of exactly 1 %', { bid: rate('99.5'), ask: rate('100.5') }],
     ['exactly 3 % off', { bid: rate('103'), ask: rate('103') }],
   ])('not when it is at the limit: %s', (_, limit) => {

@@ -203,11 +203,16 @@ describe('a call', () => {
 describe('a call on one of more payments than one database transaction decides', () => {
   const dust = (count: number) => Array.from({ length: count }, () => 546n);
 
-  test('decides all that is due before, in portions', { timeout: 120_000 }, async () => {
+  test('waits for the row, and decides all that is due before in portions', { timeout: 120_000 }, async () => {
     const { transactionId: id } = await service.create(50_000_00n);
     await service.pay(id, dust(2_001));
     const { ctx, count } = counted();
-    expect((await decide(ctx, id, { merchantId: service.merchantId }))?.status).toBe('pending');
+    const { waiting } = await whileHeld(ROW, id, async () => {
+      const running = decide(ctx, id, { merchantId: service.merchantId });
+      await untilSomeoneWaits();
+      return { waiting: running };
+    });
+    expect((await waiting)?.status).toBe('pending');
     expect(count()).toBe(4);
   });
 
