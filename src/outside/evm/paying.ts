@@ -99,7 +99,7 @@ export function createEvmSending(
       const count = (answer: unknown): number => readAs(rpc, 'eth_getTransactionCount', () => asNumber(answer, 'the count'));
       const nonce = count(mined);
       // a node that does not look at what waits says nothing of it
-      const most = waiting instanceof RpcRefusal ? nonce : Math.max(nonce, count(waiting));
+      const most = typeof waiting === 'string' ? Math.max(nonce, count(waiting)) : nonce;
       const more = most > nonce ? `, and ${most} with what waits` : '';
       return { nonce, most, said: [`${rpc.name} says ${nonce}${more}`] };
     },
