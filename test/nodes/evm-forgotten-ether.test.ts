@@ -19,7 +19,9 @@ beforeAll(async () => {
 }, TIMEOUT);
 afterAll(() => service?.close(), TIMEOUT);
 
-test('ether for gas that is displaced by what was forgotten is sent again once that is booked', { timeout: TIMEOUT }, async () => {
+test('ether for gas that is displaced by what was forgotten is sent again once that is booked', {
+  timeout: TIMEOUT,
+}, async () => {
   const id = await service.request(PAYEE);
   await service.work(LATER_MS);
   await service.work(LATER_MS);
