@@ -12,12 +12,11 @@ type Answer = readonly string[] | null | undefined;
 export type NameServer = { readonly address: string; readonly asked: readonly string[]; close(): void };
 
 /**
- * @param addressesOf by name, how often it was asked for addresses of this family before, and the type of record; null = there is no such name;
- * undefined = no answer
+ * @param addressesOf by name and how often it was asked for addresses of this family before; null = there is no such name; undefined = no answer
  * @param aliases every name is another name for the first of these, that one for the second, and the last one has the addresses
  */
 export async function startNameServer(
-  addressesOf: (name: string, before: number, type: number) => Answer | Promise<Answer>,
+  addressesOf: (name: string, before: number) => Answer | Promise<Answer>,
   aliases: readonly string[] = [],
 ): Promise<NameServer> {
   const socket = createSocket('udp4');
@@ -27,7 +26,7 @@ export async function startNameServer(
     const { name, type, end } = questionOf(question);
     const before = asked.filter((one) => one === `${name} ${type}`).length;
     asked.push(`${name} ${type}`);
-    const found = await addressesOf(name, before, type);
+    const found = await addressesOf(name, before);
     if (found === undefined || isClosed) return;
     const addresses = (found ?? []).filter((address) => (isIPv6(address) ? AAAA : A) === type);
     const names = [Buffer.from([0xc0, 0x0c]), ...aliases.map(nameBytes)];

@@ -24,12 +24,12 @@ const LOOPBACK: readonly LookupAddress[] = [
  * @param servers default: those of the machine
  */
 export function namesByDns(servers?: readonly string[]): FindAddresses {
+  const shared = resolverOf(servers);
   return async (name) => {
     if (LOCALHOST.test(name)) return LOOPBACK;
-    // of its own: one that is shared waits for a name only about as long as others took, and keeps the machine's name servers of when it was made
-    const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries: TRIES });
-    if (servers !== undefined) resolver.setServers(servers);
-    const [four, six] = await bothAnswers(resolver, name);
+    const quick = await answersOf(shared, name);
+    // the shared one has learned which name servers are down, and how quick the others are: it gives a name up after five times as long as most take
+    const [four, six] = quick.some(isLate) && !quick.some(isFound) ? await answersOf(resolverOf(servers), name) : quick;
     const found = [...addressesOf(four, 4), ...addressesOf(six, 6)];
     if (found.length > 0) return found;
     const failures = [four, six].flatMap((one) => (one.status === 'rejected' ? [one.reason as NodeJS.ErrnoException] : []));
@@ -37,18 +37,16 @@ export function namesByDns(servers?: readonly string[]): FindAddresses {
   };
 }
 
-/** Some name servers never answer the second question: once there is an address, it has its time and no second try. */
-async function bothAnswers(resolver: Resolver, name: string): Promise<[four: Answer, six: Answer]> {
-  let timer: NodeJS.Timeout | null = null;
-  function startTimer(): void {
-    timer = setTimeout(() => resolver.cancel(), ANSWERS_WITHIN_MS);
-  }
-  const [fours, sixes] = [resolver.resolve4(name), resolver.resolve6(name)];
-  fours.then(startTimer, () => undefined);
-  const answers = await Promise.allSettled([fours, sixes]);
-  if (timer !== null) clearTimeout(timer);
-  return answers;
+function resolverOf(servers: readonly string[] | undefined): Resolver {
+  const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries: TRIES });
+  if (servers !== undefined) resolver.setServers(servers);
+  return resolver;
 }
+
+const answersOf = (resolver: Resolver, name: string): Promise<[four: Answer, six: Answer]> =>
+  Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+const isFound = ({ status }: Answer): boolean => status === 'fulfilled';
+const isLate = (answer: Answer): boolean => answer.status === 'rejected' && answer.reason.code === 'ETIMEOUT';
 
 function addressesOf(result: Answer, family: 4 | 6): LookupAddress[] {
   return result.status === 'fulfilled' ? result.value.map((address) => ({ address, family })) : [];
