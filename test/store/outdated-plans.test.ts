@@ -65,6 +65,18 @@ test('also where the transaction makes another error of it', async () => {
   expect(await asked).toEqual([{ amount: '5' }]);
 });
 
+test('also where the transaction goes on without what it has not read, of which nothing would be committed', async () => {
+  await planOnAll();
+  await makeAgain();
+  const asked = await db.transaction(async (sql) => {
+    const rows = await read(sql).catch(() => null);
+    if (rows !== null) await add(sql, 4);
+    return rows;
+  });
+  expect(asked).toEqual([{ amount: '5' }]);
+  expect((await db.query({ text: 'select id from restored order by id' })).rows).toEqual([{ id: 1 }, { id: 4 }]);
+});
+
 test('all of them at once, where every session of the pool has outdated plans', async () => {
   await planOnAll();
   await makeAgain();

@@ -156,6 +156,8 @@ export function connect(options: ConnectOptions): Database {
     try {
       await session.query({ text: isByIndex ? BEGIN_BY_INDEX : 'begin' });
       const result = await work(session);
+      // it is aborted, whatever the closure makes of it: a commit would undo it without a word
+      if (outdated !== undefined) throw outdated;
       await session.query({ text: 'commit' });
       return result;
     } catch (error) {
@@ -163,7 +165,6 @@ export function connect(options: ConnectOptions): Database {
       await session.query({ text: 'rollback' }).catch((failure: Error) => {
         broken = failure;
       });
-      // whatever the closure makes of it
       throw outdated ?? error;
     } finally {
       client.release(broken);
