@@ -97,3 +97,13 @@ test('what the server refuses for another reason is refused once, and its sessio
   await expect(refused).rejects.toMatchObject({ code: '42P01' });
   expect([times, await own()]).toEqual([1, before]);
 });
+
+test('a transaction that goes on after a refusal is refused itself: nothing of it is committed', async () => {
+  const asked = db.transaction(async (sql) => {
+    await add(sql, 20);
+    await sql.query({ text: 'select 1 from nowhere' }).catch(() => undefined);
+    return 'done';
+  });
+  await expect(asked).rejects.toMatchObject({ code: '42P01' });
+  expect(await db.transaction(async (sql) => (await add(sql, 20)).rows)).toEqual([{ amount: '7' }]);
+});

@@ -138,6 +138,7 @@ export function connect(options: ConnectOptions): Database {
   async function once<T>(work: (sql: Sql) => Promise<T>, isByIndex: boolean): Promise<T> {
     const client = await pool.connect();
     let outdated: Error | undefined;
+    let refused: unknown;
     const session: Sql = {
       isByIndex,
       async query<R extends pg.QueryResultRow>(statement: pg.QueryConfig) {
@@ -146,6 +147,7 @@ export function connect(options: ConnectOptions): Database {
           return await client.query<R>(statement);
         } catch (error) {
           if (isPlanOutdated(error)) outdated = error;
+          refused = error;
           throw error;
         } finally {
           timeouts.answered(client);
@@ -156,9 +158,11 @@ export function connect(options: ConnectOptions): Database {
     try {
       await session.query({ text: isByIndex ? BEGIN_BY_INDEX : 'begin' });
       const result = await work(session);
-      // it is aborted, whatever the closure makes of it: a commit would undo it without a word
+      // it is aborted, whatever the closure makes of it
       if (outdated !== undefined) throw outdated;
-      await session.query({ text: 'commit' });
+      const { command } = await session.query({ text: 'commit' });
+      // of a transaction that is aborted PostgreSQL makes a rollback, and calls that no error
+      if (command !== 'COMMIT') throw refused;
       return result;
     } catch (error) {
       broken = outdated;

@@ -76,7 +76,7 @@ const TABLE: Readonly<Record<string, Held>> = {
   cancel_waits_for_compare: {
     guard: ['src/flow/payouts/cancel-and-approve.ts', 'notComparedSince'],
     test: [
-      'test/flow/payouts/holds.test.ts',
+      'test/flow/payouts/cancelled.test.ts',
       'cancel_waits_for_compare: is refused until our outputs were compared since PostgreSQL was started',
     ],
   },
