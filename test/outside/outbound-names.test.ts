@@ -2,24 +2,19 @@
 import { setTimeout as after } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { namesByDns } from '../../src/outside/outbound/names.ts';
-import { startNameServer } from '../support/name-server.ts';
+import { type NameServer, startNameServer } from '../support/name-server.ts';
 import { closing } from './outbound-servers.ts';
 
 const ADDRESS = '93.184.215.14';
 const FOUND = [{ address: ADDRESS, family: 4 }];
 
-/** Looks names up at a server that answers as told. */
-async function answering(...answers: Parameters<typeof startNameServer>) {
-  const names = await startNameServer(...answers);
-  closing.push(() => names.close());
-  return namesByDns([names.address]);
-}
-
 test('a name that takes its time is found beside many that come at once', async () => {
-  const find = await answering(async (name) => {
-    if (name.startsWith('slow')) await after(1_200);
+  const names: NameServer = await startNameServer(async () => {
+    if (names.asked.at(-1) === 'slow.example 1') await after(1_200);
     return [ADDRESS];
   });
+  closing.push(() => names.close());
+  const find = namesByDns([names.address]);
   for (let n = 0; n < 10; n++) expect(await find(`quick${n}.example`)).toEqual(FOUND);
   let isOver = false;
   const slow = find('slow.example').finally(() => {
