@@ -228,11 +228,10 @@ export type PayingPort = ChainPort & {
   send(raw: Uint8Array): Promise<SendAnswer>;
   /** What a transaction must pay to be mined soon: minor units per 1,000 virtual bytes; null when the node does not say. */
   feeRate(): Promise<bigint | null>;
-  /**
-   * Those of the outputs that the node in use does not have among its unspent ones: something in a block or in its mempool spends them, or it
-   * does not know what makes them.
-   */
+  /** Those of the outputs that the node in use has not as unspent: a block or its mempool spends them, or it does not know what makes them. */
   spentOf(outpoints: readonly Outpoint[]): Promise<readonly Outpoint[]>;
+  /** Each node by itself, the one in use first; absent: there is only one. */
+  nodes?(): readonly (PayingPort & { readonly name: string })[];
   /**
    * The bytes of a transaction.
    * @param blockHash the block that holds it; null = it is in the mempool

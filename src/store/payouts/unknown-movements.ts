@@ -132,6 +132,25 @@ export async function believedUnspent(sql: Sql, currency: CurrencyCode, limit: n
   return rows.map((row) => ({ ...row, index: Number(row.index) }));
 }
 
+/** The heights of the blocks that have made these outputs of ours; without those of which it is not known. */
+export async function heightsOfOutputs(
+  sql: Sql,
+  currency: CurrencyCode,
+  outpoints: readonly { readonly txid: string; readonly vout: number }[],
+): Promise<readonly { readonly txid: string; readonly vout: number; readonly height: number }[]> {
+  const { rows } = await sql.query<{ txid: string; vout: number; height: number }>({
+    name: 'heights_of_outputs',
+    text: `with asked as (select * from unnest($2::text[], $3::int[]) as a(txid, vout))
+           select c.txid, c.vout, c.height from asked a join own_outputs c on c.currency = $1 and c.txid = a.txid and c.vout = a.vout
+            where c.height is not null
+           union
+           select p.txid, p.vout, p.height from asked a join payments p on p.currency = $1 and p.txid = a.txid and p.vout = a.vout
+            where p.part_key is not null and p.height is not null`,
+    values: [currency, outpoints.map(({ txid }) => txid), outpoints.map(({ vout }) => vout)],
+  });
+  return rows;
+}
+
 /** Those of the outputs that are booked outputs of ours, with the batch that spends them (null = none). */
 export async function forgottenOutputs(
   sql: Sql,

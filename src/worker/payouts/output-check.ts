@@ -1,17 +1,18 @@
 // Compares the outputs that the database believes unspent with the chain, before anything is signed after a start. A database and a signer that
 // were put back together have both forgotten what they paid since: only the chain still shows it. It looks for outputs that something
 // unknown spends, for outputs at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
-// that nothing was signed for.
+// that nothing was signed for. What only another node than the one that is read has is waited for.
 import { setImmediate } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
 import type { UtxoCode } from '../../core/currency.ts';
-import type { ChainPort, Outpoint, TransactionFacts, WatchList } from '../../core/ports.ts';
+import type { ChainPort, NodeCondition, Outpoint, TransactionFacts, WatchList } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { recordUnknown } from '../../flow/payouts/after-restore/unknown-movements.ts';
 import { ownership } from '../../flow/payouts/unpayable.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { checkedHeight, saveChecked } from '../../store/payouts/comparisons.ts';
+import { savePayoutsWait } from '../../store/payouts/fee-rates.ts';
 import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import {
   believedUnspent,
@@ -25,8 +26,9 @@ import {
   unsignedPayouts,
 } from '../../store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../chain/context.ts';
-import { troubleOf } from '../chain/pass-result.ts';
+import { reachable, troubleOf } from '../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
+import { aheadOf, type OtherNode, otherNodes, spentAt } from './other-nodes.ts';
 
 /** Outputs that are compared, the largest first: batches spend large ones before small ones. */
 const MOST_OUTPUTS = 5_000;
@@ -64,15 +66,21 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether the mempool was compared since the start: later every transaction of ours is known before it is sent. */
   let isFirst = true;
+  /** What only another node had at the last look, one sentence. */
+  let unseen: string | null = null;
   /** What the blocks up to this height have shown already. */
   let read: { height: number; readonly found: Found[] } | null = null;
 
   async function trouble(): Promise<Trouble | null> {
     if (passedAtMs !== null && performance.now() - passedAtMs < AGAIN_MS) return null;
     const open = await unresolved();
-    if (open !== null && performance.now() - lookedAtMs < UNRESOLVED_AGAIN_MS) return open;
+    if (performance.now() - lookedAtMs < UNRESOLVED_AGAIN_MS) {
+      if (open !== null) return open;
+      if (unseen !== null) return { what: unseen, isFound: false };
+    }
     try {
       const wait = await look();
+      await savePayoutsWait(ctx.db, currency, unseen);
       if (wait !== null) return open ?? { what: wait, isFound: false };
     } catch (error) {
       const said = troubleOf(error);
@@ -94,14 +102,19 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
   /** @returns why the look must wait; null = it was made */
   async function look(): Promise<string | null> {
     const { generation } = ctx.db.identity;
+    unseen = null;
     const key = await spendingKey(ctx.db, currency);
     if (key === null) return null;
     const cursor = await readCursor(ctx.db, currency);
-    if (cursor === null || !(await isAtTip(port, cursor))) return 'our outputs are compared when the chain was read to its end';
+    const begun = cursor === null ? null : await atTip(port, cursor);
+    if (cursor === null || begun === null) return 'our outputs are compared when the chain was read to its end';
     const wanted = await wantedOf(ctx, key);
     if (wanted.outputs.length === 0 && wanted.payouts.length === 0) {
       return saved(generation, cursor.height);
     }
+    const others = await otherNodes(port);
+    unseen = await aheadOf(others, cursor);
+    if (unseen !== null) return unseen;
     const spent = await port.spentOf(wanted.outputs);
     const before = await checkedHeight(ctx.db, currency);
     read ??= { height: Math.max((before ?? cursor.height) - MARGIN, cursor.height - MOST_BLOCKS), found: [] };
@@ -115,7 +128,9 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     }
     const found = [...read.found];
     if (isFirst || spent.length > 0) found.push(...(await inMempool(port, wanted.watch)));
-    if (!(await isAtTip(port, cursor))) return 'our outputs are compared when the chain rests';
+    const ended = await atTip(port, cursor);
+    // another node may be read by now
+    if (ended === null || ended.node !== begun.node) return 'our outputs are compared when the chain rests';
     // blocks that a reorganisation may remove are read again
     read = null;
     const unknown = await judge(ctx, { currency, wanted, spent, found });
@@ -123,8 +138,35 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     const finalHeight = cursor.height - finalDepth(currency).depth + 1;
     await closeReplaced(ctx.db, currency, { finalHeight, atMs: ctx.ports.clock.now() });
     if (unknown.movements.length > 0) return null;
+    unseen = await shownByOthers(
+      others.map(({ node }) => node),
+      wanted,
+    );
+    if (unseen !== null) {
+      lookedAtMs = performance.now();
+      return unseen;
+    }
     isFirst = false;
     return saved(generation, cursor.height);
+  }
+
+  /**
+   * What one of the other nodes has and the one that is read has not: it is not recorded before a block shows it, and may be gone until then.
+   * Who pays the destination of a payout himself holds up that payout only, as at the node that is read.
+   */
+  async function shownByOthers(others: readonly OtherNode[], wanted: Wanted): Promise<string | null> {
+    for (const node of others) {
+      const spent = await spentAt(ctx, node, { read: port, outputs: wanted.outputs });
+      if (spent === null) continue;
+      const found = isFirst || spent.length > 0 ? await reachable(() => inMempool(node, wanted.watch)) : null;
+      const { movements, payoutIds } = await judge(ctx, { currency, wanted, spent, found: found ?? [] });
+      if (movements.length > 0) {
+        const what = movements.map(({ finding }) => finding).join('; ');
+        return `${node.name} has what the node that is read has not, and nobody here has signed: ${what}; what is paid waits until a block that was read shows it, or no node has it (one that is wrong: take it out of BURSAR_${currency}_RPC_URL)`;
+      }
+      if (payoutIds.length > 0) await recordUnknown(ctx, currency, { movements, payoutIds });
+    }
+    return null;
   }
 
   /** What was compared says nothing of another copy that has taken the database's place: that has its signatures written back first. */
@@ -139,15 +181,19 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     hasPassed: () => passedAtMs !== null,
     forget() {
       passedAtMs = null;
+      unseen = null;
       read = null;
       isFirst = true;
     },
   };
 }
 
-async function isAtTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<boolean> {
-  const condition = await port.condition();
-  return condition.state === 'ready' && condition.height === cursor.height && condition.hash === cursor.hash;
+type Ready = Extract<NodeCondition, { state: 'ready' }>;
+
+/** The condition of the node that is read, where its tip is the block that was read last. */
+async function atTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<Ready | null> {
+  const said = await port.condition();
+  return said.state === 'ready' && said.height === cursor.height && said.hash === cursor.hash ? said : null;
 }
 
 type Wanted = {

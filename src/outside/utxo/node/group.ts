@@ -46,6 +46,7 @@ export function createNodeGroup(nodes: readonly SingleNode[], options: NodeGroup
     send: (raw) => sendToAll(members(), raw, waiting),
     feeRate: async () => (await prices.of(middleFeeRate(members(), waiting))).rate,
     spentOf: (outpoints) => use((one) => one.spentOf(outpoints)),
+    nodes: () => members().map((member) => member.node),
     rawTransaction: (txid, blockHash) => use((one) => one.rawTransaction(txid, blockHash)),
   };
 }
