@@ -243,3 +243,11 @@ test('where the database was put back and gave the last event’s identifier aga
   await shop.until((all) => all.some(({ body }) => body.data.object.transaction_id === between));
   expect(second.said()).toContain('it goes on from before');
 });
+
+test('what JavaScript takes for the end of a line may stand in an event', async () => {
+  await listen('--forward-to', shop.url);
+  const labels = ['a\u2028b', 'a\u2029b', 'last'];
+  for (const label of labels) await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC', label });
+  await shop.until((all) => all.some(({ body }) => body.data.object.label === 'last'));
+  expect(shop.received.map(({ body }) => body.data.object.label)).toEqual(labels);
+});

@@ -1,5 +1,8 @@
 // An answer belongs to the request that it follows, also where a connection carries several and ends between them.
-import type { Socket } from 'node:net';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as after } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openConnections } from '../../src/outside/outbound/connections.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
@@ -144,4 +147,26 @@ test('an owner whose call was cut off is held in memory no longer than one whose
   await Promise.allSettled(Array.from({ length: 20 }, (_, n) => cut(n % 2 === 0 ? 'long' : 'silent', `wh_${n}`)));
   while (connections.held() > 0) await new Promise((resolve) => setTimeout(resolve, 10));
   expect(connections.held()).toBe(0);
+});
+
+/** A server whose machine takes a new connection only a second after it was asked for, as from far away: its queue is full until then. */
+const FAR = `const server = require('node:http').createServer((_, answer) => answer.writeHead(204).end());
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port))`;
+
+test('a host that is far away is reached though its other address leads nowhere from here', async () => {
+  const far = spawn(process.execPath, ['-e', FAR], { stdio: ['ignore', 'pipe', 'inherit'] });
+  closing.push(() => far.kill('SIGKILL'));
+  const [port] = await once(far.stdout, 'data').then(([text]) => [Number(text)]);
+  const nowhere = { address: '2606:2800:220:1::1', family: 6 };
+  const find = async () => [{ address: '127.0.0.1', family: 4 }, nowhere];
+  const outbound = opened(createOutbound({ ...ANYWHERE, find }));
+  far.kill('SIGSTOP');
+  const filling = Array.from({ length: 4 }, () => connect(port as number, '127.0.0.1').on('error', () => undefined));
+  closing.push(() => filling.forEach((one) => void one.destroy()));
+  await after(100);
+  const asked = outbound.call({ ...asking, url: `http://far.example:${port}/` });
+  await after(600);
+  for (const one of filling) one.destroy();
+  far.kill('SIGCONT');
+  expect(await asked).toMatchObject({ kind: 'answered', status: 204 });
 });

@@ -8,11 +8,14 @@ const CNAME = 5;
 const AAAA = 28;
 const NXDOMAIN = 3;
 
-type Answer = readonly string[] | null | undefined;
+const SERVFAIL = 2;
+
+type Answer = readonly string[] | 'SERVFAIL' | null | undefined;
 export type NameServer = { readonly address: string; readonly asked: readonly string[]; close(): void };
 
 /**
- * @param addressesOf by name and how often it was asked for addresses of this family before; null = there is no such name; undefined = no answer
+ * @param addressesOf by name and how often it was asked for addresses of this family before; null = there is no such name; undefined = no answer;
+ *   SERVFAIL = it cannot say
  * @param aliases every name is another name for the first of these, that one for the second, and the last one has the addresses
  */
 export async function startNameServer(
@@ -28,14 +31,14 @@ export async function startNameServer(
     asked.push(`${name} ${type}`);
     const found = await addressesOf(name, before);
     if (found === undefined || isClosed) return;
-    const addresses = (found ?? []).filter((address) => (isIPv6(address) ? AAAA : A) === type);
+    const addresses = (found === 'SERVFAIL' ? [] : (found ?? [])).filter((address) => (isIPv6(address) ? AAAA : A) === type);
     const names = [Buffer.from([0xc0, 0x0c]), ...aliases.map(nameBytes)];
     const mine = [
       ...names.slice(1).map((alias, n) => record(names[n] as Buffer, CNAME, alias)),
       ...addresses.map((address) => record(names.at(-1) as Buffer, type, addressBytes(address))),
     ];
     const header = Buffer.from(question.subarray(0, 12));
-    header.writeUInt16BE(found === null ? 0x8180 | NXDOMAIN : 0x8180, 2);
+    header.writeUInt16BE(0x8180 | (found === null ? NXDOMAIN : found === 'SERVFAIL' ? SERVFAIL : 0), 2);
     header.writeUInt16BE(mine.length, 6);
     header.writeUInt32BE(0, 8);
     socket.send(Buffer.concat([header, question.subarray(12, end), ...mine]), from.port, from.address);

@@ -59,7 +59,7 @@ export function group(parent: Command, name: string, description: string): Comma
 
 /** Writes one answer: the value as JSON, or the lines. Amounts and times are texts in both. */
 export function print(json: boolean | undefined, value: unknown, lines: readonly string[]): void {
-  process.stdout.write(json === true ? `${JSON.stringify(value)}\n` : lines.map((line) => `${line}\n`).join(''));
+  process.stdout.write(json === true ? jsonLine(value) : lines.map((line) => `${line}\n`).join(''));
 }
 
 /** Writes a text to standard output; resolves when the system has accepted all of it. @throws CommandFailed where nobody reads it any more */
@@ -117,6 +117,11 @@ function explain(error: unknown): { readonly code: string; readonly line: string
 export function reportFailure(error: unknown, json: boolean): number {
   const { code, line, exit } = explain(error);
   const param = error instanceof Refusal && error.param !== null ? { param: error.param } : {};
-  process.stderr.write(json ? `${JSON.stringify({ error: code, message: line, ...param })}\n` : `bursar: ${line}\n`);
+  process.stderr.write(json ? jsonLine({ error: code, message: line, ...param }) : `bursar: ${line}\n`);
   return exit;
+}
+
+/** One line of JSON for a program, also for one that takes U+2028 and U+2029, which JSON may hold as they are, for the end of a line. */
+export function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value).replace(/[\u2028\u2029]/g, (end) => `\\u${end.charCodeAt(0).toString(16)}`)}\n`;
 }

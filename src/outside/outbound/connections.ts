@@ -4,6 +4,8 @@ import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
+/** Of each address before the next one is tried. Node's own 250 ms are less than the way to the other side of the earth and back. */
+const ADDRESS_WITHIN_MS = 2_500;
 const IDLE_CONNECTION_MS = 10_000;
 /** What is left of calls that were cut off is some 22 kB each. */
 const SWEPT_EVERY_MS = 2_000;
@@ -44,7 +46,12 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
   const settings: Pool.Options = {
     // HTTP/1.1 only: its headers and body are what is bounded here
     allowH2: false,
-    connect: bounded(buildConnector({ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 })),
+    connect: bounded(
+      buildConnector({
+        ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 },
+        autoSelectFamilyAttemptTimeout: ADDRESS_WITHIN_MS,
+      }),
+    ),
     // who calls bounds what is open; a bound for each host would let one merchant's URL hold up others' on a host that many use
     connections: null,
     pipelining: 1,

@@ -24,12 +24,20 @@ const LOOPBACK: readonly LookupAddress[] = [
  * @param servers default: those of the machine
  */
 export function namesByDns(servers?: readonly string[]): FindAddresses {
-  const shared = resolverOf(servers);
+  const shared = resolverOf(servers, TRIES);
   return async (name) => {
     if (LOCALHOST.test(name)) return LOOPBACK;
-    const quick = await answersOf(shared, name);
-    // the shared one has learned which name servers are down, and how quick the others are: it gives a name up after five times as long as most take
-    const [four, six] = quick.some(isLate) && !quick.some(isFound) ? await answersOf(resolverOf(servers), name) : quick;
+    // it has learned which name servers are down, and how quick the others are: it gives a name up after five times as long as most take, asks one
+    // that is bad where the good one was late, and knows those of the machine only that were there when it was made
+    let [four, six] = await answersOf(shared, name);
+    const isFourOpen = isOpen(four);
+    // whoever has an address of the kind that every machine can connect to need not wait for the other
+    const isSixOpen = isOpen(six) && !isFound(four);
+    if (isFourOpen || isSixOpen) {
+      const fresh = await answersOf(resolverOf(servers, 1), name);
+      four = isFourOpen ? fresh[0] : four;
+      six = isSixOpen ? fresh[1] : six;
+    }
     const found = [...addressesOf(four, 4), ...addressesOf(six, 6)];
     if (found.length > 0) return found;
     const failures = [four, six].flatMap((one) => (one.status === 'rejected' ? [one.reason as NodeJS.ErrnoException] : []));
@@ -37,8 +45,8 @@ export function namesByDns(servers?: readonly string[]): FindAddresses {
   };
 }
 
-function resolverOf(servers: readonly string[] | undefined): Resolver {
-  const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries: TRIES });
+function resolverOf(servers: readonly string[] | undefined, tries: number): Resolver {
+  const resolver = new Resolver({ timeout: ANSWERS_WITHIN_MS, tries });
   if (servers !== undefined) resolver.setServers(servers);
   return resolver;
 }
@@ -46,7 +54,8 @@ function resolverOf(servers: readonly string[] | undefined): Resolver {
 const answersOf = (resolver: Resolver, name: string): Promise<[four: Answer, six: Answer]> =>
   Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
 const isFound = ({ status }: Answer): boolean => status === 'fulfilled';
-const isLate = (answer: Answer): boolean => answer.status === 'rejected' && answer.reason.code === 'ETIMEOUT';
+/** Whether no name server has said what addresses of this family there are, nor that there are none. */
+const isOpen = (answer: Answer): boolean => answer.status === 'rejected' && !NONE.has(answer.reason.code);
 
 function addressesOf(result: Answer, family: 4 | 6): LookupAddress[] {
   return result.status === 'fulfilled' ? result.value.map((address) => ({ address, family })) : [];

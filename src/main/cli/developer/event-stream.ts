@@ -75,7 +75,8 @@ async function* messages(body: AsyncIterable<Uint8Array>): AsyncGenerator<Messag
       let event = 'message';
       const data: string[] = [];
       for (const line of block.split('\n')) {
-        const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
+        // a value may hold U+2028, which JSON leaves as it is and a dot takes for the end of a line
+        const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
         if (name === 'id') id = value;
         else if (name === 'event') event = value;
         else if (name === 'data') data.push(value);

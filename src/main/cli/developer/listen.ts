@@ -9,7 +9,7 @@ import { isDelivered } from '../../../core/webhooks.ts';
 import { createOutbound } from '../../../outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../../outside/outbound/policy.ts';
 import { createWebhookSender } from '../../../outside/webhooks/sender.ts';
-import { CommandFailed, calledWrongly, leaf, writeOut } from '../output.ts';
+import { CommandFailed, calledWrongly, jsonLine, leaf, writeOut } from '../output.ts';
 import { CallRefused } from './api-client.ts';
 import { type Filter, type Message, streamOnce } from './event-stream.ts';
 import { type ApiEvent, type EventPage, objectOf } from './events.ts';
@@ -71,7 +71,7 @@ async function listen(options: ListenOptions): Promise<void> {
   const cursor = openCursor(profile, [session.url, session.username, ...(events ?? []).toSorted(), object ?? '', target ?? '']);
   const forward = target === null ? null : forwarder(target, secret);
   const opening = json
-    ? `${JSON.stringify({ listening: { url: session.url, username: session.username, forward_to: target, secret } })}\n`
+    ? jsonLine({ listening: { url: session.url, username: session.username, forward_to: target, secret } })
     : `Listening to ${session.url} as ${session.username}${target === null ? '' : `, forwarding to ${target}`}.\nThe signing secret is ${secret}\n`;
   await follow({ session, filter: { events, object }, cursor, forward, json, left, isFromNow: fromNow, opening });
 }
@@ -185,7 +185,7 @@ async function pass({ forward, json }: Listener, event: ApiEvent, body: string):
 async function show(event: ApiEvent, result: OutboundResult | null, json: boolean): Promise<void> {
   if (json) {
     const forwarded = result === null ? null : answerOf(result);
-    await writeOut(`${JSON.stringify({ event, forwarded })}\n`);
+    await writeOut(jsonLine({ event, forwarded }));
     return;
   }
   const said = result === null ? '' : `  ${inWords(result)}`;
