@@ -1,28 +1,18 @@
 // What a call uses is a node's word, and the most that it is given: with less than it takes before anything is run no block ever has it, nor whatever has a
 // later nonce, and with less than it uses it fails at our cost.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { EvmPort } from '../../src/core/evm/port.ts';
 import { transferCall } from '../../src/core/evm/transaction.ts';
 import { gasLimit, leastGas } from '../../src/core/payouts/gas.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, receiveDollars, SILENT } from './evm-lied-to.ts';
-import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+import { dollarsOnTwoNodesForAll, nodes, service } from './dollars-on-two-nodes.ts';
+import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
-let nodes: TwoNodes;
-let service: TwoNodes['service'];
 
-beforeAll(async () => {
-  nodes = await openOnTwoNodes();
-  ({ service } = nodes);
-  await receiveDollars(service, 900n);
-}, TIMEOUT);
-afterAll(() => nodes?.close(), TIMEOUT);
-afterEach(() => {
-  for (const node of [nodes.read, nodes.other]) node.alter({});
-});
+dollarsOnTwoNodesForAll();
 
 const uses = (gas: number): Alteration => ({
   instead: ({ method }) => (method === 'eth_estimateGas' ? { result: `0x${gas.toString(16)}` } : null),

@@ -1,26 +1,16 @@
 // What gas costs is what most nodes say: whoever has one of them, and makes a block now and then, would be paid by us what he says.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { EvmPort } from '../../src/core/evm/port.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { type Alteration, openAlteredNode } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, receiveDollars, SILENT } from './evm-lied-to.ts';
-import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+import { dollarsOnTwoNodesForAll, nodes, service } from './dollars-on-two-nodes.ts';
+import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'b8'.repeat(20)}`;
 const GWEI = 10n ** 9n;
-let nodes: TwoNodes;
-let service: TwoNodes['service'];
 
-beforeAll(async () => {
-  nodes = await openOnTwoNodes();
-  ({ service } = nodes);
-  await receiveDollars(service, 900n);
-}, TIMEOUT);
-afterAll(() => nodes?.close(), TIMEOUT);
-afterEach(() => {
-  for (const node of [nodes.read, nodes.other]) node.alter({});
-});
+dollarsOnTwoNodesForAll();
 
 const hex = (value: bigint): string => `0x${value.toString(16)}`;
 /** A node that says what gas costs. */

@@ -1,25 +1,15 @@
 // A transaction of ours that our nodes have and no block takes is told: one of them may say that less is asked for than is, or keep it for itself.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, receiveDollars } from './evm-lied-to.ts';
-import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+import { dollarsOnTwoNodesForAll, nodes, service } from './dollars-on-two-nodes.ts';
+import { FINAL, LATER_MS } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'b7'.repeat(20)}`;
 const LONG_MS = 11 * 60_000;
-let nodes: TwoNodes;
-let service: TwoNodes['service'];
 
-beforeAll(async () => {
-  nodes = await openOnTwoNodes();
-  ({ service } = nodes);
-  await receiveDollars(service, 900n);
-}, TIMEOUT);
-afterAll(() => nodes?.close(), TIMEOUT);
-afterEach(() => {
-  for (const node of [nodes.read, nodes.other]) node.alter({});
-});
+dollarsOnTwoNodesForAll();
 
 /** No proposer takes what offers him nothing: such nodes have it, and no block ever does. */
 const takenByNobody = (tip: bigint): Alteration => ({

@@ -1,7 +1,7 @@
 // Compares the outputs that the database believes unspent with the chain, before anything is signed after a start. A database and a signer that
 // were put back together have both forgotten what they paid since: only the chain still shows it. It looks for outputs that something
 // unknown spends, for outputs at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
-// that nothing was signed for. What only another node than the one that is read has is waited for.
+// that nothing was signed for. While another node has one of these and the node that is read has not, payouts wait.
 import { setImmediate } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
 import type { UtxoCode } from '../../core/currency.ts';
