@@ -83,7 +83,7 @@ export async function findAtNonce(ctx: Context, lane: Lane, batch: Batch<EvmCode
   if (await findMined(ctx, lane, batch)) return;
   const [input] = batch.inputs;
   const cursor = await readCursor(ctx.db, lane.currency);
-  if (input === undefined || cursor === null || batch.purpose !== 'payout') return;
+  if (input === undefined || cursor === null) return;
   const address = evmAddressOf(input.script.toString('hex'));
   if ((await lane.port.account(address, cursor.height)).nonce <= input.vout) return;
   const range = { from: input.vout, below: input.vout + 1, height: cursor.height };
@@ -93,7 +93,8 @@ export async function findAtNonce(ctx: Context, lane: Lane, batch: Batch<EvmCode
     if ((await readBlockHash(sql, lane.currency, sent.block.height)) !== sent.block.hash) return;
     await recordOutgoing(sql, lane.currency, sent.block, [{ ...sent.facts, outputs: [] }], new Set());
   });
-  await recordSent(ctx, lane, address, [sent], { onlyPaying: false });
+  // what leaves from the address of a transaction pays nobody
+  if (batch.purpose !== 'sweep') await recordSent(ctx, lane, address, [sent], { onlyPaying: false });
 }
 
 /** Compares the nonces that the chain has used with those that this database knows to be used (INV-15), before anything is signed. */
