@@ -15,8 +15,9 @@ export const AREAS = [
     tests: [JUDGE, 'test/core/confirmations'],
     slow: LONG,
   },
+  { code: /^src\/core\/rate-median\.ts$/, isPure: true, tests: ['test/rates/median'] },
   {
-    code: /^src\/core\/(money|rate|rate-median)\.ts$/,
+    code: /^src\/core\/(money|rate)\.ts$/,
     isPure: true,
     tests: ['test/core/money', 'test/core/rate', 'test/core/payouts', 'test/rates/median', JUDGE],
     slow: LONG,
@@ -30,6 +31,10 @@ export const AREAS = [
       ...['life', 'judge-', 'decide-large', 'at-once', 'outage'].map((name) => `test/flow/transactions/${name}`),
       'test/simulation/credit',
     ],
+  },
+  {
+    code: /^src\/flow\/transactions\/decision-lines\.ts$/,
+    tests: ['test/flow/transactions/decision-lines', 'test/flow/transactions/decide-large'],
   },
   {
     code: /^src\/store\/ledger\/ledger\.ts$/,

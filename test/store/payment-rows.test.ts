@@ -129,6 +129,17 @@ test('more payments than one statement takes leave their places for places of th
   await service.admin.query('delete from payments where txid = $1', [txid]);
 });
 
+test('a new payment of a block is written with its block', async () => {
+  const block = { height: 7, hash: hash(), timeMs: 9_000 };
+  const txid = hash();
+  const row = { transactionId, txid, vout: 0, amount: 5n, malleationKey: '', state: 'mined', block, lastHeight: 7 } as const;
+  await insertPayments(service.db, 'BTC', [{ ...row, coinbase: false, seenAtMs: 9_000, caughtUpAtMs: 9_000 }]);
+  const sighting = { txid, coinbase: false, inputs: [], outputs: [], spends: [] };
+  const seen = { sightings: [sighting], owners: new Map(), malleationKeys: [] };
+  const { payments } = await transactionByIndex(service.db, (sql) => readFacts(sql, 'BTC', seen));
+  expect(payments).toMatchObject([row]);
+});
+
 test('a payment whose row was lost after it was booked is not written as a new one', async () => {
   const sent = await service.pay(transactionId, 50_000n);
   await service.mine();

@@ -32,6 +32,19 @@ async function paid(amounts: readonly bigint[] = [50_000n], shop = service.merch
   await service.mine(method === 'BTC' ? 1 : 6, method);
   return transactionId;
 }
+/** What was credited to this merchant and is not there any more. */
+function owe(shop: bigint, minor: bigint): Promise<void> {
+  const owes = {
+    key: `owed:${shop}`,
+    kind: 'deposit',
+    postings: [
+      { account: `asset:receivable:merchant:${shop}:BTC`, amount: minor },
+      { account: 'asset:chain:BTC', amount: -minor },
+    ],
+    parts: [],
+  };
+  return postEntries(service.db, [{ entry: owes, transactionId: null, atMs: service.now() }]);
+}
 const statusOf = async (id: string): Promise<string> => String((await service.row(id)).status);
 
 /** Another session has locked what this statement locks, while something runs. */
@@ -76,16 +89,7 @@ describe('together', () => {
 
   test('a merchant who owes repays once, of the first of several credits', async () => {
     const shop = await service.openShop('debtor');
-    const owes = {
-      key: 'owed:by the debtor',
-      kind: 'deposit',
-      postings: [
-        { account: `asset:receivable:merchant:${shop}:BTC`, amount: 30_000n },
-        { account: 'asset:chain:BTC', amount: -30_000n },
-      ],
-      parts: [],
-    };
-    await postEntries(service.db, [{ entry: owes, transactionId: null, atMs: service.now() }]);
+    await owe(shop, 30_000n);
     const ids = [await paid([50_000n], shop), await paid([50_000n], shop), await paid([50_000n], shop, 'LTC')];
     expect(await together(...ids)).toEqual({ decided: ids.toSorted(), busy: [], failed: [] });
     const balances = ['available:BTC', 'available:LTC'].map((code) => service.balance(`merchant:${shop}:${code}`));
@@ -98,6 +102,22 @@ describe('together', () => {
     await service.admin.query(`update payments set currency = 'XMR' where transaction_id = $1`, [unreadable]);
     const { decided, busy, failed } = await together(unreadable, good);
     expect([decided, busy, failed.map(({ id }) => id)]).toEqual([[good], [], [unreadable]]);
+  });
+
+  test('what fails once a balance is at hand is told, and the next credit finds that balance as it was', async () => {
+    const shop = await service.openShop('half');
+    await owe(shop, 30_000n);
+    const [bad, good] = [await paid([50_000n, 10_000n], shop), await paid([50_000n], shop)];
+    // its price is credited before the judge comes to a payment in a currency that nobody knows
+    await service.admin.query(
+      `update payments set currency = 'XMR', noticed_at = now(), present = true where transaction_id = $1 and vout = 1`,
+      [bad],
+    );
+    const { decided, busy, failed } = await together(bad, good);
+    expect([decided, busy, failed.map(({ id }) => id)]).toEqual([[good], [], [bad]]);
+    expect(await service.balance(`asset:receivable:merchant:${shop}:BTC`)).toBe(0n);
+    expect(await service.balance(`merchant:${shop}:available:BTC`)).toBe(20_000n);
+    expect(await statusOf(bad)).toBe('started');
   });
 });
 
@@ -142,6 +162,13 @@ describe('in portions', () => {
     expect(await whileHeld(BALANCE, available, () => portion(id, 9, { onRead }))).toBe('busy');
     expect([readings, await statusOf(id)]).toEqual([1, 'started']);
     expect([await portion(id, 9), await statusOf(id)]).toEqual(['done', 'succeeded']);
+  });
+
+  test('what the judge cannot decide fails at once, and waits for no balance', async () => {
+    const id = await paid([50_000n, 10_000n]);
+    await service.admin.query(`update payments set currency = 'XMR' where transaction_id = $1 and vout = 1`, [id]);
+    const available = `merchant:${service.merchantId}:available:BTC`;
+    await whileHeld(BALANCE, available, () => expect(portion(id, 9)).rejects.toThrow());
   });
 
   test('one that waits gets the balance when it is free', async () => {
