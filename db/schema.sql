@@ -418,6 +418,16 @@ create table public.fee_rates (
   constraint fee_rates_fee_rate_check CHECK ((fee_rate > 0))
 );
 
+create table public.forgotten_moves (
+  currency text not null,
+  txid text not null,
+  sender text not null,
+  nonce integer not null,
+  height integer not null,
+  block_hash text not null,
+  constraint forgotten_moves_pkey PRIMARY KEY (currency, txid)
+);
+
 create table public.idempotency_keys (
   merchant_id bigint not null,
   operation text collate "C" not null,
@@ -1884,6 +1894,8 @@ grant insert, select on public.events to bursar_app;
 grant delete, insert, select, update on public.failed_sign_ins to bursar_app;
 
 grant delete, insert, select, update on public.fee_rates to bursar_app;
+
+grant delete, insert, select, update on public.forgotten_moves to bursar_app;
 
 grant delete, insert, select, update on public.idempotency_keys to bursar_app;
 

@@ -1,10 +1,14 @@
 // The audit on its schedule: of the newest blocks every five minutes, of everything every hour.
-import type { CurrencyCode } from '../core/currency.ts';
+import { type CurrencyCode, type EvmCode, isUtxo } from '../core/currency.ts';
+import type { EvmPort } from '../core/evm/port.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { extendLinks } from '../flow/ledger-links.ts';
 import { Alarm, type Report } from './alarm.ts';
+import { portOf } from './chain/context.ts';
+import { reachable } from './chain/pass-result.ts';
 import type { Job } from './loop.ts';
+import { writeMovesBack } from './payouts/evm/forgotten-moves.ts';
 import { compareBalances } from './rescan/address-balances.ts';
 import { scheduled } from './scheduled-job.ts';
 
@@ -27,6 +31,9 @@ export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], rep
       async work() {
         // what could not be sealed now is sealed the next time
         await extendLinks(ctx).catch((error: unknown) => report('audit', error));
+        // what has left by itself is no loss
+        for (const code of currencies.filter((one): one is EvmCode => !isUtxo(one)))
+          await reachable(() => writeMovesBack(ctx, { currency: code, port: portOf(ctx, code) as EvmPort }));
         // the audit goes on without them: what was compared before stays, and what is not compared is told
         const unread = await compareBalances(ctx, currencies).catch((error: unknown) => {
           report('audit', error);

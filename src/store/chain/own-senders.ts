@@ -1,19 +1,25 @@
 // On Ethereum's chain a transaction has one sender. What one of our own addresses sends to another one of ours is no payment and no capital: it
 // only moves what is here (sweeps, and ether for their gas). What a contract sends on that we have paid was somebody else's, and is one.
+import type { BlockRef } from '../../core/block-ref.ts';
 import { evmScript } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, isUtxo } from '../../core/currency.ts';
 import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { CHOSEN_AT_ONCE, inParts } from '../postgres/in-parts.ts';
+import { noteMoves } from '../sweeps/forgotten-moves.ts';
 import { isInnerOutput } from './inner-ether.ts';
 
 const senderOf = ({ inputs }: TransactionFacts): string | null => (inputs[0] === undefined ? null : evmScript(inputs[0].txid));
 
-/** The facts, without what an address of ours has itself sent to another one. Other chains' are given back as they are. */
+/**
+ * The facts, without what an address of ours has itself sent to another one. Other chains' are given back as they are.
+ * @param block they are in it: what of that nobody here has signed is noted; absent: nothing is
+ */
 export async function withoutOwnSends(
   sql: Sql,
   currency: CurrencyCode,
   facts: readonly TransactionFacts[],
+  block: BlockRef | null = null,
 ): Promise<readonly TransactionFacts[]> {
   if (isUtxo(currency)) return facts;
   const senders = new Set(facts.filter(({ outputs }) => outputs.length > 0).flatMap((one) => senderOf(one) ?? []));
@@ -29,5 +35,8 @@ export async function withoutOwnSends(
   });
   if (own.size === 0) return facts;
   const isSentOn = (output: OutputFacts): boolean => currency === ETHER && isInnerOutput(output);
-  return facts.map((one) => (own.has(senderOf(one) ?? '') ? { ...one, outputs: one.outputs.filter(isSentOn) } : one));
+  const isOwn = (one: TransactionFacts): boolean => own.has(senderOf(one) ?? '');
+  const moves = facts.filter((one) => isOwn(one) && !one.outputs.every(isSentOn));
+  if (block !== null && moves.length > 0) await noteMoves(sql, currency, block, moves);
+  return facts.map((one) => (isOwn(one) ? { ...one, outputs: one.outputs.filter(isSentOn) } : one));
 }

@@ -29,6 +29,7 @@ export async function recordSightings(
     sql,
     currency,
     seen.map((one) => one.facts),
+    context.block,
   );
   const { block } = context;
   const facts = block === null ? fromOthers : (await asRecorded(sql, currency, block.hash, fromOthers)).facts;

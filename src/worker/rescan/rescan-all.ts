@@ -147,7 +147,7 @@ async function recordMissing(
   spent: ReturnType<typeof createOutpointSet>,
 ): Promise<ReadBlock> {
   const read = await port.readBlock(block.hash, { ...watchOnly(known), hasOutpoint: spent.hasOutpoint });
-  const fromOthers = await withoutOwnSends(ctx.db, port.currency, read.touched);
+  const fromOthers = await withoutOwnSends(ctx.db, port.currency, read.touched, block);
   const { facts: touched } = await asRecorded(ctx.db, port.currency, block.hash, fromOthers);
   const outputs = touched.flatMap((facts) => facts.outputs.map((output) => ({ txid: facts.txid, ...output })));
   const missing = await missingPayments(ctx.db, port.currency, { blockHash: block.hash, outputs });

@@ -15,9 +15,11 @@ import { openBatches, readBlockHash, signedNonces, usedNonces } from '../../../s
 import { saveFeeRate, savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { openMovements } from '../../../store/payouts/unknown-movements.ts';
+import { readMoves } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import type { OutputCheck, Trouble } from '../output-check.ts';
+import { MOST_MOVES, writeMovesBack } from './forgotten-moves.ts';
 import { findSent, recordSent } from './passed-nonces.ts';
 import { findMined } from './used-nonce.ts';
 
@@ -117,6 +119,7 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     const { nonce } = await port.account(hot.address, condition.height);
     const sender = evmInput(hot.address, 0).txid;
     const known = (): Promise<number | null> => usedNonces(ctx.db, currency, sender, cursor.height);
+    await writeMovesBack(ctx, lane);
     let used = await known();
     if (condition.hash !== cursor.hash && nonce !== (used ?? 0)) return unread;
     if (used !== null && nonce > used) {
@@ -126,9 +129,15 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       }
       used = await known();
     }
+    const moves = await readMoves(ctx.db, currency, MOST_MOVES);
+    const next =
+      nonce > (used ?? 0) ? moves.find(({ sender: { txid, vout } }) => txid === sender && vout === (used ?? 0)) : undefined;
+    if (next !== undefined && next.block.height > ((await port.finalized())?.height ?? -1))
+      return { what: `${next.txid} has left for another address of ours, and is booked once its block is final`, isFound: false };
     if (nonce > (used ?? 0)) {
       // what an address has sent before its words came here is named only where it pays what is asked for here
-      const sent = await findSent(ctx, lane, hot.address, { from: used ?? 0, below: nonce, height: cursor.height });
+      const all = await findSent(ctx, lane, hot.address, { from: used ?? 0, below: nonce, height: cursor.height });
+      const sent = all.filter(({ facts }) => !moves.some(({ txid }) => txid === facts.txid));
       await recordSent(ctx, lane, hot.address, sent, { onlyPaying: used === null });
     }
     const open = (await openMovements(ctx.db)).filter((one) => one.currency === currency);

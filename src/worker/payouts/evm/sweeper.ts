@@ -16,6 +16,7 @@ import { hasUnswept, type SweepableAddress, sweepableAddresses } from '../../../
 import { latestRates } from '../../../store/transactions/rates.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import type { DriverOptions } from '../driver-options.ts';
+import { writeMovesBack } from './forgotten-moves.ts';
 import { readFunds } from './funds.ts';
 import type { Lane } from './lane.ts';
 import { bringEther } from './top-up.ts';
@@ -52,6 +53,7 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     const hot = await hotAddress(ctx, ctx.db, currency);
     const cursor = await readCursor(ctx.db, currency);
     if (hot === null || cursor === null) return false;
+    await writeMovesBack(ctx, { currency, port });
     const fees = await port.gasFees();
     const rates = await latestRates(ctx.db, ctx.ports.seals, [ETHER, currency], ctx.ports.clock.now());
     const least = leastSwept(currency, { fees, multiple, rates });

@@ -1,0 +1,55 @@
+// What blocks show one of our addresses on Ethereum's chain to have sent to another one of ours, and nobody here has signed.
+import type { BlockRef } from '../../core/block-ref.ts';
+import type { CurrencyCode, EvmCode } from '../../core/currency.ts';
+import type { Outpoint, TransactionFacts } from '../../core/ports.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** `sender`: who has sent it, and with which nonce. */
+export type ForgottenMove = { readonly txid: string; readonly sender: Outpoint; readonly block: BlockRef };
+
+/** Notes them; what was signed here is none. The caller knows that senders and payees are ours. */
+export async function noteMoves(
+  sql: Sql,
+  currency: CurrencyCode,
+  block: BlockRef,
+  moves: readonly TransactionFacts[],
+): Promise<void> {
+  await sql.query({
+    name: 'note_forgotten_moves',
+    text: `insert into forgotten_moves (currency, txid, sender, nonce, height, block_hash)
+             select $1, m.txid, m.sender, m.nonce, $5, $6 from unnest($2::text[], $3::text[], $4::int[]) as m(txid, sender, nonce)
+              where not exists (select from outgoing_attempts a where a.currency = $1 and a.txid = m.txid)
+             on conflict (currency, txid) do update set height = excluded.height, block_hash = excluded.block_hash`,
+    values: [
+      currency,
+      moves.map(({ txid }) => txid),
+      moves.map(({ inputs }) => inputs[0]?.txid ?? ''),
+      moves.map(({ inputs }) => inputs[0]?.vout ?? 0),
+      block.height,
+      block.hash,
+    ],
+  });
+}
+
+/** The oldest, in the order of each sender's nonces. */
+export async function readMoves(sql: Sql, currency: EvmCode, limit: number): Promise<readonly ForgottenMove[]> {
+  const { rows } = await sql.query<{ txid: string; sender: string; nonce: number; height: number; block_hash: string }>({
+    name: 'read_forgotten_moves',
+    text: `select txid, sender, nonce, height, block_hash from forgotten_moves where currency = $1 order by height, sender, nonce limit $2`,
+    values: [currency, limit],
+  });
+  return rows.map((row) => ({
+    txid: row.txid,
+    sender: { txid: row.sender, vout: row.nonce },
+    block: { height: row.height, hash: row.block_hash },
+  }));
+}
+
+/** It is booked, or is none. */
+export async function dropMove(sql: Sql, currency: EvmCode, txid: string): Promise<void> {
+  await sql.query({
+    name: 'drop_forgotten_move',
+    text: 'delete from forgotten_moves where currency = $1 and txid = $2',
+    values: [currency, txid],
+  });
+}

@@ -1,0 +1,149 @@
+// Database and signer were put back together, to before payments had been moved from the addresses of their transactions, and ether for the gas of that:
+// what our addresses have sent to each other is booked by itself, and nothing stops.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { readPayout } from '../../src/store/payouts/reads.ts';
+import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
+import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
+import { callData } from '../support/evm/anvil.ts';
+import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import { WITHOUT_RECEIPTS } from './evm-lied-to.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+
+const TIMEOUT = 300_000;
+const PAYEE = `0x${'c7'.repeat(20)}`;
+const STRANGER = `0x${'7c'.repeat(20)}`;
+const TENTH = 10n ** 17n;
+const UNITS = 300_000_000n;
+const GAS_PRICE = 20n * 10n ** 9n;
+const LATER_MS = 61_000;
+const FINAL = 65;
+let nodes: TwoNodes;
+let service: TwoNodes['service'];
+const ours = new Set<string>();
+
+beforeAll(async () => {
+  nodes = await openOnTwoNodes();
+  ({ service } = nodes);
+  for (const currency of ['ETH', 'USDT'] as const) ours.add(await service.hot(currency));
+}, TIMEOUT);
+afterAll(() => nodes?.close(), TIMEOUT);
+
+const hex = (amount: bigint): string => `0x${amount.toString(16)}`;
+/** As this server did before it was put back. */
+async function sent(from: string, to: string, call: { readonly value?: bigint; readonly data?: string }): Promise<string> {
+  await service.anvil.rpc('anvil_impersonateAccount', from);
+  const { value = 0n, data = '0x' } = call;
+  const gas = data === '0x' ? 21_000n : 100_000n;
+  const transaction = { from, to, value: hex(value), data, gas: hex(gas), gasPrice: hex(GAS_PRICE) };
+  return service.anvil.rpc<string>('eth_sendTransaction', transaction);
+}
+const transfer = (to: string, units: bigint): string => callData(QUIRKY_TOKEN, 'transfer(address,uint256)', to, units);
+
+/** Transactions that were paid whole, at final depth, which nothing has moved yet. */
+async function paid() {
+  const [ether, dollars] = [await service.owe('ETH', 300_00n), await service.owe('USDT', 300_00n)];
+  await service.pay('ETH', ether.address, TENTH);
+  await service.pay('USDT', dollars.address, UNITS);
+  await service.mine(FINAL);
+  for (const { address } of [ether, dollars]) ours.add(address);
+  return { ether: ether.address, dollars: dollars.address };
+}
+/** The chain has moved both, and of that nothing is known here. */
+async function movedBefore({ ether, dollars }: Awaited<ReturnType<typeof paid>>): Promise<void> {
+  await sent(ether, await service.hot('ETH'), { value: TENTH - 21_000n * GAS_PRICE });
+  await sent(await service.hot('ETH'), dollars, { value: 100_000n * GAS_PRICE });
+  await service.mine();
+  await sent(dollars, service.anvil.token, { data: transfer(await service.hot('USDT'), UNITS) });
+}
+async function works(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) {
+    await service.work(LATER_MS);
+    await service.mine(FINAL);
+  }
+  await service.work(LATER_MS);
+}
+async function ledgerIsChain(): Promise<void> {
+  const total = async (read: (address: string) => Promise<bigint>): Promise<bigint> =>
+    (await Promise.all([...ours].map(read))).reduce((a, b) => a + b, 0n);
+  expect(await service.findings()).toEqual([]);
+  expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
+  expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
+}
+/** What "bursar payout recover" does. */
+async function recovers(txid: string): Promise<void> {
+  await service.price();
+  expect(await recoverSent(service.ctx, txid, { by: 'test', acceptsLoss: true })).toMatchObject({ lost: 100n });
+}
+const ended = async (purpose: 'sweep' | 'top_up') => (await service.batches(purpose)).map(({ state }) => state);
+
+test.each(['the first that ever left', 'later ones'])(
+  'what was moved is booked, and the rest goes on: %s',
+  { timeout: TIMEOUT },
+  async () => {
+    const [sweeps, topUps] = [await ended('sweep'), await ended('top_up')];
+    const addresses = await paid();
+    await movedBefore(addresses);
+    await service.mine();
+    service.restart();
+    await service.work(LATER_MS);
+    expect(service.told.join()).toMatch(/nothing new is paid in ETH: 0x\w+ has left for another address of ours/);
+    expect(await openBreakers(service.db)).toEqual([]);
+    await service.mine(FINAL);
+    await works(2);
+    expect(await openBreakers(service.db)).toEqual([]);
+    expect(await ended('sweep')).toEqual([...sweeps, 'final', 'final']);
+    expect(await ended('top_up')).toEqual([...topUps, 'final']);
+    await ledgerIsChain();
+    // what comes there later is moved with the next nonce
+    await service.pay('ETH', addresses.ether, TENTH);
+    await service.pay('USDT', addresses.dollars, UNITS);
+    await service.mine(FINAL);
+    const before = await service.units(PAYEE);
+    const id = await service.request(PAYEE);
+    await works(5);
+    expect([await service.ether(addresses.ether), await service.units(addresses.dollars)]).toEqual([0n, 0n]);
+    expect((await readPayout(service.db, id))?.status).toBe('completed');
+    expect((await service.units(PAYEE)) - before).toBe(50_000_000n);
+    expect(await openBreakers(service.db)).toEqual([]);
+    await ledgerIsChain();
+  },
+);
+
+test('ether for gas is booked after what had left before it, which is found first', { timeout: TIMEOUT }, async () => {
+  const topUps = await ended('top_up');
+  const [hot, dollars] = [await service.hot('ETH'), await service.hot('USDT')];
+  const txid = await sent(hot, STRANGER, { value: 100n });
+  await sent(hot, dollars, { value: TENTH });
+  await service.mine(FINAL);
+  service.restart();
+  await works(1);
+  expect((await openMovements(service.db)).map((one) => one.txid)).toEqual([txid]);
+  expect(await ended('top_up')).toEqual(topUps);
+  await recovers(txid);
+  await service.goOn();
+  service.restart();
+  await works(2);
+  expect(await ended('top_up')).toEqual([...topUps, 'final']);
+  expect([await openBreakers(service.db), await openMovements(service.db)]).toEqual([[], []]);
+  await ledgerIsChain();
+});
+
+test('what only one of two nodes shows of a move is not booked', { timeout: TIMEOUT }, async () => {
+  const sweeps = await ended('sweep');
+  const { address } = await service.owe('ETH', 300_00n);
+  ours.add(address);
+  await service.pay('ETH', address, TENTH);
+  await service.mine(FINAL);
+  await sent(address, await service.hot('ETH'), { value: TENTH - 21_000n * GAS_PRICE });
+  await service.mine(FINAL);
+  nodes.other.alter(WITHOUT_RECEIPTS);
+  service.restart();
+  await works(1);
+  expect(await ended('sweep')).toEqual(sweeps);
+  nodes.other.alter({});
+  service.restart();
+  await works(1);
+  expect(await ended('sweep')).toEqual([...sweeps, 'final']);
+  await ledgerIsChain();
+});
