@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { TransactionFacts } from '../../src/core/ports.ts';
 import {
   missingPayments,
   type PaymentFacts,
@@ -36,10 +37,10 @@ beforeEach(async () => {
 });
 
 const hash = (): string => randomBytes(32).toString('hex');
-const known = async (...sent: Sent[]): Promise<readonly PaymentFacts[]> => {
-  const seen = { sightings: sent.map(({ facts }) => facts), owners: new Map(), malleationKeys: [] };
-  return (await transactionByIndex(service.db, (sql) => readFacts(sql, 'BTC', seen))).payments;
-};
+const factsOf = async (sightings: readonly TransactionFacts[], malleationKeys: readonly string[] = []) =>
+  (await transactionByIndex(service.db, (sql) => readFacts(sql, 'BTC', { sightings, owners: new Map(), malleationKeys })))
+    .payments;
+const known = (...sent: Sent[]): Promise<readonly PaymentFacts[]> => factsOf(sent.map(({ facts }) => facts));
 const entryKey = ({ facts }: Sent) => `dep:btc:${facts.txid}:0`;
 const lose = (sent: Sent) => service.admin.query('delete from payments where txid = $1', [sent.facts.txid]);
 
@@ -61,6 +62,9 @@ test('what is known of payments comes in the order of their transactions and out
   const places = (await known(...sent.toReversed())).map(({ txid, vout }) => `${txid}:${vout}`);
   const txids = sent.map(({ facts }) => facts.txid).sort();
   expect(places).toEqual(txids.flatMap((txid) => [8, 9, 10].map((vout) => `${txid}:${vout}`)));
+  const keys = (await known(...sent)).map(({ malleationKey }) => malleationKey);
+  // by these keys alone, under another id than the one that was seen, they are found one by one
+  expect((await factsOf([], keys.toReversed())).map(({ txid, vout }) => `${txid}:${vout}`)).toEqual(places);
   for (const one of sent) await service.evict(one);
 });
 
@@ -134,10 +138,7 @@ test('a new payment of a block is written with its block', async () => {
   const txid = hash();
   const row = { transactionId, txid, vout: 0, amount: 5n, malleationKey: '', state: 'mined', block, lastHeight: 7 } as const;
   await insertPayments(service.db, 'BTC', [{ ...row, coinbase: false, seenAtMs: 9_000, caughtUpAtMs: 9_000 }]);
-  const sighting = { txid, coinbase: false, inputs: [], outputs: [], spends: [] };
-  const seen = { sightings: [sighting], owners: new Map(), malleationKeys: [] };
-  const { payments } = await transactionByIndex(service.db, (sql) => readFacts(sql, 'BTC', seen));
-  expect(payments).toMatchObject([row]);
+  expect(await factsOf([{ txid, coinbase: false, inputs: [], outputs: [], spends: [] }])).toMatchObject([row]);
 });
 
 test('a payment whose row was lost after it was booked is not written as a new one', async () => {

@@ -110,23 +110,65 @@ test('a late payment that the price does not need waits for the depth of its own
   expect([judged.available(), judged.suspense()]).toEqual([50_000n, 2_000_000n]);
 });
 
-test.each(WAYS)('late ones complete the price with the block that brings the depth of their value: read %s', (how) => {
-  const judged = judgedTransaction();
-  const onTime = judged.pay({ amount: 5_000n });
-  judged.afterGrace();
-  judged.rate(5_000_000n);
-  const late = judged.pay({ amount: 45_000n });
-  judged.until(W + DAY + SECOND);
-  judged.rate(60_000n);
-  if (how === 'after an outage') judged.node('down');
-  judged.mineOnly(onTime, late);
-  judged.mineEmpty(2);
-  judged.wait(SECOND);
-  judged.rate(100_000n);
-  judged.wait(HOUR);
-  judged.mineEmpty();
-  judged.node('up');
-  expect(judged.rules()).toEqual([2, 24]);
+/** What late units were worth in dollars a coin, and the confirmations that this asks for. */
+const LATE: readonly [what: string, late: bigint, rate: bigint, depth: number][] = [
+  ['what is worth 100 USD', 45_000n, 500_000n, 2],
+  ['what is worth 1,000 USD', 45_000n, 5_000_000n, 3],
+  ['what is worth 10,000 USD', 45_000n, 50_000_000n, 6],
+  ['a single unit', 1n, 200_000_000_000n, 3],
+];
+describe.each(WAYS)('read %s, the price is complete', (how) => {
+  const goDown = (judged: JudgedTransaction) => {
+    judged.until(W + DAY + SECOND);
+    judged.rate(20_000n);
+    if (how === 'after an outage') judged.node('down');
+  };
+  /** The price is what it was again, with the next block. */
+  const recover = (judged: JudgedTransaction) => {
+    judged.wait(SECOND);
+    judged.rate(100_000n);
+    judged.wait(HOUR);
+    judged.mineEmpty();
+    judged.node('up');
+  };
+
+  test.each(LATE)('with the block that brings the depth of what is late: %s', (_, units, rate, depth) => {
+    const judged = judgedTransaction();
+    // all but a tolerance of 1 %, and one unit where no more is late
+    const onTime = judged.pay({ amount: units === 1n ? 49_499n : 5_000n });
+    judged.afterGrace();
+    judged.rate(rate);
+    const late = judged.pay({ amount: units });
+    goDown(judged);
+    judged.mineOnly(onTime, late);
+    judged.mineEmpty(depth - 1);
+    recover(judged);
+    expect(judged.rules()).toEqual([2, 24]);
+  });
+
+  test('with the last of payments that are just enough, in whatever order they came', () => {
+    const judged = judgedTransaction();
+    const [first, second] = [judged.pay({ amount: 25_000n }), judged.pay({ amount: 24_500n })];
+    goDown(judged);
+    judged.mineOnly(second);
+    judged.mineOnly(first);
+    recover(judged);
+    expect(judged.rules()).toEqual([2, 24]);
+  });
+
+  test('with the one that makes late ones worth enough, though they were units enough before', () => {
+    const judged = judgedTransaction();
+    const [onTime, little] = [judged.pay({ amount: 5_000n }), judged.pay({ amount: 10n })];
+    judged.afterGrace();
+    judged.rate(50_000n);
+    const [first, last] = [judged.pay({ amount: 45_000n }), judged.pay({ amount: 45_000n })];
+    goDown(judged);
+    judged.mineOnly(onTime, first);
+    judged.mineOnly(little);
+    judged.mineOnly(last);
+    recover(judged);
+    expect(judged.rules()).toEqual([2, 24]);
+  });
 });
 
 describe('the blocks whose dates are read for that', () => {
