@@ -249,7 +249,11 @@ describe('an answer', () => {
       });
     });
     const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs: 20_000 });
-    expect(result).toMatchObject({ kind: 'failed', failure: 'malformed_answer', reason: 'an answer of more than 1048576 bytes' });
+    expect(result).toMatchObject({
+      kind: 'failed',
+      failure: 'malformed_answer',
+      reason: expect.stringContaining('an answer of more than'),
+    });
     expect(sent).toBeLessThan(64 * 1024 * 1024);
   });
 

@@ -10,10 +10,22 @@ const IDLE_CONNECTION_MS = 10_000;
 /** What is left of calls that were cut off is some 22 kB each. */
 const SWEPT_EVERY_MS = 2_000;
 const MOST_HEADER_BYTES = 16 * 1024;
-/** Of everything that comes in answer to one request: interim answers, a reason phrase and the extensions of chunks have no end by themselves. */
-const MOST_ANSWER_BYTES = 1024 * 1024;
-/** Of the tickets for later TLS sessions: a server sends two or so, but each is work here, and they have no end by themselves either. */
-const MOST_TICKETS = 32;
+/** What may come in answer to one request: none of it has an end by itself. */
+const BOUNDS = {
+  /** With a reason phrase, the extensions of chunks and interim answers. */
+  bytes: { most: 256 * 1024, name: 'bytes' },
+  /** Interim answers: each of their headers is more work here than there. */
+  interim: { most: 16 * 1024, name: 'bytes before it' },
+  /** Two for each chunk, which may hold a single byte. */
+  lines: { most: 4_096, name: 'lines' },
+  /** A TLS record may hold a single byte too, and is some 10 µs of work. */
+  parts: { most: 256, name: 'parts' },
+  /** For later TLS sessions: a server sends two or so, but each is work here. */
+  tickets: { most: 32, name: 'tickets for later TLS sessions' },
+} as const;
+type Counted = keyof typeof BOUNDS;
+const NOTHING: Readonly<Record<Counted, number>> = { bytes: 0, interim: 0, lines: 0, parts: 0, tickets: 0 };
+const LF = 10;
 /** Connections that are kept for the next call take memory and a file each: where this many are open, a call closes its own. */
 const MOST_KEPT = 512;
 /** How long a server that has said something unasked gets a connection for each call. */
@@ -121,26 +133,45 @@ function bounded(connect: buildConnector.connector): buildConnector.connector {
     });
 }
 
+/** Ends a connection over which too much comes in answer to a request. What came before that is heard: its status may say all. */
 function boundAnswers(socket: Socket): void {
-  const read = socket.read.bind(socket);
-  let [sent, received, tickets] = [0, 0, 0];
-  let passContinue = passingContinue();
-  /** What was sent since begins another answer. */
-  function beginAnother(): void {
-    if (sent !== socket.bytesWritten) [sent, received, tickets, passContinue] = [socket.bytesWritten, 0, 0, passingContinue()];
+  const [read, push] = [socket.read.bind(socket), socket.push.bind(socket)];
+  let [sent, received, passContinue, isOver] = [0, NOTHING, passingContinue(), false];
+  /** Counts what comes, from nothing where what was sent since begins another answer. @returns how much of it is within its bound */
+  function count(what: Counted, more: number): number {
+    if (sent !== socket.bytesWritten) [sent, received, passContinue] = [socket.bytesWritten, NOTHING, passingContinue()];
+    const { most, name } = BOUNDS[what];
+    const within = Math.max(0, most - received[what]);
+    received = { ...received, [what]: received[what] + more };
+    if (more <= within) return more;
+    // by then what is within has been heard
+    if (!isOver) setImmediate(() => socket.destroy(new AnswerTooLong(`an answer of more than ${most} ${name}`)));
+    isOver = true;
+    return within;
   }
+  socket.push = (part: unknown, encoding?: BufferEncoding): boolean => !isOver && count('parts', 1) === 1 && push(part, encoding);
   socket.read = (size?: number): unknown => {
     const part = read(size) as Buffer | null;
-    beginAnother();
-    received += part?.length ?? 0;
-    if (part !== null) passContinue(part);
-    if (received <= MOST_ANSWER_BYTES) return part;
-    socket.destroy(new AnswerTooLong(`an answer of more than ${MOST_ANSWER_BYTES} bytes`));
-    return null;
+    if (part === null) return null;
+    const some = part.subarray(0, count('bytes', part.length));
+    const lines = linesIn(some);
+    const heard = firstLines(some, lines, count('lines', lines));
+    const interim = passContinue(heard);
+    return heard.length > 0 && count('interim', interim) === interim ? heard : null;
   };
-  socket.on('session', () => {
-    beginAnother();
-    tickets += 1;
-    if (tickets > MOST_TICKETS) socket.destroy(new AnswerTooLong(`more than ${MOST_TICKETS} tickets for later TLS sessions`));
-  });
+  socket.on('session', () => void count('tickets', 1));
+}
+
+function linesIn(part: Buffer): number {
+  let count = 0;
+  for (let at = part.indexOf(LF); at !== -1; at = part.indexOf(LF, at + 1)) count++;
+  return count;
+}
+
+/** @param lines how many it has */
+function firstLines(part: Buffer, lines: number, wanted: number): Buffer {
+  if (wanted >= lines) return part;
+  let end = 0;
+  for (let n = 0; n < wanted; n++) end = part.indexOf(LF, end) + 1;
+  return part.subarray(0, end);
 }

@@ -9,15 +9,19 @@ const STATUS_AT = 'HTTP/1.1 '.length;
 const CONTINUE = Buffer.from('100');
 const LAST_DIGIT_READ_AS = '2'.charCodeAt(0);
 
-/** Changes, in the bytes of one answer that come part by part, the status of every interim `100` before it to `102`. */
-export function passingContinue(): (part: Uint8Array) => void {
+/**
+ * Changes, in the bytes of one answer that come part by part, the status of every interim `100` before it to `102`; says how many bytes of a part
+ * come before the answer.
+ */
+export function passingContinue(): (part: Uint8Array) => number {
   let isFinal = false;
   /** How much was read of a line up to its status, and whether that is 100 so far. */
   let [read, isContinue] = [0, true];
   /** How many of the bytes that end a head have come in a row. */
   let ending = 0;
   return (part) => {
-    for (let at = 0; at < part.length && !isFinal; at++) {
+    let at = 0;
+    for (; at < part.length && !isFinal; at++) {
       const byte = part[at] as number;
       const digit = read - STATUS_AT;
       if (digit === CONTINUE.length) {
@@ -33,5 +37,6 @@ export function passingContinue(): (part: Uint8Array) => void {
       isContinue &&= byte === CONTINUE[digit];
       if (digit === CONTINUE.length - 1 && isContinue) part[at] = LAST_DIGIT_READ_AS;
     }
+    return at;
   };
 }

@@ -139,9 +139,9 @@ async function read(body: AsyncIterable<Uint8Array>, { parts }: Coming, mostByte
     parts.push(part.subarray(0, mostBytes - length));
     length += part.length;
     // leaving the loop closes the connection
-    if (length > mostBytes) break;
+    if (length > mostBytes) return true;
   }
-  return length > mostBytes;
+  return false;
 }
 
 type Failed = { readonly failure: OutboundFailure; readonly reason: string };
