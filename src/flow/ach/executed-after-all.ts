@@ -9,7 +9,7 @@ import { lockAchFile } from '../../store/ach/files.ts';
 import { setAchExecuted } from '../../store/ach/hand-overs.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
-import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
+import { lockPayouts, movedPayout, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { stillOwed } from '../payouts/after-restore/recover.ts';
@@ -61,5 +61,5 @@ async function takeAgain(ctx: Context, sql: Sql, payout: PayoutRow, { name, by }
   );
   const owes = stillOwed(minus(amount, there), currency);
   const reason = `the bank has executed file ${name} after it had refused it (${by})${owes}`;
-  await movePayout(sql, await movePayout(sql, payout, 'found_paid', { reason, atMs }), 'filed', { atMs });
+  await movePayout(sql, await movedPayout(sql, payout, 'found_paid', { reason, atMs }), 'filed', { atMs });
 }

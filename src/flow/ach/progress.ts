@@ -20,7 +20,15 @@ import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../s
 import { tripBreaker, wasCleared } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, bookedStepsOf, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import {
+  isResolved,
+  lockPayout,
+  lockPayouts,
+  movedPayout,
+  movePayout,
+  type PayoutRow,
+  wakeHeldJob,
+} from '../../store/payouts/payouts.ts';
 import { announcePayouts, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
@@ -218,7 +226,7 @@ async function giveBack(ctx: Context, sql: Sql, payout: Sourced, { code, error }
   const owed = await lockOwed(sql, payout);
   await post(ctx, sql, payout.id, [achReturnEntry(payout, bought, payout.status === 'completed', owed)]);
   const reason = `returned by the bank: ${code}`;
-  const after = await movePayout(sql, payout, 'returned', { error, reason, givenBack: bought, atMs });
+  const after = await movedPayout(sql, payout, 'returned', { error, reason, givenBack: bought, atMs });
   const event = { payout: after, type: 'payout.returned', status: after.status, previous: null, reason };
   await announcePayouts(sql, [event], atMs);
   await wakeHeldJob(sql);

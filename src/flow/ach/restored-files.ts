@@ -15,7 +15,7 @@ import { insertAchFile, lockAchFile, lockAchFiles, readAchHashes } from '../../s
 import { raiseTraces } from '../../store/ach/traces.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { lockPayouts, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
+import { lockPayouts, movedPayout, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
 import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
@@ -185,7 +185,7 @@ async function write(ctx: Context, sql: Sql, { name, bytes, entries, found }: Wr
       { entry: achHandOverEntry({ ...payout, source: payout.source }), transactionId: null, payoutId: payout.id, atMs },
     ]);
     // what this copy still holds back was let go when the file was made
-    const queued = payout.step === 'held' ? await movePayout(sql, payout, 'hold_ended', { atMs }) : payout;
+    const queued = payout.step === 'held' ? await movedPayout(sql, payout, 'hold_ended', { atMs }) : payout;
     await movePayout(sql, queued, 'filed', { atMs });
   }
 }

@@ -25,7 +25,7 @@ import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { readStops } from '../../store/payouts/request-facts.ts';
-import type { Sql } from '../../store/postgres/connect.ts';
+import { type Sql, transactionByIndex } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 
 export type Booked = PayoutRow & { readonly currency: CurrencyCode };
@@ -37,7 +37,7 @@ export function onLeased<T>(
   of: Leased,
   step: (sql: Sql, payout: Booked, atMs: number) => Promise<T>,
 ): Promise<T | 'lost'> {
-  return ctx.db.transaction(async (sql) => {
+  return transactionByIndex(ctx.db, async (sql) => {
     const row = await lockPayout(sql, of.payoutId, { wait: true });
     if (row === null || !(await lockLeased(sql, of))) return 'lost';
     const payout = await oneAsBooked(sql, row);

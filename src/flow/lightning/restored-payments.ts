@@ -9,7 +9,7 @@ import { postEntries } from '../../store/ledger/ledger.ts';
 import { isOfAnother, readPaymentState, setSentAgain } from '../../store/lightning/payment-rows.ts';
 import { isBookedHere } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { lockPayout, movePayout, paidFrom } from '../../store/payouts/payouts.ts';
+import { lockPayout, movedPayout, movePayout, paidFrom } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
 
 /** `never_sent`: it was authorized, and the node has paid nothing for it; it may be paid yet. */
@@ -45,7 +45,7 @@ export function restorePayment(
       return 'unknown_payout';
     }
     // what this copy still holds back was let go when it was sent
-    const queued = row.step === 'held' ? await movePayout(sql, row, 'hold_ended', { atMs }) : row;
+    const queued = row.step === 'held' ? await movedPayout(sql, row, 'hold_ended', { atMs }) : row;
     const payout = await oneAsBooked(sql, queued);
     const entry = signEntry({ ...payout, currency: paidFrom(payout) }, 1, payout.feeMax, null);
     if (entry !== null) await postEntries(sql, [{ entry, transactionId: null, payoutId, atMs }]);

@@ -10,7 +10,7 @@ import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { notComparedSince } from '../../store/payouts/comparisons.ts';
-import { lockPayout, movePayout, type PayoutRow, paidFrom, setApproved, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { lockPayout, movedPayout, type PayoutRow, paidFrom, setApproved, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { dropOperatorHold, lacksApproval } from '../../store/payouts/waiting-for-operator.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -65,7 +65,7 @@ async function cancelLocked(ctx: Context, sql: Sql, payout: PayoutRow, why: { re
   // the judge of its transaction says where the payments of a reimbursement belong
   if (payout.reimburses === null) await release(sql, { ...booked, currency }, atMs);
   const givenBack = booked.source === null ? {} : { givenBack: booked.source.amount };
-  const after = await movePayout(sql, payout, 'cancelled', { error: CANCELLED, ...why, atMs, ...givenBack });
+  const after = await movedPayout(sql, payout, 'cancelled', { error: CANCELLED, ...why, atMs, ...givenBack });
   await setEnded(sql, payout.id, 'failed');
   await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
   // what it repaid may let others go on

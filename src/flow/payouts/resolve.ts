@@ -18,7 +18,7 @@ import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
   bookedFee,
   lockPayout,
-  movePayout,
+  movedPayout,
   type PayoutRow,
   paidFrom,
   setResolved,
@@ -117,13 +117,13 @@ export async function resolveLocked(
   await markReimbursing(sql, payout.reimburses === null ? [] : [payout.reimburses]);
   const reason = `an operator found it ${outcome === 'paid' ? 'paid' : 'unpaid'}: ${evidence}`;
   return outcome === 'paid'
-    ? movePayout(sql, payout, 'resolved_paid', {
+    ? movedPayout(sql, payout, 'resolved_paid', {
         ...(source === null ? { fee } : {}),
         completedAtMs: atMs,
         reason,
         atMs,
       })
-    : movePayout(sql, payout, 'resolved_failed', {
+    : movedPayout(sql, payout, 'resolved_failed', {
         error: evidence,
         reason,
         atMs,

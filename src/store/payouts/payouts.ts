@@ -224,20 +224,19 @@ export async function lockPayouts(sql: Sql, ids: readonly string[]): Promise<rea
   return rows.map(fromRaw);
 }
 
-/**
- * Moves a locked payout on by the table of transitions; a change of status is announced.
- * @returns its row afterwards
- */
-export async function movePayout(
-  sql: Sql,
-  before: PayoutRow,
-  event: PayoutEvent,
-  change: Pick<PayoutChange, 'fee' | 'error' | 'heldReason' | 'completedAtMs' | 'reason' | 'givenBack'> & {
-    readonly atMs: number;
-  },
-): Promise<PayoutRow> {
+type Moved = Pick<PayoutChange, 'fee' | 'error' | 'heldReason' | 'completedAtMs' | 'reason' | 'givenBack'> & {
+  readonly atMs: number;
+};
+
+/** Moves a locked payout on by the table of transitions; a change of status is announced. */
+export async function movePayout(sql: Sql, before: PayoutRow, event: PayoutEvent, change: Moved): Promise<void> {
   const { atMs, ...more } = change;
   await writePayoutChanges(sql, [{ ...more, payout: before, from: [before.status, before.step], event }], atMs);
+}
+
+/** As {@link movePayout}. @returns its row afterwards */
+export async function movedPayout(sql: Sql, before: PayoutRow, event: PayoutEvent, change: Moved): Promise<PayoutRow> {
+  await movePayout(sql, before, event, change);
   return (await lockPayout(sql, before.id, { wait: true })) as PayoutRow;
 }
 
