@@ -48,10 +48,12 @@ export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pa
     const limit = tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;
     return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: true, hasAnswered: true, keepsMs };
   }
+  // it began before the rest, as up to 32 at a time do, and says nothing new
+  if (restMs(pace, nowMs) > 0) return { ...pace, keepsMs };
   const timesAway = pace.timesAway + 1;
   if (timesAway < AWAY_BEFORE_REST) return { ...pace, limit: CAREFUL, timesAway, isTried: true, keepsMs };
-  const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(timesAway - AWAY_BEFORE_REST, 10));
-  return { limit: 1, restsUntilMs: nowMs + restMs, timesAway, isTried: true, hasAnswered: false, keepsMs };
+  const restsMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** Math.min(timesAway - AWAY_BEFORE_REST, 10));
+  return { limit: 1, restsUntilMs: nowMs + restsMs, timesAway, isTried: true, hasAnswered: false, keepsMs };
 }
 
 /** How many of its last attempts say what an endpoint is like: as many as make it rest. */

@@ -26,6 +26,15 @@ const answered = (status: number, tookMs = 10): OutboundResult => ({
 const silent: OutboundResult = { kind: 'failed', failure: 'timed_out', reason: '', tookMs: 15_000 };
 const paced = (results: readonly OutboundResult[], from: Pace = NEW_PACE): Pace =>
   results.reduce((pace, result) => paceAfter(pace, result, NOW), from);
+/** The same, each of them begun after the rest that the one before has caused. @returns the rests */
+function restsAfter(results: readonly OutboundResult[], from: Pace = NEW_PACE): number[] {
+  let [pace, nowMs] = [from, NOW];
+  return results.map((result) => {
+    nowMs += restMs(pace, nowMs);
+    pace = paceAfter(pace, result, nowMs);
+    return restMs(pace, nowMs);
+  });
+}
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
 
 describe('the schedule', () => {
@@ -72,12 +81,20 @@ describe('an endpoint', () => {
 
   test('rests after five absences in a row: 5 seconds, twice as long each time, at most a minute', () => {
     const quick = paced(times(5, answered(200)));
-    const rests = times(8, silent).map((_, n) => restMs(paced(times(n + 1, silent), quick), NOW));
-    expect(rests).toEqual([0, 0, 0, 0, 5_000, 10_000, 20_000, 40_000]);
-    expect([9, 10, 40].map((n) => restMs(paced(times(n, silent)), NOW))).toEqual([60_000, 60_000, 60_000]);
+    const minutes = times(32, 60_000);
+    expect(restsAfter(times(40, silent), quick)).toEqual([0, 0, 0, 0, 5_000, 10_000, 20_000, 40_000, ...minutes]);
     expect([paced([silent], quick).limit, paced(times(5, silent), quick).limit]).toEqual([2, 1]);
     const back = paced([answered(200)], paced(times(9, silent)));
     expect([back.limit, back.timesAway, restMs(back, NOW)]).toEqual([2, 0, 0]);
+  });
+
+  test('that goes away for a moment with many under way rests once: what began before the rest prolongs nothing', () => {
+    const resting = paced(times(5, silent), paced(times(5, answered(200))));
+    const late = times(27, silent).reduce((pace) => paceAfter(pace, { ...silent, tookMs: 700 }, NOW + 400), resting);
+    expect([restMs(late, NOW), late.keepsMs, late.limit]).toEqual([5_000, 700, 1]);
+    expect(restMs(paceAfter(late, silent, NOW + 5_000), NOW + 5_000)).toBe(10_000);
+    // an answer of that time shows that it is there
+    expect(restMs(paceAfter(late, answered(200), NOW + 400), NOW + 400)).toBe(0);
   });
 
   test('is what its last attempts say', () => {
