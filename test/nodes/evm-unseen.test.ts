@@ -1,6 +1,7 @@
 // Database and signer were put back together, to before a transaction that the node which is read does not show yet: it is in the mempool, or in a
 // block that another node has. The payout that it pays is not signed again.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
@@ -92,6 +93,30 @@ test('what another node has in a block, while the one that is read is behind', {
     new RegExp(`a node knows of ${used + 1} transactions.*: .* says ${used}; .* says ${used + 1}`),
   );
   expect([service.journal.count(), await openBreakers(service.db)]).toEqual([signed, []]);
+  nodes.read.alter({});
+  await isFound(id, txid, before);
+});
+
+test('what a node has that was away when nonces were compared first: nothing of it is cancelled either', {
+  timeout: TIMEOUT,
+}, async () => {
+  const before = await service.units(PAYEE);
+  // payouts were stopped when it was requested
+  await service.stop('INV-7');
+  const id = await service.request(PAYEE);
+  const txid = await paidBefore();
+  // the node that is read does not look at what waits
+  nodes.read.alter({ instead: ({ params: [, at] }) => (at === 'pending' ? { result: null } : null) });
+  nodes.other.alter(SILENT);
+  service.restart();
+  await service.work(LATER_MS);
+  await service.goOn();
+  nodes.other.alter({});
+  service.restart();
+  await service.work(LATER_MS);
+  expect(service.told.join()).toMatch(/nothing new is paid in USDT: a node knows of \d+ transactions/);
+  const cancelled = cancelPayout(service.ctx, { merchantId: service.merchantId, payoutId: id });
+  await expect(cancelled).rejects.toMatchObject({ code: 'payout_not_cancellable', passes: true });
   nodes.read.alter({});
   await isFound(id, txid, before);
 });

@@ -3,6 +3,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
@@ -10,6 +11,7 @@ import type { Context } from '../../src/flow/context.ts';
 import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { recoverTransaction } from '../../src/flow/payouts/after-restore/recover-utxo.ts';
 import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { createNodeGroup } from '../../src/outside/utxo/node/group.ts';
@@ -24,6 +26,7 @@ import { EVERYTHING } from '../../src/worker/chain/watch-list.ts';
 import { payoutJobs } from '../../src/worker/payouts/job.ts';
 import type { CoreDaemon } from '../support/core-daemon.ts';
 import { tellFee } from '../support/funded.ts';
+import { openNodeRelay } from '../support/nodes/node-relay.ts';
 import { oneAfterTheOther, tellingTo } from '../support/payout-jobs.ts';
 import { openPayoutSigner, type PayoutSigner } from '../support/payout-signer.ts';
 import { portsFor } from '../support/ports.ts';
@@ -146,13 +149,13 @@ async function paidBefore(): Promise<{ readonly id: string; readonly destination
 }
 
 /** As "bursar payout recover" does. */
-async function recovers(txid: string): Promise<void> {
+async function recovers(txid: string, acceptsLoss: boolean): Promise<void> {
   const { blockhash: hash } = await read.rpc<{ blockhash: string }>('getrawtransaction', txid, 1);
   const { height } = await read.rpc<{ height: number }>('getblockheader', hash);
   const port = payingPortOf(ctx, 'BTC');
   const raw = (await port.rawTransaction(txid, hash)) as Uint8Array;
   const facts = port.readRaw(raw, EVERYTHING) as TransactionFacts;
-  await recoverTransaction(ctx, { currency: 'BTC', block: { height, hash }, facts, raw, by: 'ann', acceptsLoss: false });
+  await recoverTransaction(ctx, { currency: 'BTC', block: { height, hash }, facts, raw, by: 'ann', acceptsLoss });
   // what the merchant was lent no payment has brought, so an audit is not green here
   await clearBreakers(chain.db, 'ann', ctx.ports.clock.now());
 }
@@ -168,13 +171,13 @@ const problems = async () =>
   (await waitingForOperator(chain.db, { limit: 9, nowMs: ctx.ports.clock.now() })).map(({ why }) => why);
 
 /** A block shows it: it is found and recorded as at any time, and the payout waits for whoever books it. */
-async function isFound({ id, destination, txid }: Awaited<ReturnType<typeof paidBefore>>): Promise<void> {
+async function isFound({ id, destination, txid }: Awaited<ReturnType<typeof paidBefore>>, acceptsLoss = false): Promise<void> {
   await work();
   expect((await openMovements(chain.db)).map((one) => one.txid)).toEqual([txid]);
   expect((await readPayout(chain.db, id))?.heldReason).toBe('unknown_outcome');
   expect(await arrived(destination)).toBe(1);
   expect((await problems()).join()).not.toContain(new URL(other.url).host);
-  await recovers(txid);
+  await recovers(txid, acceptsLoss);
   await work();
   expect((await readPayout(chain.db, id))?.status).toBe('completed');
 }
@@ -216,6 +219,47 @@ test('what is in a block of another branch that another node has', async () => {
   await other.mine(3);
   await copyBlocks(other, read);
   await isFound(before);
+});
+
+test('what a node has that was away when outputs were compared first: nothing of it is cancelled either', async () => {
+  const before = await paidBefore();
+  // what its merchant was paid was not final then
+  const text = `update payouts set status = 'pending', step = 'held', held_reason = 'not_final' where id = $1`;
+  await chain.db.query({ text, values: [before.id] });
+  await useNodes(read, { url: NOBODY });
+  await work();
+  await useNodes(read, other);
+  await work();
+  const cancelled = cancelPayout(ctx, { merchantId, payoutId: before.id });
+  await expect(cancelled).rejects.toMatchObject({ code: 'payout_not_cancellable', passes: true });
+  await other.mine(1);
+  await copyBlocks(other, read);
+  await isFound(before);
+});
+
+test('what enters a block of another node while its mempool is read', async () => {
+  await brings('11');
+  const before = await paidBefore();
+  // the copies were made before what it spends had come
+  const admin = new pg.Client({ connectionString: chain.url });
+  await admin.connect();
+  const { rowCount } = await admin.query('delete from own_outputs where amount = 1100000000');
+  await admin.end();
+  const relay = await openNodeRelay(other.url, 'getrawmempool');
+  relay.set('hold_call');
+  await useNodes(read, { url: relay.url });
+  const count = await signed();
+  expect(rowCount).toBe(1);
+  const working = work();
+  await vi.waitUntil(() => relay.held() !== null, { timeout: 30_000 });
+  await other.mine(1);
+  await relay.letGo();
+  await working;
+  expect([await signed(), await arrived(before.destination)]).toEqual([count, 1]);
+  await copyBlocks(other, read);
+  await isFound(before, true);
+  await useNodes(read, other);
+  relay.close();
 });
 
 test('who pays the destination of a payout himself, at the other node only, holds up that payout only', async () => {

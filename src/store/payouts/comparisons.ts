@@ -36,6 +36,15 @@ export async function saveChecked(sql: Sql, currency: Compared, height: number):
   });
 }
 
+/** What was compared does not hold any more: until the next time nothing new leaves, and nothing is cancelled, whichever worker has looked. */
+export async function dropChecked(sql: Sql, currency: Compared): Promise<void> {
+  await sql.query({
+    name: 'drop_checked',
+    text: `update comparisons set checked_at = '-infinity' where currency = $1 and checked_at > '-infinity'`,
+    values: [currency],
+  });
+}
+
 /** Whether outputs, or bank files, were compared since PostgreSQL was started, or took over. */
 export async function isComparedSince(sql: Sql, currency: Compared): Promise<boolean> {
   const { rows } = await sql.query<{ compared: boolean }>({

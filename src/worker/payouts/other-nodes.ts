@@ -46,8 +46,10 @@ export async function spentAt(
   let [has, hasNot] = [-1, heights.length];
   while (hasNot - has > 1) {
     const middle = (has + hasNot) >> 1;
-    const [theirs, ours] = await Promise.all([node.hashAt(heights[middle] as number), read.hashAt(heights[middle] as number)]);
-    if (theirs !== null && theirs === ours) has = middle;
+    const height = heights[middle] as number;
+    const [theirs, ours] = await Promise.all([reachable(async () => ({ hash: await node.hashAt(height) })), read.hashAt(height)]);
+    if (theirs === null) return null;
+    if (theirs.hash !== null && theirs.hash === ours) has = middle;
     else hasNot = middle;
   }
   const highest = has < 0 ? -1 : (heights[has] as number);

@@ -11,7 +11,7 @@ import { recordUnknown } from '../../flow/payouts/after-restore/unknown-movement
 import { ownership } from '../../flow/payouts/unpayable.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
-import { checkedHeight, saveChecked } from '../../store/payouts/comparisons.ts';
+import { checkedHeight, dropChecked, saveChecked } from '../../store/payouts/comparisons.ts';
 import { savePayoutsWait } from '../../store/payouts/fee-rates.ts';
 import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import {
@@ -144,8 +144,13 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     );
     if (unseen !== null) {
       lookedAtMs = performance.now();
+      passedAtMs = null;
+      await dropChecked(ctx.db, currency);
       return unseen;
     }
+    // what one of them took into a block meanwhile was in neither answer
+    unseen = await aheadOf(await otherNodes(port), cursor);
+    if (unseen !== null) return unseen;
     isFirst = false;
     return saved(generation, cursor.height);
   }

@@ -14,9 +14,10 @@ export type RelayMode = 'pass' | 'hold_call' | 'hold_answer' | 'refuse';
  */
 export async function openNodeRelay(url: string, method: string, applies: (params: readonly unknown[]) => boolean = () => true) {
   const target = new URL(url);
-  const login = target.username === '' ? {} : { authorization: `Basic ${btoa(`${target.username}:${target.password}`)}` };
+  const login =
+    target.username === '' ? {} : { authorization: `Basic ${btoa(`${target.username}:${decodeURIComponent(target.password)}`)}` };
   let mode: RelayMode = 'pass';
-  const held = new Map<ServerResponse, readonly unknown[]>();
+  const held = new Map<ServerResponse, { readonly params: readonly unknown[]; readonly body: string }>();
   /** How many calls of the method came, whatever became of them. */
   let count = 0;
 
@@ -45,7 +46,7 @@ export async function openNodeRelay(url: string, method: string, applies: (param
       if (answer === null) return void response.destroy();
       if (now === 'pass') return void response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
     }
-    held.set(response, ours?.params ?? []);
+    held.set(response, { params: ours?.params ?? [], body });
   }
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -59,7 +60,16 @@ export async function openNodeRelay(url: string, method: string, applies: (param
       mode = to;
     },
     /** The parameters of a call that is held; null while none is. */
-    held: (): readonly unknown[] | null => [...held.values()][0] ?? null,
+    held: (): readonly unknown[] | null => [...held.values()][0]?.params ?? null,
+    /** Calls that are held reach the node now, and those that come. */
+    async letGo(): Promise<void> {
+      mode = 'pass';
+      for (const [response, { body }] of held) {
+        const answer = await ask(body);
+        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
+      }
+      held.clear();
+    },
     /** Cuts off whoever waits for what is held; it is never answered. */
     cut(): void {
       for (const response of held.keys()) response.destroy();

@@ -10,7 +10,7 @@ import { ensureHotAddress } from '../../../flow/payouts/own-outputs.ts';
 import { readCursor } from '../../../store/chain/blocks.ts';
 import { tripBreaker, wasCleared } from '../../../store/ledger/breakers.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
-import { saveChecked } from '../../../store/payouts/comparisons.ts';
+import { dropChecked, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { openBatches, readBlockHash, signedNonces, usedNonces } from '../../../store/payouts/evm-lane.ts';
 import { saveFeeRate, savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
@@ -153,7 +153,11 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       const unseen = await sentUnseen(hot.address, nonce);
       if (unseen !== null || saysUnseen) await lane.saveWait(unseen);
       saysUnseen = unseen !== null;
-      if (unseen !== null) return { what: unseen, isFound: false };
+      if (unseen !== null) {
+        passedAtMs = null;
+        await dropChecked(ctx.db, currency);
+        return { what: unseen, isFound: false };
+      }
       await saveChecked(ctx.db, currency, cursor.height);
       return null;
     }
