@@ -57,6 +57,22 @@ test('an error page of many lines is read to its bound', async () => {
   expect(result.kind === 'answered' && result.body.length).toBe(mostBytes);
 });
 
+test('a name with more addresses than any host has is refused before a connection', async () => {
+  const { port, connections } = await listening((socket) => socket.once('data', () => socket.write(EMPTY)));
+  const callTo = (count: number) => {
+    const find = async () => Array.from({ length: count }, () => ({ address: '127.0.0.1', family: 4 }));
+    const outbound = opened(createOutbound({ ...ANYWHERE, find }));
+    const url = `http://shop.example:${port}/`;
+    return Promise.all([outbound.call({ ...asking, url }), outbound.addressProblemOf(url)]);
+  };
+  expect(await callTo(32)).toMatchObject([{ kind: 'answered', status: 200 }, null]);
+  expect(await callTo(33)).toMatchObject([
+    { kind: 'failed', failure: 'address_not_allowed', reason: 'shop.example has 33 addresses, more than 32' },
+    'a URL whose host has at most 32 addresses',
+  ]);
+  expect(connections()).toBe(1);
+});
+
 /** A TLS server that answers a head in one record and each byte of its body in another one. */
 const BYTE_BY_BYTE = `
 import socket, ssl, sys

@@ -9,16 +9,34 @@ import { type OutboundPolicy, readUrl } from './policy.ts';
 /** What follows a status that says all is only to be shown: whoever calls has others waiting. */
 const REST_WITHIN_MS = 1_000;
 
-class AddressNotAllowed extends Error {}
+/** More are no host's: each that refuses costs a connection, here and wherever it leads. */
+const MOST_ADDRESSES = 32;
+
+class AddressNotAllowed extends Error {
+  /** What the URL must be. */
+  readonly problem: string;
+  constructor(message: string, problem: string) {
+    super(message);
+    this.problem = problem;
+  }
+}
 
 /** @param policy what may be called; redirects are never followed, whatever it says */
 export function createOutbound(policy: OutboundPolicy): Outbound {
   /** All of its addresses, when all may be connected to: a name of which one is private is somebody's trick. */
   async function allowedAddresses(name: string): Promise<readonly LookupAddress[]> {
     const found = await policy.find(name);
+    if (found.length > MOST_ADDRESSES)
+      throw new AddressNotAllowed(
+        `${name} has ${found.length} addresses, more than ${MOST_ADDRESSES}`,
+        `a URL whose host has at most ${MOST_ADDRESSES} addresses`,
+      );
     const bad = found.find(({ address }) => !policy.allows(address));
-    if (bad !== undefined) throw new AddressNotAllowed(`${name} leads to ${bad.address}, which is not on the public internet`);
-    return found;
+    if (bad === undefined) return found;
+    throw new AddressNotAllowed(
+      `${name} leads to ${bad.address}, which is not on the public internet`,
+      'a URL whose host is on the public internet',
+    );
   }
   // what this gives is connected to, and nothing else: there is no second look at the name. Node asks for all addresses, and tries them in turn
   const lookup: LookupFunction = (name, _options, done) => {
@@ -93,7 +111,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
         await allowedAddresses(url.hostname);
         return null;
       } catch (error) {
-        return error instanceof AddressNotAllowed ? 'a URL whose host is on the public internet' : null;
+        return error instanceof AddressNotAllowed ? error.problem : null;
       }
     },
     close: async () => (await opened)?.close(),
