@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Case, Payment, Refund } from '../../../src/core/judge/case.ts';
 import {
+  chainOf,
   countingPayments,
+  isLost,
   isOnTime,
   isUnconfirmed,
   lateCounts,
@@ -26,6 +28,22 @@ describe('unconfirmed', () => {
   ] as const)('is %s', (_what, known, expected) => {
     expect(isUnconfirmed(newPayment(1, known))).toBe(expected);
   });
+});
+
+describe('lost', () => {
+  test.each([
+    ['what is booked and gone for long', { state: 'gone', goneSinceMs: 0 }, true],
+    ['not what is gone nobody knows since when', { state: 'gone' }, false],
+    ['not what was gone and is in the mempool again', { state: 'mempool', goneSinceMs: 0 }, false],
+  ] as const)('is %s', (_what, known, expected) => {
+    const payment = newPayment(1, { ...known, partKey: 'dep:btc:tx1:1' });
+    expect(isLost(newCase([payment]), payment)).toBe(expected);
+  });
+});
+
+test('of a payment on a chain that was not read nothing can be said', () => {
+  const payment = newPayment(1, { currency: 'DOGE' });
+  expect(() => chainOf(newCase([payment]), payment)).toThrow('no view of the chain of DOGE');
 });
 
 describe('on time after an outage', () => {
