@@ -155,10 +155,11 @@ export const declineShort: Rule = (it) => {
 
 /** Rule 15: every payment is double-spent, replaced, or 72 hours out of the mempool. */
 export const withdraw: Rule = (it) => {
-  if (it.transaction.status !== 'pending') return false;
+  const { transaction } = it;
+  if (transaction.status !== 'pending') return false;
   const payments = it.payments.filter((payment) => inQuotedCurrency(it, payment) && payment.classified);
   if (payments.length === 0 || payments.some((payment) => !isWithdrawn(it, payment))) return false;
-  return applyEvent(it, it.nowMs < it.transaction.windowEndsAtMs ? 'all_gone_in_window' : 'all_gone');
+  return applyEvent(it, it.nowMs < transaction.windowEndsAtMs ? 'all_gone_in_window' : 'all_gone');
 };
 
 /** Rule 7. */
