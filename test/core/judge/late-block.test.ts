@@ -154,6 +154,8 @@ describe.each(WAYS)('read %s, the price is complete', (how) => {
     judged.mineOnly(first);
     recover(judged);
     expect(judged.rules()).toEqual([2, 24]);
+    // they are worth what they were with that block
+    expect(judged.payments.map(({ valueRate }) => valueRate)).toEqual([20_000n * 10n ** 8n, 20_000n * 10n ** 8n]);
   });
 
   test('with the one that makes late ones worth enough, though they were units enough before', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Case, CaseTransaction, Payment } from '../../../src/core/judge/case.ts';
 import { deepEnough } from '../../../src/core/judge/late-block.ts';
-import { acceptLate, closeAfterLookup, returnFromLoss, settle } from '../../../src/core/judge/rules.ts';
+import { acceptLate, book, closeAfterLookup, returnFromLoss, settle, takeBackLost } from '../../../src/core/judge/rules.ts';
 import { LOOKUP_AFTER_MS, WINDOW_MS } from '../../../src/core/judge/times.ts';
 import { newCase, newPayment, PRICE, TIP, WINDOW_END_MS } from '../../support/one-case.ts';
 
@@ -68,6 +68,35 @@ describe('the way back from a loss (rule 17)', () => {
   test('is open as soon as what is credited is amount due − tolerance, and not a unit before', () => {
     expect(returnFromLoss(lost([credited(1, 49_500n), missing]))).toBe(true);
     expect(returnFromLoss(lost([credited(1, 49_499n), missing]))).toBe(false);
+  });
+});
+
+test('a booked payment that is lost is reversed, and not there any more', () => {
+  const payment = deep(1, 50_000n, { state: 'conflicted', suspended: 50_000n });
+  expect(takeBackLost(newCase([payment]))).toBe(true);
+  expect([payment.partKey, payment.present]).toEqual([null, false]);
+});
+
+describe('a price is booked (rule 5)', () => {
+  /** The payment that pays the price, and another above it. */
+  const booked = (portionLeft: number, known: Partial<Payment> = {}) => {
+    const unbooked = { partKey: null, inSuspense: 0n } as const;
+    const payments = [
+      deep(1, 50_000n, { ...unbooked, onTimeMinor: 50_000n }),
+      deep(2, 20_000n, { ...unbooked, onTimeMinor: 20_000n, ...known }),
+    ];
+    const it = newCase(payments, { portionLeft, transaction: { status: 'confirmed' } });
+    for (const running = book(it); running.next().done !== true; );
+    return [payments.map(({ partKey }) => partKey !== null), it.portionLeft, it.more === true, it.steps.map(({ kind }) => kind)];
+  };
+
+  test('with what is above it where the verdict has room for that, and without where not', () => {
+    expect(booked(1)).toEqual([[true, true], 0, false, ['post', 'status']]);
+    expect(booked(0)).toEqual([[true, false], 0, true, ['post', 'status']]);
+  });
+
+  test('whatever the room, with all that restores an earlier loss', () => {
+    expect(booked(0, { owed: 1n })).toEqual([[true, true], 0, false, ['post', 'status']]);
   });
 });
 
