@@ -28,12 +28,12 @@ const NEXT_PASS_MS = 50;
 
 /**
  * @param urls RPC URLs of the currency's nodes
- * @param account path of the account key that addresses are derived from
+ * @param account path of the account key that addresses are derived from; null: the test brings one
  * @param options.database one that was used before, and what is left of the signer's folder
  */
 export async function openBursar(
   currency: UtxoCode,
-  account: string,
+  account: string | null,
   urls: readonly string[],
   options: { readonly database?: TestDatabase; readonly signerFolder?: string } = {},
 ) {
@@ -58,7 +58,7 @@ export async function openBursar(
     batches: createTransactionBatches(db, SEALS, async () => pool.next()),
   };
   const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
-  await addSignerKey(db, { currency, xpub: root.derive(account).publicExtendedKey, at: new Date() });
+  if (account !== null) await addSignerKey(db, { currency, xpub: root.derive(account).publicExtendedKey, at: new Date() });
   const usd = parseRate('50000.00') as Rate;
   await saveRates(
     db,
