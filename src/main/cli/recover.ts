@@ -2,7 +2,7 @@
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
-import { isUtxo, type LedgerCurrency, type UtxoCode } from '../../core/currency.ts';
+import { isUtxo, type LedgerCurrency, UTXO_CODES, type UtxoCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
 import { recoverExecutedFile } from '../../flow/ach/executed-after-all.ts';
 import { recoverAchFile } from '../../flow/ach/restored-files.ts';
@@ -178,8 +178,15 @@ type Asked = {
   readonly named: string | null;
 };
 
+/** The chain of a block that was read: where no look has found what spends an output of ours, the operator names it; whether it does is looked at later. */
+async function namedBy(ctx: Context, hash: string | null): Promise<Pick<OpenMovement, 'currency' | 'blockHash'> | null> {
+  if (hash === null) return null;
+  for (const currency of UTXO_CODES) if ((await heightOf(ctx.db, currency, hash)) !== null) return { currency, blockHash: hash };
+  return null;
+}
+
 async function recovered(ctx: Context, txid: string, { acceptsLoss, named }: Asked): Promise<Recovered & { currency: UtxoCode }> {
-  const { currency, ...found } = await movementOf(ctx, txid);
+  const { currency, ...found } = (await namedBy(ctx, named)) ?? (await movementOf(ctx, txid));
   if (currency === 'USD') throw new CommandFailed(`${txid} is no transaction`);
   if (!isUtxo(currency))
     throw new CommandFailed(`this version cannot book ${txid}: it knows no other way for ${currency} than the signer's journal`);

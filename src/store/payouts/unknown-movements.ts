@@ -20,6 +20,16 @@ export type OpenMovement = UnknownMovement & {
   readonly height: number | null;
 };
 
+/** What is found of an output of ours that something spends, and nobody has found what. */
+export const UNEXPLAINED =
+  'is spent, and nothing was found that spends it (an explorer of the chain names it: bursar payout recover <txid> --block <hash>)';
+
+/** Whether one of these outputs is such a one. */
+export async function isUnexplained(sql: Sql, currency: CurrencyCode, outputs: readonly Outpoint[]): Promise<boolean> {
+  const named = new Set(outputs.map(({ txid, vout }) => `output ${txid}:${vout} ${UNEXPLAINED}`));
+  return (await openMovements(sql)).some((one) => one.currency === currency && one.txid === null && named.has(one.finding));
+}
+
 /** Those that nobody has resolved, oldest first. */
 export async function openMovements(sql: Sql): Promise<readonly OpenMovement[]> {
   const { rows } = await sql.query<OpenMovement>({

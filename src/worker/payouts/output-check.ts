@@ -4,7 +4,7 @@
 // that nothing was signed for. While another node has one of these and the node that is read has not, payouts wait.
 import { setImmediate } from 'node:timers/promises';
 import { finalDepth } from '../../core/confirmations.ts';
-import type { UtxoCode } from '../../core/currency.ts';
+import { chainRow, type UtxoCode } from '../../core/currency.ts';
 import type { ChainPort, NodeCondition, Outpoint, TransactionFacts, WatchList } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { recordUnknown } from '../../flow/payouts/after-restore/unknown-movements.ts';
@@ -21,6 +21,7 @@ import {
   openMovements,
   paysPayout,
   signedHere,
+  UNEXPLAINED,
   type UnknownMovement,
   type UnsignedPayout,
   unsignedPayouts,
@@ -34,8 +35,8 @@ import { aheadOf, type OtherNode, otherNodes, spentAt } from './other-nodes.ts';
 const MOST_OUTPUTS = 5_000;
 /** Each is derived again, which takes 0.05 ms. */
 const DERIVED_AT_ONCE = 200;
-/** Blocks that are read again at most; before them only the outputs tell. */
-const MOST_BLOCKS = 2_016;
+/** How old a copy may be of which all blocks since are read again, two weeks; of what was before them only the outputs tell. */
+const READ_AGAIN_SECONDS = 1_209_600;
 /** Blocks below the last comparison that are read again: a reorganisation may have replaced them. */
 const MARGIN = 10;
 /** After this time the driver goes on with what was signed; the blocks that are left are read at its next pass. */
@@ -45,11 +46,15 @@ const NEXT_ADDRESSES = 200;
 const IN_MEMPOOL_AT_ONCE = 2_000;
 /** How often outputs are compared again while payouts are made, and while something is not explained. */
 const AGAIN_MS = 600_000;
+/** … and at rest: what is compared after the next start is what came since. */
+export const AT_REST_MS = 6 * 3_600_000;
 const UNRESOLVED_AGAIN_MS = 15_000;
 
 export type OutputCheck = {
   /** Whether everything that left was known since the start, or since something was forgotten. */
   hasPassed(): boolean;
+  /** Whether that is so long ago that it is compared again at rest too. */
+  isOld(): boolean;
   /** What must be known before anything new is signed; null = everything that left is known. */
   trouble(): Promise<Trouble | null>;
   /** What was compared may be wrong now: the database was replaced, or the signer has forgotten something. */
@@ -117,7 +122,8 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     if (unseen !== null) return unseen;
     const spent = await port.spentOf(wanted.outputs);
     const before = await checkedHeight(ctx.db, currency);
-    read ??= { height: Math.max((before ?? cursor.height) - MARGIN, cursor.height - MOST_BLOCKS), found: [] };
+    const most = Math.ceil(READ_AGAIN_SECONDS / chainRow(currency).blockSeconds);
+    read ??= { height: Math.max((before ?? cursor.height) - MARGIN, cursor.height - most), found: [] };
     const began = performance.now();
     for (const block of await blocksAbove(ctx.db, currency, read.height)) {
       if (performance.now() - began > READS_WITHIN_MS)
@@ -184,6 +190,7 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
   return {
     trouble,
     hasPassed: () => passedAtMs !== null,
+    isOld: () => passedAtMs !== null && performance.now() - passedAtMs >= AT_REST_MS,
     forget() {
       passedAtMs = null;
       unseen = null;
@@ -283,7 +290,7 @@ async function judge(ctx: Context, { currency, wanted, spent, found }: Evidence)
       currency,
       txid: null,
       blockHash: null,
-      finding: `output ${output} is spent, and nothing was found that spends it`,
+      finding: `output ${output} ${UNEXPLAINED}`,
     });
   return { movements, payoutIds: [...payoutIds] };
 }

@@ -59,7 +59,7 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
 
   /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
   async function isKnown(isWanted: boolean): Promise<boolean> {
-    if (!isWanted && check.hasPassed()) return false;
+    if (!isWanted && check.hasPassed() && !check.isOld()) return false;
     const trouble = await check.trouble();
     if (trouble !== null && (isWanted || trouble.isFound))
       options.onTrouble(`nothing new is paid in ${currency}: ${trouble.what}`);

@@ -17,7 +17,9 @@ import {
   type DecidedPayout,
   decidedPayouts,
   forgottenOutputs,
+  isUnexplained,
   paysPayout,
+  recordMovements,
   resolveMovement,
   unsignedPayouts,
 } from '../../../store/payouts/unknown-movements.ts';
@@ -65,6 +67,10 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
     const ids = [...plan.payouts, ...plan.adopted].map(({ id }) => id);
     const text = `booked ${as}: ${ids.length} payouts${lostText}`;
     const atMs = ctx.ports.clock.now();
+    const isNamed = await isUnexplained(sql, currency, facts.inputs);
+    // whoever names one that no look has found leaves the same trace
+    const finding = `transaction ${facts.txid} spends outputs of ours, and was not signed here`;
+    if (isNamed) await recordMovements(sql, [{ currency, txid: facts.txid, blockHash: block.hash, finding }], atMs);
     if (!(await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');
     return { payoutIds: ids, lost, fee: plan.fee };

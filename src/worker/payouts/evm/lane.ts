@@ -18,7 +18,7 @@ import { openMovements } from '../../../store/payouts/unknown-movements.ts';
 import { readMoves } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
-import type { OutputCheck, Trouble } from '../output-check.ts';
+import { AT_REST_MS, type OutputCheck, type Trouble } from '../output-check.ts';
 import { MOST_MOVES, writeMovesBack } from './forgotten-moves.ts';
 import { findSent, recordSent } from './passed-nonces.ts';
 import { findMined } from './used-nonce.ts';
@@ -188,6 +188,7 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
 
   return {
     hasPassed: () => passedAtMs !== null,
+    isOld: () => passedAtMs !== null && performance.now() - passedAtMs >= AT_REST_MS,
     async trouble() {
       const nowMs = performance.now();
       if (passedAtMs !== null && nowMs - passedAtMs < AGAIN_MS) return null;
