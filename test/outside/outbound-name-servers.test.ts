@@ -85,3 +85,27 @@ test('an IPv6 address waits for an IPv4 one that takes its time, and not for eve
   expect(await find('slow.example')).toEqual([...FOUND, { address: six, family: 6 }]);
   expect(await took(async () => expect(await find('never.example')).toEqual([{ address: six, family: 6 }]))).toBeLessThan(5_000);
 });
+
+test('a name server that was silent, or has one slow name, is believed without the next one once it answers again', async () => {
+  let isDown = false;
+  const [first, second] = (await started(async (name) => {
+    if (name === 'slow.example') await after(2_500);
+    if (name.startsWith('late')) await after(400);
+    return isDown ? undefined : [ADDRESS];
+  }, found)) as [NameServer, NameServer];
+  const find = namesByDns(addressesOf([first, second]));
+  const asksNext = async (name: string): Promise<boolean> => {
+    expect(await find(name)).toEqual(FOUND);
+    return second.asked.some((one) => one.startsWith(`${name} `));
+  };
+  const slow = asksNext('slow.example');
+  await after(1_000);
+  expect(await asksNext('quick.example')).toBe(false);
+  expect(await slow).toBe(true);
+  expect(await asksNext('late1.example')).toBe(false);
+  isDown = true;
+  expect([await asksNext('down.example'), await asksNext('late2.example')]).toEqual([true, true]);
+  isDown = false;
+  for (let n = 0; await asksNext(`back${n}.example`); n++) expect(n).toBeLessThan(10);
+  expect(await asksNext('late3.example')).toBe(false);
+});
