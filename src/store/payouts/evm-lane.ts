@@ -40,15 +40,39 @@ export async function openOutflow(
   };
 }
 
-/** How many nonces of a sender blocks up to a height have used, as far as it is known here; null while none was ever reserved. */
+/**
+ * How many nonces of a sender blocks up to a height have used, as far as it is known here without a gap: of what was forgotten together the newest
+ * may be booked first. Null while none was ever reserved. What was booked of the time before the first that was signed here is no gap.
+ */
 export async function usedNonces(sql: Sql, currency: EvmCode, sender: string, height: number): Promise<number | null> {
   const { rows } = await sql.query<{ used: number | null }>({
     name: 'used_nonces',
-    text: `select coalesce(max(vout) filter (where spent_height <= $3) + 1, min(vout))::int as used
-             from outgoing_inputs where currency = $1 and txid = $2`,
+    text: `with signed as (
+             select i.vout from outgoing_inputs i
+              where i.currency = $1 and i.txid = $2
+                and (not exists (select from outgoing_attempts a where a.batch_id = i.batch_id)
+                     or exists (select from outgoing_attempts a where a.batch_id = i.batch_id and length(a.raw) > 0))
+              order by i.vout limit 1),
+           first as (
+             select coalesce((select vout from signed), (select min(vout) from outgoing_inputs where currency = $1 and txid = $2)) as nonce),
+           used as (
+             select u.vout, lead(u.vout) over (order by u.vout) as next
+               from (select distinct i.vout from outgoing_inputs i, first where i.currency = $1 and i.txid = $2 and i.vout >= first.nonce and i.spent_height <= $3) u)
+           select case when exists (select from used where used.vout = first.nonce)
+                       then (select min(vout) + 1 from used where next is distinct from vout + 1) else nonce end::int as used from first`,
     values: [currency, sender, height],
   });
   return rows[0]?.used ?? null;
+}
+
+/** Those of a sender's nonces from one on that something is known to have used. */
+export async function knownNonces(sql: Sql, currency: EvmCode, sender: string, from: number): Promise<Set<number>> {
+  const { rows } = await sql.query<{ vout: number }>({
+    name: 'known_nonces',
+    text: 'select distinct vout from outgoing_inputs where currency = $1 and txid = $2 and vout >= $3 and spent_by is not null',
+    values: [currency, sender, from],
+  });
+  return new Set(rows.map(({ vout }) => vout));
 }
 
 /** How many nonces of a sender are used or signed for, as far as it is known here; null while none is. */

@@ -11,7 +11,7 @@ import { readCursor } from '../../../store/chain/blocks.ts';
 import { tripBreaker, wasCleared } from '../../../store/ledger/breakers.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { dropChecked, saveChecked } from '../../../store/payouts/comparisons.ts';
-import { openBatches, readBlockHash, signedNonces, usedNonces } from '../../../store/payouts/evm-lane.ts';
+import { knownNonces, openBatches, readBlockHash, signedNonces, usedNonces } from '../../../store/payouts/evm-lane.ts';
 import { saveFeeRate, savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { openMovements } from '../../../store/payouts/unknown-movements.ts';
@@ -88,8 +88,7 @@ export async function findAtNonce(ctx: Context, lane: Lane, batch: Batch<EvmCode
   if (input === undefined || cursor === null) return;
   const address = evmAddressOf(input.script.toString('hex'));
   if ((await lane.port.account(address, cursor.height)).nonce <= input.vout) return;
-  const range = { from: input.vout, below: input.vout + 1, height: cursor.height };
-  const [sent] = await findSent(ctx, lane, address, range);
+  const [sent] = await findSent(ctx, lane, address, { nonces: [input.vout], height: cursor.height });
   if (sent === undefined) return;
   await ctx.db.transaction(async (sql) => {
     if ((await readBlockHash(sql, lane.currency, sent.block.height)) !== sent.block.hash) return;
@@ -136,8 +135,10 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       return { what: `${next.txid} has left for another address of ours, and is booked once its block is final`, isFound: false };
     if (nonce > (used ?? 0)) {
       // what an address has sent before its words came here is named only where it pays what is asked for here
-      const all = await findSent(ctx, lane, hot.address, { from: used ?? 0, below: nonce, height: cursor.height });
-      const sent = all.filter(({ facts }) => !moves.some(({ txid }) => txid === facts.txid));
+      const all = await knownNonces(ctx.db, currency, sender, used ?? 0);
+      for (const move of moves) if (move.sender.txid === sender) all.add(move.sender.vout);
+      const nonces = Array.from({ length: nonce - (used ?? 0) }, (_, n) => (used ?? 0) + n).filter((one) => !all.has(one));
+      const sent = await findSent(ctx, lane, hot.address, { nonces, height: cursor.height });
       await recordSent(ctx, lane, hot.address, sent, { onlyPaying: used === null });
     }
     const open = (await openMovements(ctx.db)).filter((one) => one.currency === currency);

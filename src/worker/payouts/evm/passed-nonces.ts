@@ -36,7 +36,7 @@ export type SentTransaction = {
 const MOST_NONCES = 50;
 
 /**
- * Finds the transactions of an address at some of its nonces, in blocks up to a height.
+ * Finds the transactions of an address at some of its nonces, in rising order, in blocks up to a height.
  * @returns those that were found, in their order; a node that has forgotten old states finds the newer ones
  * @throws NodeTrouble
  */
@@ -44,7 +44,7 @@ export async function findSent(
   ctx: Context,
   { currency, port }: { readonly currency: EvmCode; readonly port: EvmPort },
   address: string,
-  { from, below, height }: { readonly from: number; readonly below: number; readonly height: number },
+  { nonces, height }: { readonly nonces: readonly number[]; readonly height: number },
 ): Promise<readonly SentTransaction[]> {
   const scripts = (await unsignedPayouts(ctx.db, currency)).map(({ script }) => Buffer.from(script, 'hex'));
   const counts = new Map<number, number>();
@@ -62,7 +62,8 @@ export async function findSent(
     }
   };
   const found: SentTransaction[] = [];
-  for (let nonce = Math.max(from, below - MOST_NONCES), low = 0; nonce < below; nonce++) {
+  let low = 0;
+  for (const nonce of nonces.slice(-MOST_NONCES)) {
     let high = height;
     // the first block after which more were sent
     for (let bottom = low; bottom < high; ) {
