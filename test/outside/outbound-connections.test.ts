@@ -1,7 +1,8 @@
 // An answer belongs to the request that it follows, also where a connection carries several and ends between them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openConnections } from '../../src/outside/outbound/connections.ts';
@@ -147,6 +148,22 @@ test('an owner whose call was cut off is held in memory no longer than one whose
   await Promise.allSettled(Array.from({ length: 20 }, (_, n) => cut(n % 2 === 0 ? 'long' : 'silent', `wh_${n}`)));
   while (connections.held() > 0) await new Promise((resolve) => setTimeout(resolve, 10));
   expect(connections.held()).toBe(0);
+});
+
+test('each new connection begins with the next address of its kind, so that some that lead nowhere do not always come first', async () => {
+  const asked: (string | undefined)[] = [];
+  const server = createServer((request, answer) => {
+    asked.push(request.socket.localAddress);
+    answer.end();
+  }).listen(0, '0.0.0.0');
+  closing.push(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const fours = ['127.0.0.1', '127.0.0.2', '127.0.0.3'];
+  const find = async () => [...fours.map((address) => ({ address, family: 4 })), { address: '::1', family: 6 }];
+  const outbound = opened(createOutbound({ ...ANYWHERE, find }));
+  for (let n = 0; n < 4; n++) await outbound.call({ ...asking, connectionsOf: null, url: `http://many.example:${port}/` });
+  expect(asked).toEqual([...fours, fours[0]]);
 });
 
 /** A server whose machine takes a new connection only a second after it was asked for, as from far away: its queue is full until then. */

@@ -38,10 +38,12 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       'a URL whose host is on the public internet',
     );
   }
+  let lookups = 0;
   // what this gives is connected to, and nothing else: there is no second look at the name. Node asks for all addresses, and tries them in turn
   const lookup: LookupFunction = (name, _options, done) => {
+    const turn = lookups++;
     allowedAddresses(name).then(
-      (found) => done(null, [...found]),
+      (found) => done(null, [...beginningAt(turn, found, 4), ...beginningAt(turn, found, 6)]),
       (error: NodeJS.ErrnoException) => done(error, []),
     );
   };
@@ -116,6 +118,13 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     },
     close: async () => (await opened)?.close(),
   };
+}
+
+/** Those of a family, each in its turn as the first: there may be time for a few only, and those that lead nowhere may come first in the DNS. */
+function beginningAt(turn: number, found: readonly LookupAddress[], family: number): readonly LookupAddress[] {
+  const mine = found.filter((one) => one.family === family);
+  const first = mine.length === 0 ? 0 : turn % mine.length;
+  return [...mine.slice(first), ...mine.slice(0, first)];
 }
 
 class GivenUp extends Error {}
