@@ -1,6 +1,7 @@
 // Database and signer were put back together, and the node keeps no old states, so it finds only the newest of what our address has sent since: what
 // was sent before that is not passed over once the newest is booked.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
@@ -45,6 +46,10 @@ test('what was sent before the newest is looked for as long as it is not known',
   await service.work(LATER_MS);
   expect(await service.units(PAYEE)).toBe(FIFTY);
   const id = await service.request(PAYEE);
+  // payouts were stopped when this one was requested
+  await service.stop('INV-7');
+  const held = await service.request(PAYEE);
+  await service.goOn();
   const txid = await sent(PAYEE, FIFTY);
   await service.mine(FINAL);
   const newest = await sent(STRANGER, 7n);
@@ -70,6 +75,8 @@ test('what was sent before the newest is looked for as long as it is not known',
   await service.mine(FINAL);
   expect([service.journal.count(), await service.units(PAYEE)]).toEqual([signed, 2n * FIFTY]);
   expect(service.told.join()).toMatch(/nothing new is paid in USDT: our address 0x\w+ has sent 3 transactions, .*payout recover/);
+  const cancel = () => cancelPayout(service.ctx, { merchantId: service.merchantId, payoutId: held });
+  await expect(cancel()).rejects.toMatchObject({ code: 'payout_not_cancellable', passes: true });
   await service.price();
   expect(await recoverSent(service.ctx, txid, { by: 'test', acceptsLoss: false })).toMatchObject({ payoutIds: [id] });
   await service.goOn();
@@ -79,10 +86,29 @@ test('what was sent before the newest is looked for as long as it is not known',
   await service.work(LATER_MS);
   expect((await readPayout(service.db, id))?.status).toBe('completed');
   expect(await service.units(PAYEE)).toBe(2n * FIFTY);
+  expect((await cancel()).status).toBe('failed');
   const more = await service.request(PAYEE);
   await service.work(LATER_MS);
   await service.mine(FINAL);
   await service.work(LATER_MS);
   expect((await readPayout(service.db, more))?.status).toBe('completed');
   expect(await service.units(PAYEE)).toBe(3n * FIFTY);
+});
+
+test('a node that says that our address has sent two thousand million transactions stops payouts, and no worker', {
+  timeout: TIMEOUT,
+}, async () => {
+  const lies = { result: '0x77359400' };
+  node.alter({
+    instead: ({ method, params: [of] }) =>
+      method === 'eth_getTransactionCount' && String(of).toLowerCase() === hot ? lies : null,
+  });
+  const signed = service.journal.count();
+  await service.request(PAYEE);
+  service.restart();
+  service.told.length = 0;
+  await service.work(LATER_MS);
+  expect(service.told.join()).toMatch(/nothing new is paid in USDT: our address 0x\w+ has sent 2000000000 transactions/);
+  expect(service.journal.count()).toBe(signed);
+  node.alter({});
 });

@@ -20,7 +20,7 @@ import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { AT_REST_MS, type OutputCheck, type Trouble } from '../output-check.ts';
 import { MOST_MOVES, writeMovesBack } from './forgotten-moves.ts';
-import { findSent, recordSent } from './passed-nonces.ts';
+import { findSent, MOST_NONCES, recordSent } from './passed-nonces.ts';
 import { findMined } from './used-nonce.ts';
 
 export type Lane = {
@@ -137,7 +137,9 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       // what an address has sent before its words came here is named only where it pays what is asked for here
       const all = await knownNonces(ctx.db, currency, sender, used ?? 0);
       for (const move of moves) if (move.sender.txid === sender) all.add(move.sender.vout);
-      const nonces = Array.from({ length: nonce - (used ?? 0) }, (_, n) => (used ?? 0) + n).filter((one) => !all.has(one));
+      const nonces: number[] = [];
+      // how many there are is a node's word
+      for (let one = nonce - 1; one >= (used ?? 0) && nonces.length < MOST_NONCES; one--) if (!all.has(one)) nonces.unshift(one);
       const sent = await findSent(ctx, lane, hot.address, { nonces, height: cursor.height });
       await recordSent(ctx, lane, hot.address, sent, { onlyPaying: used === null });
     }
@@ -166,6 +168,8 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       return { what: 'our nonces are compared when the chain rests', isFound: false };
     const what = `our address ${hot.address} has sent ${nonce} transactions, and ${used} of them are known here (INV-15): another copy of this server is running, or a key was stolen. An explorer of the chain names them for "bursar payout recover"`;
     await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-15'], findings: [what], atMs: ctx.ports.clock.now() });
+    // what waits may have been paid by one of them
+    await dropChecked(ctx.db, currency);
     return { what, isFound: true };
   }
 

@@ -33,7 +33,7 @@ export type SentTransaction = {
 };
 
 /** How many nonces are looked for at once, the newest. */
-const MOST_NONCES = 50;
+export const MOST_NONCES = 50;
 
 /**
  * Finds the transactions of an address at some of its nonces, in rising order, in blocks up to a height.
@@ -63,7 +63,7 @@ export async function findSent(
   };
   const found: SentTransaction[] = [];
   let low = 0;
-  for (const nonce of nonces.slice(-MOST_NONCES)) {
+  for (const nonce of nonces) {
     let high = height;
     // the first block after which more were sent
     for (let bottom = low; bottom < high; ) {
