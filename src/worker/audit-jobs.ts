@@ -32,8 +32,7 @@ export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], rep
         // what could not be sealed now is sealed the next time
         await extendLinks(ctx).catch((error: unknown) => report('audit', error));
         // what has left by itself is no loss
-        for (const code of currencies.filter((one): one is EvmCode => !isUtxo(one)))
-          await reachable(() => writeMovesBack(ctx, { currency: code, port: portOf(ctx, code) as EvmPort }));
+        await forgottenMoves(ctx, currencies).catch((error: unknown) => report('audit', error));
         // the audit goes on without them: what was compared before stays, and what is not compared is told
         const unread = await compareBalances(ctx, currencies).catch((error: unknown) => {
           report('audit', error);
@@ -45,6 +44,12 @@ export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], rep
       },
     }),
   ];
+}
+
+/** What our addresses have sent to each other and nobody here has signed is booked; of a node that cannot be asked it waits. */
+async function forgottenMoves(ctx: Context, currencies: readonly CurrencyCode[]): Promise<void> {
+  for (const currency of currencies.filter((code): code is EvmCode => !isUtxo(code)))
+    await reachable(() => writeMovesBack(ctx, { currency, port: portOf(ctx, currency) as EvmPort }));
 }
 
 /** Red results are logged, and stop payouts. */
