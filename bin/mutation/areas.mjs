@@ -42,7 +42,24 @@ export const AREAS = [
     slow: ['test/flow/transactions/judge-together', 'test/flow/audit'],
   },
   {
-    code: /^src\/store\/chain\/(payment-facts|payment-writes|sightings|sighting-plan)\.ts$/,
+    code: /^src\/store\/chain\/sightings\.ts$/,
+    tests: [
+      'test/store/mempool-comparison',
+      'test/store/due-marks',
+      'test/store/payment-rows',
+      'test/store/chain-facts',
+      'test/store/gone-clock',
+      'test/nodes/early-payments',
+      'test/flow/payouts/agreed-blocks',
+    ],
+    slow: [
+      ...['unprotected-scripts', 'evm-second-word.test', 'races', 'bitcoind-cases'].map((name) => `test/nodes/${name}`),
+      'test/flow/transactions/life',
+      'test/store/many-outputs',
+    ],
+  },
+  {
+    code: /^src\/store\/chain\/(payment-facts|payment-writes|sighting-plan)\.ts$/,
     tests: ['test/store/payment-rows', 'test/store/chain-facts'],
     slow: ['test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },

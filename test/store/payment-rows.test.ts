@@ -7,11 +7,13 @@ import type { TransactionFacts } from '../../src/core/ports.ts';
 import {
   missingPayments,
   type PaymentFacts,
+  type PlaceOfBlock,
   paymentFacts,
   type RawFacts,
   readFacts,
 } from '../../src/store/chain/payment-facts.ts';
 import { insertPayments, leavePlaces, updatePayments } from '../../src/store/chain/payment-writes.ts';
+import { takeBackAbove } from '../../src/store/chain/sightings.ts';
 import { type Sql, transactionByIndex } from '../../src/store/postgres/connect.ts';
 import { openServiceOnDatabase, type Sent, type ServiceOnDatabase } from '../support/service-on-database.ts';
 
@@ -92,11 +94,19 @@ const WRITES: [what: string, write: (sql: Sql, rows: readonly PaymentFacts[]) =>
         rows.map(({ id }) => id),
       ),
   ],
+  [
+    'that a reorganisation removes',
+    (sql, rows) => {
+      const [{ height }] = rows.map(({ block }) => block) as [PlaceOfBlock];
+      return takeBackAbove(sql, 'BTC', { height: height - 1, oldTip: height, newTip: height, atMs: service.now() });
+    },
+  ],
 ];
 test.each(WRITES)(
   'payments %s are locked in the order of their ids, as the judge does, however the rows lie',
   async (_, write) => {
     const sent = await service.pay(transactionId, [5n, 6n]);
+    await service.mine();
     const [first, second] = (await known(sent)) as [PaymentFacts, PaymentFacts];
     expect(first.id).toBeLessThan(second.id);
     // written anew, its row lies behind the other one
@@ -112,7 +122,6 @@ test.each(WRITES)(
     await other.query('select 1 from payments where id = $1 for update nowait', [second.id]);
     await other.query('commit');
     await writing;
-    await service.evict(sent);
   },
 );
 
