@@ -1,11 +1,14 @@
 // The connections of outbound calls: whose they are, how long they are kept, and how much may come over one in answer to a request.
 import type { LookupFunction, Socket } from 'node:net';
+import { DEFAULT_CIPHERS } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
 /** Of each address before the next one is tried. Node's own 250 ms are less than the way to the other side of the earth and back. */
 const ADDRESS_WITHIN_MS = 2_500;
+/** Not those with a group that the server makes up: one of 10,000 bits is a second and more of computing here, before anything is known of it. */
+const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
 const IDLE_CONNECTION_MS = 10_000;
 /** What is left of calls that were cut off is some 22 kB each. */
 const SWEPT_EVERY_MS = 2_000;
@@ -22,9 +25,11 @@ const BOUNDS = {
   parts: { most: 256, name: 'parts' },
   /** For later TLS sessions: a server sends two or so, but each is work here. */
   tickets: { most: 32, name: 'tickets for later TLS sessions' },
+  /** After the first one: before TLS 1.3 a server may ask for a new one at any time, as some do once for a certificate. Each is a millisecond here. */
+  handshakes: { most: 4, name: 'TLS handshakes' },
 } as const;
 type Counted = keyof typeof BOUNDS;
-const NOTHING: Readonly<Record<Counted, number>> = { bytes: 0, interim: 0, lines: 0, parts: 0, tickets: 0 };
+const NOTHING: Readonly<Record<Counted, number>> = { bytes: 0, interim: 0, lines: 0, parts: 0, tickets: 0, handshakes: 0 };
 const LF = 10;
 /** Connections that are kept for the next call take memory and a file each: where this many are open, a call closes its own. */
 const MOST_KEPT = 512;
@@ -60,7 +65,7 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
     allowH2: false,
     connect: bounded(
       buildConnector({
-        ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100 },
+        ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100, ciphers: CIPHERS },
         autoSelectFamilyAttemptTimeout: ADDRESS_WITHIN_MS,
       }),
     ),
@@ -160,6 +165,7 @@ function boundAnswers(socket: Socket): void {
     return heard.length > 0 && count('interim', interim) === interim ? heard : null;
   };
   socket.on('session', () => void count('tickets', 1));
+  socket.on('secure', () => void count('handshakes', 1));
 }
 
 function linesIn(part: Buffer): number {
