@@ -7,7 +7,8 @@ import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
-import { WITHOUT_RECEIPTS } from './evm-lied-to.ts';
+import type { Alteration } from '../support/nodes/altered-node.ts';
+import { SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -145,5 +146,37 @@ test('what only one of two nodes shows of a move is not booked', { timeout: TIME
   service.restart();
   await works(1);
   expect(await ended('sweep')).toEqual([...sweeps, 'final']);
+  await ledgerIsChain();
+});
+
+const NOT_FINAL_YET: Alteration = {
+  instead: ({ params: [tag] }) =>
+    tag === 'finalized' ? { error: { code: -32000, message: 'finalized block not found' } } : null,
+};
+test.each([
+  ['calls its block final later', NOT_FINAL_YET],
+  ['is silent for a while', SILENT],
+])('nothing stops by a move while the second node %s', { timeout: TIMEOUT }, async (_, says) => {
+  const [sweeps, topUps] = [await ended('sweep'), await ended('top_up')];
+  await movedBefore(await paid());
+  await service.mine(FINAL);
+  nodes.other.alter(says);
+  service.restart();
+  service.told.length = 0;
+  await service.work(LATER_MS);
+  await service.mine();
+  await service.work(LATER_MS);
+  expect(service.told.join()).toMatch(/nothing new is paid in ETH: 0x\w+ has left for another address of ours/);
+  expect(await openBreakers(service.db)).toEqual([]);
+  // that there is more than is known where it went stops nothing
+  expect((await service.findings()).filter((finding) => !finding.startsWith('EVM-2'))).toEqual([]);
+  expect([await ended('sweep'), await ended('top_up')]).toEqual([sweeps, topUps]);
+  nodes.other.alter({});
+  await works(2);
+  expect([await ended('sweep'), await ended('top_up')]).toEqual([
+    [...sweeps, 'final', 'final'],
+    [...topUps, 'final'],
+  ]);
+  expect([await openBreakers(service.db), await openMovements(service.db)]).toEqual([[], []]);
   await ledgerIsChain();
 });

@@ -66,7 +66,9 @@ async function knownOf(
                 - coalesce((select sum(case when a.result = 'paid' and a.currency = $1 then ${MOVED} else 0 end
                                        + case when $1 = '${ETHER}' then a.gas_paid else 0 end)
                               from ${MINED} where i.currency in (${EVM}) and i.txid = ${SENDER('s.script')}), 0) as known
-             from chosen s`,
+             from chosen s
+            -- what it has sent to another one of ours is no loss, and is booked once two nodes show it
+            where not exists (select from forgotten_moves m where m.sender = ${SENDER('s.script')} and m.height <= $2)`,
     values: [...values],
   });
   return rows.map((row) => ({ script: row.script, known: BigInt(row.known) }));

@@ -104,8 +104,8 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
   let passedAtMs: number | null = null;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   let found: Trouble | null = null;
-  /** What waits is told that a node has what nobody here has signed. */
-  let saysUnseen = false;
+  /** What waits is told that something has left which is not booked here. */
+  let saysWait = false;
 
   async function look(): Promise<Trouble | null> {
     const hot = await hotAddress(ctx, ctx.db, currency);
@@ -131,8 +131,10 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     const moves = await readMoves(ctx.db, currency, MOST_MOVES);
     const next =
       nonce > (used ?? 0) ? moves.find(({ sender: { txid, vout } }) => txid === sender && vout === (used ?? 0)) : undefined;
-    if (next !== undefined && next.block.height > ((await port.finalized())?.height ?? -1))
-      return { what: `${next.txid} has left for another address of ours, and is booked once its block is final`, isFound: false };
+    if (next !== undefined) {
+      const what = `${next.txid} has left for another address of ours, and is booked once two nodes (the only one, where there is one) show that its block is final (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL)`;
+      return waitsFor(what);
+    }
     if (nonce > (used ?? 0)) {
       // what an address has sent before its words came here is named only where it pays what is asked for here
       const all = await knownNonces(ctx.db, currency, sender, used ?? 0);
@@ -154,13 +156,9 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     }
     if (used === null || nonce === used) {
       const unseen = await sentUnseen(hot.address, nonce);
-      if (unseen !== null || saysUnseen) await lane.saveWait(unseen);
-      saysUnseen = unseen !== null;
-      if (unseen !== null) {
-        passedAtMs = null;
-        await dropChecked(ctx.db, currency);
-        return { what: unseen, isFound: false };
-      }
+      if (unseen !== null) return waitsFor(unseen);
+      if (saysWait) await lane.saveWait(null);
+      saysWait = false;
       await saveChecked(ctx.db, currency, cursor.height);
       return null;
     }
@@ -171,6 +169,15 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     // what waits may have been paid by one of them
     await dropChecked(ctx.db, currency);
     return { what, isFound: true };
+  }
+
+  /** Something has left that is no reason to stop: until it is booked nothing new is signed, and nothing is cancelled, whichever worker has looked. */
+  async function waitsFor(what: string): Promise<Trouble> {
+    saysWait = true;
+    passedAtMs = null;
+    await lane.saveWait(what);
+    await dropChecked(ctx.db, currency);
+    return { what, isFound: false };
   }
 
   /**
