@@ -39,7 +39,7 @@ export function readUrl(policy: OutboundPolicy, text: string): URL | string {
   const { schemes, ports } = policy;
   const names = schemes.join(' or ');
   if (text.length > LONGEST_URL || UNREADABLE.test(text))
-    return `a URL of at most ${LONGEST_URL} characters without white space and invisible ones`;
+    return `a URL of at most ${LONGEST_URL} characters, none of them white space or invisible`;
   const url = URL.canParse(text) ? new URL(text) : null;
   // the parser takes any number of slashes, and the other one, for the two before the host
   const isNamed = (scheme: string): boolean =>
