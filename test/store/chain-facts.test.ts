@@ -2,6 +2,7 @@
 // go, and the deep scan's mark after a reorganisation.
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { CurrencyCode } from '../../src/core/currency.ts';
 import { sortableId } from '../../src/core/ids.ts';
 import type { TransactionFacts } from '../../src/core/ports.ts';
 import {
@@ -41,14 +42,14 @@ const block = (height: number, branch = 'a'): BlockRow => ({
   previousHash: hash(`${branch}${height - 1}`),
   timeMs: T0 + height * 600_000,
 });
-async function owe(): Promise<{ id: string; script: string }> {
+async function owe(currency = 'BTC'): Promise<{ id: string; script: string }> {
   const id = sortableId('txn_', T0, randomBytes(10));
   const script = Buffer.concat([Buffer.from('0014', 'hex'), randomBytes(20)]);
   await db.query({
     text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
                                      address, script, created_at, window_ends_at)
-             values ($1, $2, 'BTC', 'started', 1000, 100000, 1, now(), '[]', 100, 'accept', $1, $3, now(), now())`,
-    values: [id, merchant, script],
+             values ($1, $2, $4, 'started', 1000, 100000, 1, now(), '[]', 100, 'accept', $1, $3, now(), now())`,
+    values: [id, merchant, script, currency],
   });
   return { id, script: script.toString('hex') };
 }
@@ -63,11 +64,11 @@ const facts = (
   outputs: outputs.map(([script, amountMinor], vout) => ({ vout, script, amountMinor })),
   spends: spent.map((output) => ({ txid: hash(output), vout: 0 })),
 });
-const record = (seen: readonly TransactionFacts[], where: BlockRow | null, atMs = T0) =>
+const record = (seen: readonly TransactionFacts[], where: BlockRow | null, atMs = T0, currency: CurrencyCode = 'BTC') =>
   db.transaction((sql) =>
     recordSightings(
       sql,
-      'BTC',
+      currency,
       { block: where, caughtUpAtMs: T0, atMs },
       seen.map((one) => ({ facts: one, seenAtMs: atMs })),
     ),
@@ -167,6 +168,15 @@ test('a replacement that pays one of two the same is that one’s payment, and a
     { txid: hash('p'), state: 'conflicted', conflict_txid: hash('q'), amount: '6' },
     { txid: hash('q'), state: 'mempool', amount: '4' },
   ]);
+});
+
+test('two payments that another block shows in each other’s place in their transaction stay what they are', async () => {
+  const [one, other] = [await owe('USDT'), await owe('USDT')];
+  const logs = [[one.script, 5n] as const, [other.script, 6n] as const];
+  await record([facts('p', ['c'], logs)], block(101), T0, 'USDT');
+  await record([facts('p', ['c'], logs.toReversed())], block(101, 'b'), T0, 'USDT');
+  expect(await payments(one.id)).toMatchObject([{ vout: 1, amount: '5', state: 'mined' }]);
+  expect(await payments(other.id)).toMatchObject([{ vout: 0, amount: '6', state: 'mined' }]);
 });
 
 test('an output of nothing is no payment; coinbases of the same amount are payments of their own', async () => {
