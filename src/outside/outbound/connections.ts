@@ -1,7 +1,9 @@
 // The connections of outbound calls: whose they are, how long they are kept, and how much may come over one in answer to a request.
+import { constants } from 'node:crypto';
 import type { LookupFunction, Socket } from 'node:net';
 import { DEFAULT_CIPHERS } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
+import { countedHandshake } from './handshake-bytes.ts';
 import { passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
@@ -9,6 +11,8 @@ const CONNECT_WITHIN_MS = 10_000;
 const ADDRESS_WITHIN_MS = 2_500;
 /** Not those with a group that the server makes up: one of 10,000 bits is a second and more of computing here, before anything is known of it. */
 const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
+/** No more than one: before TLS 1.3 a server may ask for others at any time, each with certificates of its own. */
+const ONE_HANDSHAKE = constants.SSL_OP_NO_RENEGOTIATION;
 const IDLE_CONNECTION_MS = 10_000;
 /** What is left of calls that were cut off is some 22 kB each. */
 const SWEPT_EVERY_MS = 2_000;
@@ -25,11 +29,9 @@ const BOUNDS = {
   parts: { most: 256, name: 'parts' },
   /** For later TLS sessions: a server sends two or so, but each is work here. */
   tickets: { most: 32, name: 'tickets for later TLS sessions' },
-  /** After the first one: before TLS 1.3 a server may ask for a new one at any time, as some do once for a certificate. Each is a millisecond here. */
-  handshakes: { most: 4, name: 'TLS handshakes' },
 } as const;
 type Counted = keyof typeof BOUNDS;
-const NOTHING: Readonly<Record<Counted, number>> = { bytes: 0, interim: 0, lines: 0, parts: 0, tickets: 0, handshakes: 0 };
+const NOTHING: Readonly<Record<Counted, number>> = { bytes: 0, interim: 0, lines: 0, parts: 0, tickets: 0 };
 const LF = 10;
 /** Connections that are kept for the next call take memory and a file each: where this many are open, a call closes its own. */
 const MOST_KEPT = 512;
@@ -64,9 +66,10 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
     // HTTP/1.1 only: its headers and body are what is bounded here
     allowH2: false,
     connect: bounded(
+      buildConnector({ timeout: CONNECT_WITHIN_MS, lookup, autoSelectFamilyAttemptTimeout: ADDRESS_WITHIN_MS }),
       buildConnector({
-        ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, lookup, maxCachedSessions: 100, ciphers: CIPHERS },
-        autoSelectFamilyAttemptTimeout: ADDRESS_WITHIN_MS,
+        ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, maxCachedSessions: 100 },
+        ...{ ciphers: CIPHERS, secureOptions: ONE_HANDSHAKE },
       }),
     ),
     // who calls bounds what is open; a bound for each host would let one merchant's URL hold up others' on a host that many use
@@ -128,14 +131,27 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
   };
 }
 
-/** Connections that end when what comes after a request is more than any answer is read of. */
-function bounded(connect: buildConnector.connector): buildConnector.connector {
-  return (options, done) =>
-    connect(options, (...result) => {
+/** Connections that end when what comes before, or after, a request is more than any server says. */
+function bounded(connect: buildConnector.connector, secure: buildConnector.connector): buildConnector.connector {
+  return (options, done) => {
+    const isSecure = options.protocol === 'https:';
+    const hear: buildConnector.Callback = (...result) => {
       const [error, socket] = result;
       if (error === null) boundAnswers(socket);
       done(...result);
+    };
+    if (!isSecure) return connect(options, hear);
+    return connect({ ...options, protocol: 'http:', port: options.port || '443' }, (...reached) => {
+      const [error, raw] = reached;
+      if (error !== null) return done(...reached);
+      const { stream, endHandshake } = countedHandshake(raw);
+      // undici's type names what it is for other callers
+      secure({ ...options, httpSocket: stream as Socket }, (...result) => {
+        endHandshake();
+        hear(...result);
+      });
     });
+  };
 }
 
 /** Ends a connection over which too much comes in answer to a request. What came before that is heard: its status may say all. */
@@ -165,7 +181,6 @@ function boundAnswers(socket: Socket): void {
     return heard.length > 0 && count('interim', interim) === interim ? heard : null;
   };
   socket.on('session', () => void count('tickets', 1));
-  socket.on('secure', () => void count('handshakes', 1));
 }
 
 function linesIn(part: Buffer): number {
