@@ -1,9 +1,13 @@
 // Database and signer were put back together, to before payments had been moved from the addresses of their transactions, and ether for the gas of that:
 // what our addresses have sent to each other is booked by itself, and nothing stops.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { EvmPort } from '../../src/core/evm/port.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
+import { readMoves } from '../../src/store/sweeps/forgotten-moves.ts';
+import { portOf } from '../../src/worker/chain/context.ts';
+import { writeMovesBack } from '../../src/worker/payouts/evm/forgotten-moves.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
@@ -178,5 +182,37 @@ test.each([
     [...topUps, 'final'],
   ]);
   expect([await openBreakers(service.db), await openMovements(service.db)]).toEqual([[], []]);
+  await ledgerIsChain();
+});
+
+test('a move whose block is replaced while moves are looked at is noted in its new one', { timeout: TIMEOUT }, async () => {
+  const sweeps = await ended('sweep');
+  const { address } = await service.owe('ETH', 300_00n);
+  ours.add(address);
+  await service.pay('ETH', address, TENTH);
+  await service.mine(FINAL);
+  const value = TENTH - 21_000n * GAS_PRICE;
+  const to = await service.hot('ETH');
+  const txid = await sent(address, to, { value });
+  await service.mine();
+  const again = { from: address, to, value: hex(value), gas: hex(21_000n), gasPrice: hex(GAS_PRICE), nonce: '0x0' };
+  let isReplaced = false;
+  nodes.read.alter({
+    async before({ params: [tag] }) {
+      if (tag !== 'finalized' || isReplaced) return;
+      isReplaced = true;
+      await service.anvil.rpc('anvil_reorg', 2, [[again, 0]]);
+      await service.mine();
+    },
+  });
+  await writeMovesBack(service.ctx, { currency: 'ETH', port: portOf(service.ctx, 'ETH') as EvmPort });
+  nodes.read.alter({});
+  const height = Number((await service.anvil.rpc<{ blockNumber: string }>('eth_getTransactionByHash', txid)).blockNumber);
+  expect((await readMoves(service.db, 'ETH', 10)).map((one) => [one.txid, one.block.height])).toEqual([[txid, height]]);
+  await service.mine(FINAL);
+  service.restart();
+  await works(1);
+  expect(await ended('sweep')).toEqual([...sweeps, 'final']);
+  expect(await openBreakers(service.db)).toEqual([]);
   await ledgerIsChain();
 });

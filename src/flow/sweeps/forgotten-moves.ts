@@ -42,7 +42,7 @@ export function writeMoveBack(ctx: Context, { currency, block, facts }: Final): 
     const move =
       sender === undefined || (await isStored(sql, currency, facts.txid)) ? null : await moveOf(ctx, sql, currency, facts);
     if (move === null || sender === undefined) {
-      await dropMove(sql, currency, facts.txid);
+      await dropMove(sql, currency, { txid: facts.txid, block });
       return false;
     }
     if ((await readBlockHash(sql, currency, block.height)) !== block.hash) return false;
@@ -51,7 +51,7 @@ export function writeMoveBack(ctx: Context, { currency, block, facts }: Final): 
       return false;
     if (!(await isFree(sql, currency, sender))) return false;
     await write(ctx, sql, { currency, block, facts }, { ...move, sender });
-    await dropMove(sql, currency, facts.txid);
+    await dropMove(sql, currency, { txid: facts.txid, block });
     const resolution = { by: 'a later look', text: 'an address of ours has sent it to another one', atMs: ctx.ports.clock.now() };
     await resolveMovement(sql, { currency, txid: facts.txid }, resolution);
     return true;

@@ -45,11 +45,15 @@ export async function readMoves(sql: Sql, currency: EvmCode, limit: number): Pro
   }));
 }
 
-/** It is booked, or is none. */
-export async function dropMove(sql: Sql, currency: EvmCode, txid: string): Promise<void> {
+/** It is booked, or is none, or its block was replaced: what another block has noted of it meanwhile stays. */
+export async function dropMove(
+  sql: Sql,
+  currency: EvmCode,
+  { txid, block }: { readonly txid: string; readonly block: BlockRef },
+): Promise<void> {
   await sql.query({
     name: 'drop_forgotten_move',
-    text: 'delete from forgotten_moves where currency = $1 and txid = $2',
-    values: [currency, txid],
+    text: 'delete from forgotten_moves where currency = $1 and txid = $2 and block_hash = $3',
+    values: [currency, txid, block.hash],
   });
 }

@@ -29,7 +29,7 @@ export async function writeMovesBack(
     for (const { txid, sender, block } of ofSender) {
       const hash = await readBlockHash(ctx.db, currency, block.height);
       // the block that has it now notes it again
-      if (hash !== block.hash) await dropMove(ctx.db, currency, txid);
+      if (hash !== block.hash) await dropMove(ctx.db, currency, { txid, block });
       if (hash !== block.hash || block.height > finalHeight) continue;
       const { ended, isFinal } = await port.ended(txid);
       const isShown = isFinal && ended?.blockHash === block.hash && isDeepStrictEqual(ended.facts.inputs, [sender]);
