@@ -98,7 +98,11 @@ export const AREAS = [
     ],
   },
   { code: /^src\/store\/chain\/inner-ether\.ts$/, tests: ['test/store/inner-ether', 'test/nodes/evm-by-balance'] },
-  { code: /^src\/(flow|store)\/sweeps\/.*\.ts$/, tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt'] },
+  {
+    code: /^src\/(worker\/payouts\/evm|flow\/sweeps|store\/sweeps)\/forgotten-moves\.ts$/,
+    tests: ['test/nodes/evm-forgotten-moves'],
+  },
+  { code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves).*\.ts$/, tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt'] },
   {
     code: /^src\/flow\/evm\/.*\.ts$/,
     tests: [

@@ -4,6 +4,7 @@ import type { EvmPort } from '../core/evm/port.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { extendLinks } from '../flow/ledger-links.ts';
+import { notComparedSince } from '../store/payouts/comparisons.ts';
 import { Alarm, type Report } from './alarm.ts';
 import { portOf } from './chain/context.ts';
 import { reachable } from './chain/pass-result.ts';
@@ -46,9 +47,13 @@ export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], rep
   ];
 }
 
-/** What our addresses have sent to each other and nobody here has signed is booked; of a node that cannot be asked it waits. */
+/**
+ * What our addresses have sent to each other and nobody here has signed is booked; of a node that cannot be asked it waits. A database that was put
+ * back asks the signer first, which knows what it was.
+ */
 async function forgottenMoves(ctx: Context, currencies: readonly CurrencyCode[]): Promise<void> {
-  for (const currency of currencies.filter((code): code is EvmCode => !isUtxo(code)))
+  const older = await notComparedSince(ctx.db);
+  for (const currency of currencies.filter((code): code is EvmCode => !isUtxo(code) && !older.has(code)))
     await reachable(() => writeMovesBack(ctx, { currency, port: portOf(ctx, currency) as EvmPort }));
 }
 

@@ -1,0 +1,68 @@
+// Only the database was put back, and the signer, which knows what was moved since, cannot be asked yet: the hourly audit writes nothing back that the
+// signer still can.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { EvmPort } from '../../src/core/evm/port.ts';
+import type { TransactionFacts } from '../../src/core/ports.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { dropChecked } from '../../src/store/payouts/comparisons.ts';
+import { noteMoves, readMoves } from '../../src/store/sweeps/forgotten-moves.ts';
+import { auditJobs } from '../../src/worker/audit-jobs.ts';
+import { portOf } from '../../src/worker/chain/context.ts';
+import { type EvmService, openEvmService } from './evm-service.ts';
+
+const TIMEOUT = 120_000;
+const TENTH = 10n ** 17n;
+const FINAL = 65;
+const LATER_MS = 61_000;
+let service: EvmService;
+
+beforeAll(async () => {
+  service = await openEvmService();
+}, TIMEOUT);
+afterAll(() => service?.close(), TIMEOUT);
+
+async function moved(): Promise<void> {
+  await service.work(LATER_MS);
+  await service.mine(FINAL);
+  await service.work(LATER_MS);
+}
+const batches = async () => (await service.batches('sweep')).map(({ id, state, attempts }) => ({ id, state, attempts }));
+
+test('what was moved by a replacement is what the signer says that it was', { timeout: TIMEOUT }, async () => {
+  const { db, ctx, anvil } = service;
+  const { address } = await service.owe('ETH', 300_00n);
+  await service.pay('ETH', address, TENTH);
+  await service.mine(FINAL);
+  await service.work(LATER_MS);
+  await anvil.rpc('anvil_dropAllTransactions');
+  await anvil.rpc('anvil_setNextBlockBaseFeePerGas', '0x45d964b800');
+  await service.mine();
+  await service.work(LATER_MS);
+  await moved();
+  const before = await batches();
+  expect(before).toMatchObject([{ state: 'final', attempts: 2 }]);
+  const mined = `select txid from outgoing_attempts where height is not null and batch_id = '${before[0]?.id}'`;
+  const { rows } = await db.query<{ txid: string }>({ text: mined, values: [] });
+  const shown = await (portOf(ctx, 'ETH') as EvmPort).ended(rows[0]?.txid as string);
+  await service.forgetMoves(before.map(({ id }) => id));
+  // as of a database that was put back
+  await dropChecked(db, 'ETH');
+  await noteMoves(db, 'ETH', { height: shown.ended?.height as number, hash: shown.ended?.blockHash as string }, [
+    shown.ended?.facts as TransactionFacts,
+  ]);
+  expect(await readMoves(db, 'ETH', 10)).toHaveLength(1);
+  const told: string[] = [];
+  await auditJobs(ctx, ['ETH', 'USDT'], (_, error) => told.push(String(error)))
+    .find(({ name }) => name === 'audit')
+    ?.run();
+  expect(await batches()).toEqual([]);
+  expect(told.filter((one) => one.includes('EVM-1'))).toEqual([]);
+  await service.goOn();
+  service.restart();
+  await moved();
+  await moved();
+  expect(await batches()).toEqual(before);
+  expect(await openBreakers(db)).toEqual([]);
+  expect(await readMoves(db, 'ETH', 10)).toEqual([]);
+  expect(await service.findings()).toEqual([]);
+});
