@@ -1,6 +1,10 @@
 // What a merchant's host may ask of the TLS here: each handshake is computed in the process that watches the chains.
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { connect, createServer, getCACertificates, setDefaultCACertificates, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OutboundRequest, OutboundResult } from '../../src/core/outbound.ts';
@@ -64,6 +68,65 @@ test('a server that asks for another handshake gets none', async () => {
   );
   expect(await callTo(port, { withinMs: 1_000 })).toMatchObject({ kind: 'failed' });
   expect(done).toBe(0);
+});
+
+/** A TLS server that changes its keys so many times before it takes what it got. */
+const CHANGES_KEYS = `
+import ctypes, socket, sys
+try:
+    tls = ctypes.CDLL('libssl.so.3')
+except OSError:
+    sys.exit(1)
+if len(sys.argv) == 1:
+    sys.exit(0)
+pointer = ctypes.c_void_p
+for name in ('TLS_server_method', 'SSL_CTX_new', 'SSL_new'):
+    getattr(tls, name).restype = pointer
+context = pointer(tls.SSL_CTX_new(pointer(tls.TLS_server_method())))
+file = sys.argv[1].encode()
+tls.SSL_CTX_use_certificate_chain_file(context, file)
+tls.SSL_CTX_use_PrivateKey_file(context, file, 1)
+server = socket.create_server(('127.0.0.1', 0))
+print(server.getsockname()[1], flush=True)
+one, _ = server.accept()
+session = pointer(tls.SSL_new(context))
+tls.SSL_set_fd(session, one.fileno())
+tls.SSL_accept(session)
+tls.SSL_read(session, ctypes.create_string_buffer(65536), 65536)
+for _ in range(int(sys.argv[2])):
+    tls.SSL_key_update(session, 0)
+    if tls.SSL_do_handshake(session) != 1:
+        break
+taken = b'HTTP/1.1 204 No Content\\r\\n\\r\\n'
+tls.SSL_write(session, taken, len(taken))
+one.recv(1)
+`;
+
+test.skipIf(spawnSync('python3', ['-c', CHANGES_KEYS]).status !== 0).each([
+  ['a few times is heard', 100, { kind: 'answered', status: 204 }],
+  ['without end is cut off', 40_000, { kind: 'failed', failure: 'malformed_answer' }],
+])('a server that changes its keys %s', async (_, times, expected) => {
+  const folder = mkdtempSync(join(tmpdir(), 'keys-'));
+  const file = join(folder, 'certificate.pem');
+  writeFileSync(file, `${own.key}${own.certificate}`);
+  const server = spawn('python3', ['-c', CHANGES_KEYS, file, String(times)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  closing.push(() => {
+    server.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  });
+  const port = Number(String((await once(server.stdout, 'data'))[0]));
+  expect(await callTo(port)).toMatchObject(expected);
+});
+
+test('a connection on which a handshake was too long is closed', async () => {
+  const closed = Promise.withResolvers<void>();
+  const { port } = await listening((socket) => {
+    socket.on('close', () => closed.resolve()).resume();
+    // the head of a record, and more bytes than a handshake may have
+    socket.write(Buffer.concat([Buffer.from([22, 3, 3, 0x40, 0]), Buffer.alloc(30_000)]));
+  });
+  expect(await callTo(port)).toMatchObject({ kind: 'failed', failure: 'tls_failed' });
+  await closed.promise;
 });
 
 /** Ciphers of which the server makes up the group for the keys, signed with RSA and with DSA (RFC 5288, 5246, 6655, 7905, 6209). */

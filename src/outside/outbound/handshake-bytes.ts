@@ -12,13 +12,19 @@ class HandshakeTooLong extends Error {
 
 export type Counted = {
   readonly stream: Duplex;
-  /** The connection is there: what comes now is counted as an answer. */
-  endHandshake(): void;
+  /** The connection is there: of what comes now a part is passed on where this says so. */
+  endHandshake(mayPass: (bytes: number) => boolean): void;
 };
 
 /** The bytes of a connection for TLS, which ends where more come before its handshake has ended. */
 export function countedHandshake(raw: Socket): Counted {
   let left = MOST_BYTES;
+  function isShort(bytes: number): boolean {
+    left -= bytes;
+    if (left < 0) stream.destroy(new HandshakeTooLong('the TLS handshake is longer than any'));
+    return left >= 0;
+  }
+  let mayPass = isShort;
   const stream = new Duplex({
     read: () => void raw.resume(),
     write: (part: Buffer, _encoding, done) => void raw.write(part, done),
@@ -29,17 +35,15 @@ export function countedHandshake(raw: Socket): Counted {
     },
   });
   raw.on('data', (part: Buffer) => {
-    left -= part.length;
-    if (left < 0) stream.destroy(new HandshakeTooLong('the TLS handshake is longer than any'));
-    else if (!stream.push(part)) raw.pause();
+    if (mayPass(part.length) && !stream.push(part)) raw.pause();
   });
   raw.on('end', () => stream.push(null));
   raw.on('error', (error) => stream.destroy(error));
   raw.on('close', () => stream.destroy());
   return {
     stream,
-    endHandshake() {
-      left = Number.POSITIVE_INFINITY;
+    endHandshake(then) {
+      mayPass = then;
     },
   };
 }
