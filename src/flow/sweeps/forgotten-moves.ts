@@ -46,8 +46,9 @@ export function writeMoveBack(ctx: Context, { currency, block, facts }: Final): 
       return false;
     }
     if ((await readBlockHash(sql, currency, block.height)) !== block.hash) return false;
-    // what has left before it, and is not known, must be found first
-    if (move.purpose === 'top_up' && ((await usedNonces(sql, currency, sender.txid, EVERY_HEIGHT)) ?? 0) !== sender.vout)
+    // what has left before it, and is not known, must be found first; below what is known to be used something else was signed for its nonce, or an
+    // operator has let what was before the first that was signed here be
+    if (move.purpose === 'top_up' && ((await usedNonces(sql, currency, sender.txid, EVERY_HEIGHT)) ?? 0) < sender.vout)
       return false;
     if (!(await isFree(sql, currency, sender))) return false;
     await write(ctx, sql, { currency, block, facts }, { ...move, sender });
