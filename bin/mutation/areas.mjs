@@ -44,6 +44,7 @@ export const AREAS = [
   {
     code: /^src\/store\/chain\/sightings\.ts$/,
     tests: [
+      'test/store/inner-ether',
       'test/store/mempool-comparison',
       'test/store/due-marks',
       'test/store/payment-rows',
@@ -51,6 +52,7 @@ export const AREAS = [
       'test/store/gone-clock',
       'test/nodes/early-payments',
       'test/flow/payouts/agreed-blocks',
+      'test/flow/payouts/descendants',
     ],
     slow: [
       ...['unprotected-scripts', 'evm-second-word.test', 'races', 'bitcoind-cases'].map((name) => `test/nodes/${name}`),
