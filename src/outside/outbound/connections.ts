@@ -4,6 +4,7 @@ import type { LookupFunction, Socket } from 'node:net';
 import { DEFAULT_CIPHERS } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { countedHandshake } from './handshake-bytes.ts';
+import { HandshakeTooDear, handshakeCosts } from './handshake-costs.ts';
 import { passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
@@ -135,6 +136,7 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
 
 /** Connections that end when what comes before, or after, a request is more than any server says. */
 function bounded(connect: buildConnector.connector, secure: buildConnector.connector): buildConnector.connector {
+  const handshakeWith = handshakeCosts();
   return (options, done) => {
     const isSecure = options.protocol === 'https:';
     if (!isSecure)
@@ -142,10 +144,12 @@ function bounded(connect: buildConnector.connector, secure: buildConnector.conne
         if (result[0] === null) boundAnswers(result[1]);
         done(...result);
       });
+    const handshake = handshakeWith(options.host as string);
+    if (handshake.isRefused()) return process.nextTick(done, new HandshakeTooDear(), null);
     return connect({ ...options, protocol: 'http:', port: options.port || '443' }, (...reached) => {
       const [error, raw] = reached;
       if (error !== null) return done(...reached);
-      const { stream, endHandshake } = countedHandshake(raw);
+      const { stream, endHandshake } = countedHandshake(raw, handshake);
       // undici's type names what it is for other callers
       secure({ ...options, httpSocket: stream as Socket }, (...result) => {
         if (result[0] === null) endHandshake(boundAnswers(result[1]));

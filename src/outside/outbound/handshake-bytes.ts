@@ -2,6 +2,7 @@
 // checked whoever made it, and nobody is asked whether that is enough.
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import { type Handshake, HandshakeTooDear } from './handshake-costs.ts';
 
 /** The certificates of an ordinary server are 3 to 8 kB. */
 const MOST_BYTES = 24 * 1024;
@@ -16,15 +17,16 @@ export type Counted = {
   endHandshake(mayPass: (bytes: number) => boolean): void;
 };
 
-/** The bytes of a connection for TLS, which ends where more come before its handshake has ended. */
-export function countedHandshake(raw: Socket): Counted {
+/** The bytes of a connection for TLS, which ends where more come before its handshake has ended, or its host has to rest. */
+export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
   let left = MOST_BYTES;
-  function isShort(bytes: number): boolean {
+  function mayGoOn(bytes: number): boolean {
     left -= bytes;
     if (left < 0) stream.destroy(new HandshakeTooLong('the TLS handshake is longer than any'));
-    return left >= 0;
+    else if (handshake.isRefused()) stream.destroy(new HandshakeTooDear());
+    return !stream.destroyed;
   }
-  let mayPass = isShort;
+  let mayPass: ((bytes: number) => boolean) | null = null;
   const stream = new Duplex({
     read: () => void raw.resume(),
     write: (part: Buffer, _encoding, done) => void raw.write(part, done),
@@ -34,8 +36,11 @@ export function countedHandshake(raw: Socket): Counted {
       done(error);
     },
   });
+  const pass = (part: Buffer): void => void (stream.push(part) || raw.pause());
   raw.on('data', (part: Buffer) => {
-    if (mayPass(part.length) && !stream.push(part)) raw.pause();
+    if (mayPass !== null) return mayPass(part.length) && pass(part);
+    // OpenSSL computes with it before this returns
+    if (mayGoOn(part.length)) handshake.compute(() => pass(part));
   });
   raw.on('end', () => stream.push(null));
   raw.on('error', (error) => stream.destroy(error));
@@ -43,6 +48,7 @@ export function countedHandshake(raw: Socket): Counted {
   return {
     stream,
     endHandshake(then) {
+      handshake.end();
       mayPass = then;
     },
   };
