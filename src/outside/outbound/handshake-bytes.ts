@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type Handshake, HandshakeTooDear } from './handshake-costs.ts';
+import { recordsOf } from './tls-records.ts';
 
 /** The certificates of an ordinary server are 3 to 8 kB. */
 const MOST_BYTES = 24 * 1024;
@@ -13,9 +14,11 @@ class HandshakeTooLong extends Error {
 
 export type Counted = {
   readonly stream: Duplex;
-  /** The connection is there: of what comes now a part is passed on where this says so. */
-  endHandshake(mayPass: (bytes: number) => boolean): void;
+  /** The connection is there: what comes now is passed on by this. */
+  endHandshake(passing: Passing): void;
 };
+/** Passes on what may come of a part, in which there are these TLS records, to where TLS is decoded. */
+export type Passing = (part: Buffer, records: readonly number[], pass: (some: Buffer) => void) => void;
 
 /** The bytes of a connection for TLS, which ends where more come before its handshake has ended, or its host has to rest. */
 export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
@@ -26,7 +29,8 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
     else if (handshake.isRefused()) stream.destroy(new HandshakeTooDear());
     return !stream.destroyed;
   }
-  let mayPass: ((bytes: number) => boolean) | null = null;
+  const recordsIn = recordsOf();
+  let passing: Passing | null = null;
   const stream = new Duplex({
     read: () => void raw.resume(),
     write: (part: Buffer, _encoding, done) => void raw.write(part, done),
@@ -38,7 +42,8 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
   });
   const pass = (part: Buffer): void => void (stream.push(part) || raw.pause());
   raw.on('data', (part: Buffer) => {
-    if (mayPass !== null) return mayPass(part.length) && pass(part);
+    const records = recordsIn(part);
+    if (passing !== null) return passing(part, records, pass);
     // OpenSSL computes with it before this returns
     if (mayGoOn(part.length)) handshake.compute(() => pass(part));
   });
@@ -49,7 +54,7 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
     stream,
     endHandshake(then) {
       handshake.end();
-      mayPass = then;
+      passing = then;
     },
   };
 }
