@@ -128,6 +128,18 @@ describe.each(transactions)('$currency: $what', (transaction) => {
 });
 
 describe('what a lying node could try', () => {
+  test('a HogEx as a transaction of the mempool, whose extension would end where the block does: refused', () => {
+    const block = blocks.find(({ what }) => what.includes('an empty MWEB')) as RealBlock;
+    const hogEx = read(block).touched.at(-1) as TransactionFacts;
+    const bytes = Buffer.from(block.bytes, 'hex');
+    const script = Buffer.from(outputsOf(hogEx)[0]?.script ?? '', 'hex');
+    const marker = bytes.lastIndexOf(script) + script.length;
+    expect(bytes[marker]).toBe(0);
+    bytes[marker] = 1;
+    expect(() => read(block, bytes)).toThrow(/MWEB marker 1 in a transaction/);
+  });
+
+
   const block = blocks[0] as RealBlock;
   const bytes = Buffer.from(block.bytes, 'hex');
 

@@ -37,7 +37,7 @@ type AuxPow = { readonly coinbase: Scan; readonly coinbaseBranch: Branch; readon
  * @throws Malformed when it is cut off
  */
 export function readAuxPow(cursor: Cursor): AuxPow {
-  const coinbase = newScan(cursor, PARENT_FEATURES, NOTHING, true);
+  const coinbase = newScan(cursor, PARENT_FEATURES, NOTHING, 'parent');
   scanTransaction(coinbase);
   skip(cursor, HASH); // of the parent block
   const coinbaseBranch = readBranch(cursor);

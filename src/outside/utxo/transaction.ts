@@ -10,13 +10,15 @@ import { readToken, TOKEN_PREFIX } from './node/cash-token.ts';
 export type Features = UtxoParameters['blockFeatures'];
 export type Watched = Pick<WatchList, 'hasScript' | 'hasOutpoint'>;
 
+/** `parent`: in a block of another chain, whose rules are not ours to judge: only where the transaction ends matters. */
+type Place = 'mempool' | 'block' | 'parent';
+
 /** Where the parts of the transaction that was just read are. */
 export type Scan = {
   readonly cursor: Cursor;
   readonly features: Features;
   readonly watch: Watched;
-  /** Of another chain, whose rules are not ours to judge: only where it ends matters. */
-  readonly foreign: boolean;
+  readonly place: Place;
   start: number;
   /** From the count of inputs to the end of the outputs. */
   bodyStart: number;
@@ -50,7 +52,7 @@ export function readTransactionBytes(
   features: Features,
   watch: Watched,
 ): TransactionFacts | null {
-  const scan = newScan({ bytes, at: 0 }, features, watch);
+  const scan = newScan({ bytes, at: 0 }, features, watch, 'mempool');
   scanTransaction(scan);
   if (scan.cursor.at !== bytes.length) throw new Malformed(`${bytes.length - scan.cursor.at} bytes are left over`);
   // an MWEB-only transaction has neither inputs nor outputs here, and its id is its kernel's: a pushed one has no txid for us
@@ -62,16 +64,13 @@ export function readTransactionBytes(
   return scan.hit ? factsOf(scan, found) : null;
 }
 
-/**
- * A scan from the cursor on.
- * @param foreign the transactions are another chain's (the parent block of merge mining): only where they end matters
- */
-export function newScan(cursor: Cursor, features: Features, watch: Watched, foreign = false): Scan {
+/** A scan from the cursor on. */
+export function newScan(cursor: Cursor, features: Features, watch: Watched, place: Place = 'block'): Scan {
   return {
     cursor,
     features,
     watch,
-    foreign,
+    place,
     start: 0,
     bodyStart: 0,
     bodyEnd: 0,
@@ -130,7 +129,7 @@ function scanInputs(scan: Scan): number {
     const at = cursor.at;
     skip(cursor, 36);
     if (bytes.readUInt32LE(at + 32) === 0xffffffff && bytes.compare(NO_HASH, 0, 32, at, at + 32) === 0) {
-      if (count > 1 && !scan.foreign) throw new Malformed(`an input that spends nothing at byte ${at}`);
+      if (count > 1 && scan.place !== 'parent') throw new Malformed(`an input that spends nothing at byte ${at}`);
       scan.coinbase = true;
     } else if (watch.hasOutpoint(bytes, at)) scan.hit = true;
     skipBytes(cursor);
@@ -171,7 +170,9 @@ function skipMwebPart(scan: Scan): void {
     scan.hogEx = true;
     return;
   }
-  if (present !== 1) throw new Malformed(`MWEB marker ${present} in a transaction at byte ${cursor.at - 1}`);
+  // its end is that of all bytes, which in a block are not its own
+  if (present !== 1 || scan.place !== 'mempool')
+    throw new Malformed(`MWEB marker ${present} in a transaction at byte ${cursor.at - 1}`);
   const end = cursor.bytes.length - 4;
   if (end < cursor.at) throw new Malformed('cut off within an MWEB transaction');
   scan.pegOuts = pegOutsOf({ bytes: cursor.bytes, at: cursor.at }, end);
