@@ -139,7 +139,6 @@ describe('what a lying node could try', () => {
     expect(() => read(block, bytes)).toThrow(/MWEB marker 1 in a transaction/);
   });
 
-
   const block = blocks[0] as RealBlock;
   const bytes = Buffer.from(block.bytes, 'hex');
 
