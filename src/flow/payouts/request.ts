@@ -12,10 +12,10 @@ import type { PAYOUT_UNITS } from '../../core/payouts/units.ts';
 import { checkMinimum, payoutAmount } from '../../core/payouts/validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { postEntries } from '../../store/ledger/ledger.ts';
+import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { insertPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
 import { type RequestFacts, readRequestFacts, readScriptOwner, type ScriptOwner } from '../../store/payouts/request-facts.ts';
-import { type Sql, transactionByIndex } from '../../store/postgres/connect.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { guardsOf } from '../merchants/settings.ts';
 import { whyHeld } from './held-reasons.ts';
@@ -55,7 +55,7 @@ export async function takeOnChain<Method extends 'bitcoin' | 'usdt'>(
 ): Promise<PayoutRow> {
   const currency: CurrencyCode = unit.code;
   const script = ctx.ports.destinations.outputScript(currency, request.destination);
-  return transactionByIndex(ctx.db, async (sql) => {
+  return ctx.db.transaction(async (sql) => {
     const { merchantId, destination } = request;
     const nowMs = ctx.ports.clock.now();
     const facts = await readRequestFacts(sql, ctx.ports.seals, { merchantId, script, currency, nowMs });
@@ -65,7 +65,7 @@ export async function takeOnChain<Method extends 'bitcoin' | 'usdt'>(
     refuseUnlisted(guards.allowed, destination);
     checkMinimum(method, request.amount, 'amount');
     const sent = request.amount === 'all' ? null : payoutAmount(method, request.amount, 'amount');
-    const { available } = facts;
+    const available = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
     const feeMax = internalTo === null ? await highestFee(sql, facts, sent ?? available) : 0n;
     const amount = sent ?? largestAmount(unit, available, feeMax, request.automatic?.leave ?? 0n);
     const left = minus(available, plus(amount, feeMax));

@@ -75,22 +75,19 @@ export async function lockBalances(
   const { rows } = await sql.query<{ code: string; amount: string }>({
     name: 'ledger_lock_balances',
     text: 'select code, amount from ledger.lock_balances($1)',
-    values: [[...lockedCodes(merchantId, currencies), ...(also.heldDollars ? [heldOf(merchantId, 'USD')] : [])]],
+    values: [
+      [
+        ...currencies.flatMap((currency) => [
+          availableOf(merchantId, currency),
+          receivableOf(merchantId, currency),
+          heldOf(merchantId, currency),
+        ]),
+        ...(also.heldDollars ? [heldOf(merchantId, 'USD')] : []),
+      ],
+    ],
   });
   return balancesOf(merchantId, currencies, new Map(rows.map((row) => [row.code, BigInt(row.amount)])));
 }
-
-/** The rows that {@link lockBalances} locks. */
-export const lockedCodes = (merchantId: bigint, currencies: readonly CurrencyCode[]): readonly string[] =>
-  currencies.flatMap((currency) => [
-    availableOf(merchantId, currency),
-    receivableOf(merchantId, currency),
-    heldOf(merchantId, currency),
-  ]);
-
-/** SQL: what is available of the first of the {@link lockedCodes}, which it locks as {@link lockBalances} does. The rest of its statement is as of before. */
-export const lockedAvailable = (codes: string): string =>
-  `(select amount::text from ledger.lock_balances(${codes}) where code = (${codes}::text[])[1])`;
 
 /**
  * As {@link lockBalances} for several merchants at once, each with its currencies; waits for no lock. A merchant one of whose rows is

@@ -4,7 +4,6 @@ import { finalDepth } from '../../core/confirmations.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
 import type { RowSeals } from '../../core/row-seals.ts';
-import { lockedAvailable, lockedCodes } from '../ledger/ledger.ts';
 import { CROWDED } from '../lightning/under-way.ts';
 import { SETTINGS_COLUMNS, type SettingsColumns, type StoredSettings, settingsFrom } from '../merchants/settings.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -73,8 +72,6 @@ export type RequestFacts = {
   readonly isStopped: boolean;
   /** The merchant owes something, in any currency. */
   readonly owes: boolean;
-  /** The merchant's balance of the currency, which is locked until the transaction ends. */
-  readonly available: bigint;
 };
 
 /** As many as most payouts need; who needs more reads more. */
@@ -98,7 +95,7 @@ export async function largestOutputs(sql: Sql, currency: CurrencyCode, limit: nu
   return rows.map(({ amount }) => BigInt(amount));
 }
 
-/** What a request for a payout is judged by, in one statement, and the lock on its balance. */
+/** What a request for a payout is judged by besides the balances, in one statement. */
 export async function readRequestFacts(
   sql: Sql,
   seals: RowSeals,
@@ -114,16 +111,15 @@ export async function readRequestFacts(
       seal: Uint8Array | null;
       stopped: boolean;
       owes: boolean;
-      available: string | null;
     };
   const { rows } = await sql.query<Row>({
     name: 'payout_request_facts',
     text: `select ${SETTINGS_COLUMNS}, ${SCRIPT_OWNER}, ${STOPPED}, ${owesOf('$2')} as owes,
                   (select fee_rate from fee_rates where currency = $3) as fee_rate, array(${largest('$3', String(LARGEST))}) as largest,
                   exists (select from account_xpubs where currency = $3 and origin = 'signer' and retired_at is null and confirmed_at is not null) as has_key,
-                  ${lockedAvailable('$6')} as available, r.usd::text as usd, r.at, r.seal
+                  r.usd::text as usd, r.at, r.seal
              from merchant_settings left join rates r on r.currency = $3 and r.at between $4 and $5 where merchant_id = $2`,
-    values: [of.script, of.merchantId, of.currency, ...rateBounds(of.nowMs), lockedCodes(of.merchantId, [of.currency])],
+    values: [of.script, of.merchantId, of.currency, ...rateBounds(of.nowMs)],
   });
   const row = rows[0] as Row;
   return {
@@ -141,7 +137,6 @@ export async function readRequestFacts(
     rate: row.usd === null ? null : sealedPrice(seals, { currency: of.currency, usd: row.usd, at: row.at, seal: row.seal }),
     isStopped: row.stopped,
     owes: row.owes,
-    available: BigInt(row.available ?? 0),
   };
 }
 
