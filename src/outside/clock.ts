@@ -18,6 +18,7 @@ export function openMovableClock(file: string): MovableClock {
   const offset = openOffset(file);
   const bytes = Buffer.alloc(8);
   let readAt = Number.NaN;
+  let closed = false;
   let offsetMs = 0;
 
   function read(): number {
@@ -50,8 +51,10 @@ export function openMovableClock(file: string): MovableClock {
       fsyncSync(offset);
       readAt = Number.NaN;
     },
+    // a second time the descriptor may be another file's
     close() {
-      closeSync(offset);
+      if (!closed) closeSync(offset);
+      closed = true;
     },
   };
 }

@@ -60,6 +60,7 @@ export function openJournal(path: string, replay: (entry: unknown) => void): Jou
     start = stop + 1;
   }
   let broken = false;
+  let closed = false;
   return {
     append: (entry, isForgettable = false) => {
       if (broken) throw new Error(`${path} could not be written before`);
@@ -69,6 +70,10 @@ export function openJournal(path: string, replay: (entry: unknown) => void): Jou
       if (!isForgettable) fdatasyncSync(descriptor);
       broken = false;
     },
-    close: () => closeSync(descriptor),
+    // a second time the descriptor may be another file's
+    close() {
+      if (!closed) closeSync(descriptor);
+      closed = true;
+    },
   };
 }
