@@ -128,17 +128,16 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       }
       used = await known();
     }
-    const moves = await readMoves(ctx.db, currency, MOST_MOVES);
-    const next =
-      nonce > (used ?? 0) ? moves.find(({ sender: { txid, vout } }) => txid === sender && vout === (used ?? 0)) : undefined;
-    if (next !== undefined) {
-      const what = `${next.txid} has left for another address of ours, and is booked once two nodes (the only one, where there is one) show that its block is final (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL)`;
-      return waitsFor(what);
-    }
     if (nonce > (used ?? 0)) {
+      const moves = (await readMoves(ctx.db, currency, MOST_MOVES)).filter((move) => move.sender.txid === sender);
+      const next = moves.find((move) => move.sender.vout === (used ?? 0));
+      if (next !== undefined) {
+        const what = `${next.txid} has left for another address of ours, and is booked once two nodes (the only one, where there is one) show that its block is final (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL)`;
+        return waitsFor(what);
+      }
       // what an address has sent before its words came here is named only where it pays what is asked for here
       const all = await knownNonces(ctx.db, currency, sender, used ?? 0);
-      for (const move of moves) if (move.sender.txid === sender) all.add(move.sender.vout);
+      for (const move of moves) all.add(move.sender.vout);
       const nonces: number[] = [];
       // how many there are is a node's word
       for (let one = nonce - 1; one >= (used ?? 0) && nonces.length < MOST_NONCES; one--) if (!all.has(one)) nonces.unshift(one);
