@@ -1,32 +1,22 @@
 // The first nonce of an address that payouts leave from is what the chain has used of it, as nodes say: one that lies about it for a moment would leave a
 // gap before everything that ever leaves from there.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, receiveDollars, SILENT } from './evm-lied-to.ts';
-import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+import { dollarsOnTwoNodesForAll, nodes, service } from './dollars-on-two-nodes.ts';
+import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'f1'.repeat(20)}`;
-let nodes: TwoNodes;
-let service: TwoNodes['service'];
 
-beforeAll(async () => {
-  nodes = await openOnTwoNodes();
-  ({ service } = nodes);
-  await receiveDollars(service, 900n);
-}, TIMEOUT);
-afterAll(() => nodes?.close(), TIMEOUT);
+dollarsOnTwoNodesForAll();
 
 const used = (nonce: number): Alteration => ({
   instead: ({ method }) => (method === 'eth_getTransactionCount' ? { result: `0x${nonce.toString(16)}` } : null),
 });
 
-afterEach(() => {
-  for (const node of [nodes.read, nodes.other]) node.alter({});
-});
 /** What holds payouts up, as /readyz and the log say it. */
 const waiting = async (): Promise<string> => [...(await readReadiness(service.ctx, [])).problems, ...service.told].join();
 

@@ -1,20 +1,18 @@
 // The node that is read says of our own transactions that they have paid, under block hashes that every node has: as what a block pays to us, that
 // counts once a second node shows the same.
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { type Alteration, type Receipt, receipts } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, receiveDollars, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
-import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+import { dollarsOnTwoNodesForAll, nodes, service } from './dollars-on-two-nodes.ts';
+import { FINAL, LATER_MS, SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'c4'.repeat(20)}`;
 const FIFTY = 50_000_000n;
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-let nodes: TwoNodes;
-let service: TwoNodes['service'];
 const altered = new Set<string>();
 const changing = (change: (one: Receipt) => object): Alteration =>
   receipts((one) => (altered.has(one.transactionHash) ? change(one) : one));
@@ -23,13 +21,7 @@ const AS_FAILED = changing((one) => ({ ...one, status: '0x0', logs: [] }));
 const WITHOUT_EVENTS = changing((one) => ({ ...one, logs: [] }));
 const DEARER = changing((one) => ({ ...one, effectiveGasPrice: `0x${(10n ** 12n).toString(16)}` }));
 
-beforeAll(async () => {
-  nodes = await openOnTwoNodes();
-  ({ service } = nodes);
-  await receiveDollars(service, 900n);
-}, TIMEOUT);
-afterAll(() => nodes?.close(), TIMEOUT);
-beforeEach(() => says({}, {}));
+dollarsOnTwoNodesForAll();
 
 function says(read: Alteration, other: Alteration): void {
   nodes.read.alter(read);

@@ -1,27 +1,19 @@
 // The node that is read makes up, in a block that all nodes have, what has used the nonce of a payout, and no block takes the payout meanwhile: once
 // it is said no more, the payout is sent again, and no one's word of before stands against it.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runAudit } from '../../src/flow/audit.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, receiveDollars, SILENT } from './evm-lied-to.ts';
-import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+import { dollarsOnTwoNodesForAll, nodes, service } from './dollars-on-two-nodes.ts';
+import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'e6'.repeat(20)}`;
 const STRANGER = `0x${'7d'.repeat(20)}`;
 type Json = Readonly<Record<string, unknown>>;
-let nodes: TwoNodes;
-let service: TwoNodes['service'];
 
-beforeAll(async () => {
-  nodes = await openOnTwoNodes();
-  ({ service } = nodes);
-  await receiveDollars(service, 900n);
-}, TIMEOUT);
-afterAll(() => nodes?.close(), TIMEOUT);
-afterEach(() => nodes.read.alter({}));
+dollarsOnTwoNodesForAll();
 
 /** A payout that is sent and that no block takes: nodes have thrown it away. */
 async function thrownAway(): Promise<{ readonly id: string; readonly txid: string; readonly transaction: Json }> {
