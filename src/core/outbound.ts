@@ -1,5 +1,5 @@
-// Calls to addresses that a merchant or a customer chose (a webhook's URL, an LNURL): types only. outside/outbound makes them, and is the one
-// place that may.
+// Calls to addresses that a merchant or a customer chose (a webhook's URL, an LNURL): what is asked and what comes back. outside/outbound makes
+// them, and is the one place that may.
 
 /** Why there is no answer. */
 export type OutboundFailure =
@@ -29,9 +29,16 @@ export type OutboundRequest = {
   /** What is read of the answer's body; the rest is left, and the connection closed. */
   readonly mostBytes: number;
   readonly signal?: AbortSignal;
-  /** Whether an answer with this status counts although its body does not come whole; without it none does. */
-  readonly saysAll?: (status: number) => boolean;
+  /** An answer with one of these counts although its body does not come whole; without them none does. */
+  readonly saysAll?: readonly Statuses[];
 };
+
+/** HTTP statuses, from the first to the last. */
+export type Statuses = { readonly first: number; readonly last: number };
+
+/** Whether a status is one of these. */
+export const isOneOf = (statuses: readonly Statuses[] = [], status: number): boolean =>
+  statuses.some(({ first, last }) => status >= first && status <= last);
 
 export type OutboundResult =
   | {

@@ -1,5 +1,5 @@
 // Webhooks (behaviour §8): when a delivery is repeated, and the port that sends one.
-import type { OutboundResult } from './outbound.ts';
+import { isOneOf, type OutboundResult, type Statuses } from './outbound.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -43,13 +43,13 @@ export const LONGEST_PAUSES_MS: readonly number[] = RETRY_AFTER_MS.map((pause) =
 export const GONE = 410;
 const FULL_OR_AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-const isTaken = (status: number): boolean => status >= 200 && status < 300;
+const TAKEN: Statuses = { first: 200, last: 299 };
 
 /** Whether the receiver has taken the event: any 2xx. */
-export const isDelivered = (result: OutboundResult): boolean => result.kind === 'answered' && isTaken(result.status);
+export const isDelivered = (result: OutboundResult): boolean => result.kind === 'answered' && isOneOf([TAKEN], result.status);
 
-/** Whether a status decides a delivery, whatever becomes of the answer's body. */
-export const saysAll = (status: number): boolean => isTaken(status) || status === GONE;
+/** What decides a delivery, whatever becomes of the answer's body. */
+export const SAYS_ALL: readonly Statuses[] = [TAKEN, { first: GONE, last: GONE }];
 
 /** Whether the receiver is away or has too much to do; any other refusal concerns this one event. */
 export const isAway = (result: OutboundResult): boolean => result.kind === 'failed' || FULL_OR_AWAY.has(result.status);

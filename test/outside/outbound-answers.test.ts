@@ -138,7 +138,7 @@ describe('an answer', () => {
       void socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nso far\r\nzz\r\n');
     const ask = async (onConnection: (socket: Socket) => void, withinMs = 60_000) => {
       const { port } = await listening(onConnection);
-      const saysAll = (status: number) => status < 300;
+      const saysAll = [{ first: 200, last: 299 }];
       return sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs, saysAll });
     };
     for (const taken of [await ask(dripping('202 Accepted')), await ask(broken('202 Accepted')), await ask(garbled)]) {
@@ -157,7 +157,7 @@ describe('an answer', () => {
     ['headers that are broken off', `${CONTINUE}HTTP/1.1 200 OK\r\ncontent-le`],
   ])('that cannot be parsed because of %s is none, whatever its status', async (_what, bytes) => {
     const { port } = await listening((socket) => socket.on('data', () => socket.end(bytes)));
-    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: () => true });
+    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: [{ first: 100, last: 599 }] });
     expect(result).toMatchObject({ kind: 'failed' });
   });
 
@@ -226,7 +226,7 @@ describe('an answer', () => {
     ['what precedes zero in its status', () => 'HTTP/1.1 2/0 OK\r\n\r\n'],
   ])('with %s is no answer', async (_what, bytes) => {
     const { port } = await listening((socket) => socket.once('data', () => socket.end(bytes())));
-    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: () => true });
+    const result = await sandbox().call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: [{ first: 100, last: 599 }] });
     expect(result).toMatchObject({ kind: 'failed', failure: 'malformed_answer' });
   });
 

@@ -30,7 +30,7 @@ test('an answer is only ever that of a request which arrived, also on a connecti
       ...asking,
       url: `http://127.0.0.1:${port}/`,
       headers: { 'x-mine': `n${n}` },
-      saysAll: () => true,
+      saysAll: [{ first: 100, last: 599 }],
     });
     if (result.kind === 'answered') answered.push(`n${n}`);
     await new Promise((resolve) => setTimeout(resolve, n % 4));
@@ -45,7 +45,7 @@ test('a connection that ended before an answer has none, whatever the answer bef
   const { port } = await listening((socket) =>
     socket.on('data', () => socket[answers.length > 0 ? 'write' : 'end'](answers.pop() ?? '')),
   );
-  const ask = () => outbound.call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: () => true });
+  const ask = () => outbound.call({ ...asking, url: `http://127.0.0.1:${port}/`, saysAll: [{ first: 100, last: 599 }] });
   expect([(await ask()).kind, (await ask()).kind]).toEqual(['answered', 'failed']);
 });
 
@@ -64,7 +64,7 @@ test('an answer too many is never that of another owner’s request on the same 
       ...asking,
       connectionsOf,
       url: `http://127.0.0.1:${port}/${path}`,
-      saysAll: () => true,
+      saysAll: [{ first: 100, last: 599 }],
     });
     return result.kind === 'answered' ? result.status : 0;
   };

@@ -10,8 +10,7 @@ import { createTransactionBatches } from '../../flow/transactions/request-batche
 import { openMovableClock, systemClock } from '../../outside/clock.ts';
 import { createDestinations } from '../../outside/destinations.ts';
 import { createTokens } from '../../outside/jwt.ts';
-import { createOutbound } from '../../outside/outbound/outbound.ts';
-import { ANYWHERE, publicInternet } from '../../outside/outbound/policy.ts';
+import { createOutboundThread } from '../../outside/outbound/outbound-thread.ts';
 import { createPasswords } from '../../outside/password.ts';
 import { systemRng } from '../../outside/rng.ts';
 import { createSealing, unsealed } from '../../outside/sealing.ts';
@@ -81,7 +80,9 @@ export function wireBooks(config: Config, options: WireOptions): Wired<Context> 
   const destinations = createDestinations(config.network);
   const intentKey = options.intentKey ?? NO_INTENT_KEY;
   const lightning = lightningOf(config);
-  const outbound = createOutbound(config.network === 'sandbox' ? ANYWHERE : publicInternet(config.outboundPorts));
+  const outbound = createOutboundThread(
+    config.network === 'sandbox' ? { isSandbox: true } : { isSandbox: false, ports: config.outboundPorts },
+  );
   const seals = { sealing: sealingOf(config), webhookSealing: options.webhookSealing ?? NO_WEBHOOK_KEY };
   const reached = { chains: new Map(), lightning, rateFeeds: [], outbound };
   const allPorts = { ...ports, ...reached, addresses, destinations, intentKey, ...seals };

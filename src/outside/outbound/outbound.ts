@@ -2,7 +2,7 @@
 // wait for ever or to fill its memory: so the address is checked that is really connected to, and time, headers and body are bounded.
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import type { Outbound, OutboundFailure, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
+import { isOneOf, type Outbound, type OutboundFailure, type OutboundRequest, type OutboundResult } from '../../core/outbound.ts';
 import { AnswerTooLong, type Connections, openConnections } from './connections.ts';
 import { type OutboundPolicy, readUrl } from './policy.ts';
 
@@ -82,7 +82,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     function onStatus(status: number, asks: RetryAfter): void {
       answer.status = status;
       answer.retryAfter = asks;
-      if (asked.saysAll?.(status) === true) timers.push(setTimeout(timedOut, REST_WITHIN_MS));
+      if (isOneOf(asked.saysAll, status)) timers.push(setTimeout(timedOut, REST_WITHIN_MS));
     }
     if (asked.signal?.aborted === true) giveUp();
     asked.signal?.addEventListener('abort', giveUp, { once: true });
@@ -92,7 +92,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
       return answered(answer.status as number, isCut);
     } catch (error) {
       const { status } = answer;
-      if (status !== null && asked.saysAll?.(status) === true) return answered(status, true);
+      if (status !== null && isOneOf(asked.saysAll, status)) return answered(status, true);
       return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
     } finally {
       for (const timer of timers) clearTimeout(timer);

@@ -27,6 +27,15 @@ export function publicInternet(ports: readonly number[], find: FindAddresses = n
   return { schemes: ['https'], ports, takesAddresses: false, allows: isPublicAddress, find };
 }
 
+/** What decides the policy of a service. */
+export type OutboundSettings =
+  | { readonly isSandbox: true }
+  | { readonly isSandbox: false /** For example 443 and 8443. */; readonly ports: readonly number[] };
+
+/** The policy of a service. */
+export const policyOf = (settings: OutboundSettings): OutboundPolicy =>
+  settings.isSandbox ? ANYWHERE : publicInternet(settings.ports);
+
 const LONGEST_URL = 2048;
 /**
  * White space and control characters, which the parser would remove in silence, and what a terminal would obey or not show. Joiners are letters of

@@ -1,7 +1,7 @@
 // Sends webhooks: signed as Standard Webhooks 1.0.0 says, by calls that are guarded (outside/outbound).
 import { createHmac } from 'node:crypto';
 import type { Outbound } from '../../core/outbound.ts';
-import { saysAll, type WebhookSender } from '../../core/webhooks.ts';
+import { SAYS_ALL, type WebhookSender } from '../../core/webhooks.ts';
 
 const WITHIN_MS = 15_000;
 const MOST_BYTES = 64 * 1024;
@@ -19,7 +19,7 @@ export function createWebhookSender(outbound: Outbound, now: () => number = Date
       'webhook-signature': secrets.map((secret) => signature(secret, `${id}.${timestamp}.${body}`)).join(' '),
     };
     const bounds = { withinMs: WITHIN_MS, mostBytes: MOST_BYTES, signal };
-    return outbound.call({ url, method: 'POST', headers, body, connectionsOf: webhook, saysAll, ...bounds });
+    return outbound.call({ url, method: 'POST', headers, body, connectionsOf: webhook, saysAll: SAYS_ALL, ...bounds });
   };
 }
 
