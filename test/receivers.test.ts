@@ -57,6 +57,7 @@ describe.each<[string, Command, boolean]>([
       const { secrets = [secret], atMs = Date.now() } = more;
       const request = {
         webhook: 'wh_1',
+        merchantId: 1n,
         url: `http://127.0.0.1:${port}/`,
         id: 'evt_t',
         body,

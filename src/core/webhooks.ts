@@ -65,6 +65,8 @@ export const SECRET_BYTES = 32;
 export type WebhookRequest = {
   /** The endpoint's identifier: no other one's calls share its connections. */
   readonly webhook: string;
+  /** Null = the operator's own. */
+  readonly merchantId: bigint | null;
   readonly url: string;
   /** The event's identifier: the same with every attempt. */
   readonly id: string;

@@ -142,7 +142,7 @@ test('an owner whose call was cut off is held in memory no longer than one whose
   const cut = async (path: string, owner: string) => {
     const url = new URL(`http://shop.test:${port}/${path}`);
     const asked = { method: 'POST', body: '{}', signal: AbortSignal.timeout(100) } as const;
-    const { body } = await connections.request(url, owner, asked);
+    const { body } = await connections.request(url, { connectionsOf: owner, merchantId: 1n }, asked);
     for await (const part of body) if (part.length > 0) break;
   };
   await Promise.allSettled(Array.from({ length: 20 }, (_, n) => cut(n % 2 === 0 ? 'long' : 'silent', `wh_${n}`)));

@@ -29,7 +29,8 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('certificates that take long to check
 /** Costs by clocks that the test moves. */
 function costs() {
   let [cpu, now] = [0, 0];
-  const handshakeWith = handshakeCosts({ cpuMs: () => cpu, nowMs: () => now });
+  const begin = handshakeCosts({ cpuMs: () => cpu, nowMs: () => now });
+  const handshakeWith = (host: string, merchantId: bigint | null = null) => begin(host, merchantId);
   return {
     handshakeWith,
     taking: (ms: number) => (): void => {
@@ -87,4 +88,45 @@ test('at most 10,000 hosts rest', () => {
   for (let n = 0; n <= 10_000; n++) handshakeWith(`${n}.example:443`).compute(taking(50));
   expect(handshakeWith('0.example:443').isRefused()).toBe(false);
   expect(handshakeWith('1.example:443').isRefused()).toBe(true);
+});
+
+test('the merchant rests with every host, twenty times as long, and no other merchant does', () => {
+  const { handshakeWith, taking, pass } = costs();
+  const underWay = handshakeWith('two.example:443', 1n);
+  const dear = handshakeWith('one.example:443', 1n);
+  dear.compute(taking(300));
+  expect(dear.isRefused()).toBe(false);
+  expect(underWay.isRefused()).toBe(true);
+  expect(handshakeWith('three.example:443', 2n).isRefused()).toBe(false);
+  expect(handshakeWith('three.example:443').isRefused()).toBe(false);
+  pass(5_999);
+  expect(handshakeWith('three.example:443', 1n).isRefused()).toBe(true);
+  pass(1);
+  expect(handshakeWith('three.example:443', 1n).isRefused()).toBe(false);
+  expect(handshakeWith('one.example:443', 1n).isRefused()).toBe(true);
+});
+
+test('a merchant whose handshake ends as it should does not rest', () => {
+  const { handshakeWith, taking } = costs();
+  const [trusted, other] = [handshakeWith('one.example:443', 1n), handshakeWith('two.example:443', 1n)];
+  trusted.compute(taking(300));
+  trusted.end();
+  expect(other.isRefused()).toBe(false);
+  other.compute(taking(30));
+  trusted.end();
+  expect(handshakeWith('three.example:443', 1n).isRefused()).toBe(true);
+});
+
+test('nobody is called for a merchant whose host took long for a while, others are served', async () => {
+  const { port } = await dearServer('TLSv1.3');
+  const another = await dearServer('TLSv1.3');
+  const find = async () => [{ address: '127.0.0.1', family: 4 }];
+  const policy = { ...publicInternet([port, another.port], find), allows: () => true };
+  const outbound = opened(createOutbound(policy));
+  const call = (merchantId: bigint, name: string, to: number): Promise<OutboundResult> =>
+    outbound.call({ ...asking, merchantId, connectionsOf: null, url: `https://${name}:${to}/` });
+  expect(await call(1n, 'one.example', port)).toMatchObject({ reason: 'CERT_SIGNATURE_FAILURE' });
+  expect(await call(1n, 'two.example', another.port)).toMatchObject({ reason: 'ERR_TLS_HANDSHAKE_TOO_DEAR' });
+  expect(another.connections()).toBe(0);
+  expect(await call(2n, 'two.example', another.port)).toMatchObject({ reason: 'CERT_SIGNATURE_FAILURE' });
 });

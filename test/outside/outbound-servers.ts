@@ -18,6 +18,7 @@ export const asking: Omit<OutboundRequest, 'url'> = {
   headers: {},
   body: '{}',
   connectionsOf: 'wh_1',
+  merchantId: 1n,
   withinMs: 5_000,
   mostBytes: 1024,
 };

@@ -66,7 +66,14 @@ async function shopAt(host: string, { key, certificate }: ReturnType<typeof self
   const policy = { ...publicInternet([port], async () => [{ address: '127.0.0.1', family: 4 }]), allows: () => true };
   const send = createWebhookSender(opened(createOutbound(policy)));
   const deliver = (id: string) => {
-    const request = { webhook: 'wh_1', url: `https://${host}:${port}/hooks`, id, body: `{"id":"${id}"}`, secrets: [SECRET] };
+    const request = {
+      webhook: 'wh_1',
+      merchantId: 1n,
+      url: `https://${host}:${port}/hooks`,
+      id,
+      body: `{"id":"${id}"}`,
+      secrets: [SECRET],
+    };
     return send({ ...request, signal: new AbortController().signal });
   };
   return { got, deliver, connections: () => connections };
@@ -129,6 +136,13 @@ test.skipIf(spawnSync('python3', ['--version']).status !== 0).each([
   const port = Number(String((await once(server.stdout, 'data'))[0]));
   const policy = { ...publicInternet([port], async () => [{ address: '127.0.0.1', family: 4 }]), allows: () => true };
   const send = createWebhookSender(opened(createOutbound(policy)));
-  const request = { webhook: 'wh_1', url: `https://${CERTIFIED}:${port}/hooks`, id: 'evt_t1', body: '{}', secrets: [SECRET] };
+  const request = {
+    webhook: 'wh_1',
+    merchantId: 1n,
+    url: `https://${CERTIFIED}:${port}/hooks`,
+    id: 'evt_t1',
+    body: '{}',
+    secrets: [SECRET],
+  };
   expect(await send({ ...request, signal: new AbortController().signal })).toMatchObject(expected);
 });

@@ -205,7 +205,8 @@ describe('outside the sandbox', () => {
   test('a Lightning address whose host is in our own network is refused without a word of where that is', async () => {
     const { outbound, victim } = await attacked(() => ['10.1.2.3']);
     const ctx = { ports: { outbound, destinations: createDestinations('mainnet') } } as unknown as Context;
-    const error = await askForInvoice(ctx, `shop@db.internal:${victim.port}`, 1n).catch((caught: Refusal) => caught);
+    const wanted = { merchantId: 1n, destination: `shop@db.internal:${victim.port}`, amount: 1n };
+    const error = await askForInvoice(ctx, wanted).catch((caught: Refusal) => caught);
     expect(error).toMatchObject({ code: 'invalid_destination', message: expect.stringContaining('public internet') });
     expect((error as Refusal).message).not.toContain('10.1.2.3');
   });

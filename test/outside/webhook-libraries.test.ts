@@ -20,7 +20,7 @@ let sent: Omit<Given, 'secret'>;
 beforeAll(async () => {
   receiver = await startReceiver();
   const body = JSON.stringify({ id: 'evt_t1', data: { object: { label: 'Bücher für 25 € 🙂' } } });
-  const request = { webhook: 'wh_1', url: receiver.url, id: 'evt_t1', body, secrets: SECRETS };
+  const request = { webhook: 'wh_1', merchantId: 1n, url: receiver.url, id: 'evt_t1', body, secrets: SECRETS };
   await createWebhookSender(outbound)({ ...request, signal: new AbortController().signal });
   const [got] = receiver.received;
   sent = { headers: got?.headers as Record<string, string>, body: got?.text ?? '' };

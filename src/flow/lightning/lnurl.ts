@@ -12,25 +12,32 @@ const MOST_BYTES = 64 * 1024;
 /** An answer that is no JSON of a service, or a refusal of its own, is quoted as far as this. */
 const QUOTED = 120;
 
+export type WantedInvoice = {
+  /** Who pays, and chose whom. */
+  readonly merchantId: bigint;
+  /** A Lightning address or an LNURL; its form was checked before. */
+  readonly destination: string;
+  /** Satoshis. */
+  readonly amount: bigint;
+};
+
 /**
  * An invoice for an amount.
- * @param destination a Lightning address or an LNURL, its form was checked before
- * @param amount satoshis
  * @returns BOLT11
  * @throws Refusal invalid_destination for what is dishonest, out of its range, or must not be called; lightning_unavailable for what is silent
  */
-export async function askForInvoice(ctx: Context, destination: string, amount: bigint): Promise<string> {
+export async function askForInvoice(ctx: Context, { merchantId, destination, amount }: WantedInvoice): Promise<string> {
   const began = performance.now();
   const left = (): number => Math.max(1, WITHIN_MS - Math.round(performance.now() - began));
   const place = ctx.ports.destinations.lnurl(destination);
   if (place === null) throw dishonest('it is no Lightning address and no LNURL');
-  const service = await answerOf(ctx, place, left());
+  const service = await answerOf(ctx, place, { merchantId, withinMs: left() });
   const { callback, metadata } = service;
   if (service.tag !== 'payRequest' || typeof callback !== 'string' || typeof metadata !== 'string')
     throw dishonest('what it names does not take payments (LUD-06)');
   const amountMsat = mulDivDown(amount, MSAT, 1n);
   refuseOutside(amountMsat, service);
-  const { pr } = await answerOf(ctx, withAmount(callback, amountMsat), left());
+  const { pr } = await answerOf(ctx, withAmount(callback, amountMsat), { merchantId, withinMs: left() });
   const invoice = typeof pr === 'string' ? ctx.ports.destinations.invoice(pr) : null;
   if (invoice === null) throw dishonest('it gives no invoice that can be paid');
   if (invoice.amountMsat !== amountMsat) throw dishonest('it gives an invoice for another amount');
@@ -60,15 +67,19 @@ function withAmount(callback: string, amountMsat: bigint): string {
 
 type Answer = Readonly<Record<string, unknown>>;
 
-async function answerOf(ctx: Context, url: string, withinMs: number): Promise<Answer> {
+async function answerOf(
+  ctx: Context,
+  url: string,
+  bounds: { readonly merchantId: bigint; readonly withinMs: number },
+): Promise<Answer> {
   const headers = { accept: 'application/json' };
   const said = await ctx.ports.outbound.call({
     url,
     method: 'GET',
     headers,
     connectionsOf: null,
-    withinMs,
     mostBytes: MOST_BYTES,
+    ...bounds,
   });
   if (said.kind === 'failed') {
     if (said.failure === 'timed_out' || said.failure === 'connection_failed')

@@ -189,10 +189,11 @@ export async function invoiceOfDestination(
   const guards = await getPayoutGuards(ctx, { merchantId });
   refuseUnlisted(guards.allowed, destination);
   checkMinimum('lightning', amount, 'amount');
-  if (amount !== 'all') return askForInvoice(ctx, destination, payoutAmount('lightning', amount, 'amount'));
+  const askFor = (wanted: bigint): Promise<string> => askForInvoice(ctx, { merchantId, destination, amount: wanted });
+  if (amount !== 'all') return askFor(payoutAmount('lightning', amount, 'amount'));
   const available = (await readAvailable(ctx.db, merchantId)).get(CURRENCY) ?? 0n;
   const spendable = atLeastZero(minus(available, automatic?.leave ?? 0n));
-  return askForInvoice(ctx, destination, allOf(spendable, available, false));
+  return askFor(allOf(spendable, available, false));
 }
 
 /** The largest amount that leaves its fee in what may be spent. */

@@ -10,7 +10,7 @@ import { readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
 import { lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
 import type { Context } from '../context.ts';
 import type { RefundRail } from '../payouts/refund-rail.ts';
-import { askForInvoice } from './lnurl.ts';
+import { askForInvoice, type WantedInvoice } from './lnurl.ts';
 import { canPayLightning, refuseExpired } from './payout-request.ts';
 
 const { code: METHOD, balance: CURRENCY } = LIGHTNING;
@@ -23,14 +23,14 @@ const { code: METHOD, balance: CURRENCY } = LIGHTNING;
  */
 export async function invoiceOfRefund(
   ctx: Context,
-  destination: string,
+  { merchantId, destination }: Pick<WantedInvoice, 'merchantId' | 'destination'>,
   of: { whole(least: bigint): Promise<bigint> },
 ): Promise<string | null> {
   checkDestination('lightning', destination, ctx.ports.destinations);
   if (isInvoice(destination)) return null;
   const total = await of.whole(LEAST_REFUND);
   if (!(await canPayLightning(ctx))) throw noPayer();
-  return askForInvoice(ctx, destination, refundRange(total).most);
+  return askForInvoice(ctx, { merchantId, destination, amount: refundRange(total).most });
 }
 
 /**

@@ -102,7 +102,8 @@ export async function reimburseTransaction(
 export async function refundInvoice(ctx: Context, request: ReimbursementRequest): Promise<string | null> {
   const { owner, method } = await asked(ctx, request);
   if (method !== LIGHTNING.code) return null;
-  return invoiceOfRefund(ctx, request.destination, {
+  const wanted = { merchantId: owner.merchantId, destination: request.destination };
+  return invoiceOfRefund(ctx, wanted, {
     async whole(least) {
       refuseUnlisted((await getPayoutGuards(ctx, owner)).allowed, request.destination);
       return wholeNow(ctx, { ...request, merchantId: owner.merchantId }, { method, least });

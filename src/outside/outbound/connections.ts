@@ -3,6 +3,7 @@ import { constants } from 'node:crypto';
 import type { LookupFunction, Socket } from 'node:net';
 import { DEFAULT_CIPHERS } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
+import type { OutboundRequest } from '../../core/outbound.ts';
 import { countedHandshake, type Passing } from './handshake-bytes.ts';
 import { HandshakeTooDear, handshakeCosts } from './handshake-costs.ts';
 import { passingContinue } from './interim-answers.ts';
@@ -48,13 +49,14 @@ export class AnswerTooLong extends Error {}
 
 type Asked = Pick<Dispatcher.RequestOptions, 'headers' | 'body' | 'signal'> & { readonly method: 'GET' | 'POST' };
 
+type Whose = Pick<OutboundRequest, 'connectionsOf' | 'merchantId'>;
+
 export type Connections = {
   /**
    * What HTTP/1.1 says to this request. An answer that nobody asked for, and that comes when the next request is under way, is taken for the answer to
    * that one: so a connection is kept for calls of the same owner only, and for none once its server was seen to do so, or while very many are open.
-   * @param owner null = the connection is closed after the answer
    */
-  request(url: URL, owner: string | null, asked: Asked): Promise<Dispatcher.ResponseData>;
+  request(url: URL, whose: Whose, asked: Asked): Promise<Dispatcher.ResponseData>;
   /** Of how many owners and hosts something is held in memory: those with a connection, and for a while those without. */
   held(): number;
   close(): Promise<void>;
@@ -69,13 +71,6 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
   const settings: Pool.Options = {
     // HTTP/1.1 only: its headers and body are what is bounded here
     allowH2: false,
-    connect: bounded(
-      buildConnector({ timeout: CONNECT_WITHIN_MS, lookup, autoSelectFamilyAttemptTimeout: ADDRESS_WITHIN_MS }),
-      buildConnector({
-        ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, maxCachedSessions: 100 },
-        ...{ ciphers: CIPHERS, secureOptions: ONE_HANDSHAKE },
-      }),
-    ),
     // who calls bounds what is open; a bound for each host would let one merchant's URL hold up others' on a host that many use
     connections: null,
     pipelining: 1,
@@ -86,6 +81,13 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
     headersTimeout: 0,
     bodyTimeout: 0,
   };
+  const connectFor = bounded(
+    buildConnector({ timeout: CONNECT_WITHIN_MS, lookup, autoSelectFamilyAttemptTimeout: ADDRESS_WITHIN_MS }),
+    buildConnector({
+      ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, maxCachedSessions: 100 },
+      ...{ ciphers: CIPHERS, secureOptions: ONE_HANDSHAKE },
+    }),
+  );
   let open = 0;
   /** By where they lead and whose they are. */
   const pools = new Map<string, Pool>();
@@ -98,10 +100,10 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
   }
   const isSuspect = (name: string): boolean => (suspects.get(name) ?? Number.NEGATIVE_INFINITY) > performance.now();
 
-  function poolOf(name: string, origin: string): Pool {
+  function poolOf(name: string, origin: string, merchantId: bigint | null): Pool {
     const known = pools.get(name);
     if (known !== undefined) return known;
-    const pool = new NewPool(origin, settings);
+    const pool = new NewPool(origin, { ...settings, connect: connectFor(merchantId) });
     pools.set(name, pool);
     pool.on('connect', () => {
       open += 1;
@@ -122,10 +124,10 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
   }, sweptEveryMs).unref();
 
   return {
-    request(url, owner, asked) {
-      const name = `${url.origin}#${owner ?? ''}`;
+    request(url, { connectionsOf: owner, merchantId }, asked) {
+      const name = `${url.origin}#${owner ?? ''}#${merchantId ?? ''}`;
       const reset = owner === null || open >= MOST_KEPT || isSuspect(name);
-      return poolOf(name, url.origin).request({ ...asked, path: `${url.pathname}${url.search}`, reset });
+      return poolOf(name, url.origin, merchantId).request({ ...asked, path: `${url.pathname}${url.search}`, reset });
     },
     held: () => pools.size,
     async close() {
@@ -135,17 +137,20 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
   };
 }
 
-/** Connections that end when what comes before, or after, a request is more than any server says. */
-function bounded(connect: buildConnector.connector, secure: buildConnector.connector): buildConnector.connector {
+/** Connections for a merchant's calls that end when what comes before, or after, a request is more than any server says. */
+function bounded(
+  connect: buildConnector.connector,
+  secure: buildConnector.connector,
+): (merchantId: bigint | null) => buildConnector.connector {
   const handshakeWith = handshakeCosts();
-  return (options, done) => {
+  return (merchantId) => (options, done) => {
     const isSecure = options.protocol === 'https:';
     if (!isSecure)
       return connect(options, (...result) => {
         if (result[0] === null) boundAnswers(result[1]);
         done(...result);
       });
-    const handshake = handshakeWith(options.host as string);
+    const handshake = handshakeWith(options.host as string, merchantId);
     if (handshake.isRefused()) return process.nextTick(done, new HandshakeTooDear(), null);
     return connect({ ...options, protocol: 'http:', port: options.port || '443' }, (...reached) => {
       const [error, raw] = reached;

@@ -4,22 +4,24 @@
 /** CPU of this thread for one part that came. Four signatures on P-384 take some 5 ms, with RSA keys of 4,096 bits less than one. */
 const DEAR_MS = 20;
 /** A host rests so many times as long as it was computed with. */
-const RESTS = 1_000;
-const MOST_HOSTS = 10_000;
+const HOST_RESTS = 1_000;
+/** And the merchant whose call it was, who may have any number of names: a twentieth of the thread is what one can take from the others. */
+const MERCHANT_RESTS = 20;
+const MOST_RESTING = 10_000;
 
-/** The host rests: nothing more is computed with it. */
+/** The host rests, or the merchant: nothing more is computed. */
 export class HandshakeTooDear extends Error {
   readonly code = 'ERR_TLS_HANDSHAKE_TOO_DEAR';
   constructor() {
-    super('a TLS handshake with this host took long to compute');
+    super('a TLS handshake with this host, or with another one of its merchant, took long to compute');
   }
 }
 
 /** One handshake with a host. */
 export type Handshake = {
-  /** Whether the host rests. */
+  /** Whether the host rests, or the merchant. */
   isRefused(): boolean;
-  /** Counts what it takes to compute with a part of it: the host rests from the first dear one, others that are under way end too. */
+  /** Counts what it takes to compute with a part of it: both rest from the first dear one, and other handshakes that are under way end too. */
   compute(part: () => void): void;
   /** The connection is there: whoever is trusted may take as long as it does. */
   end(): void;
@@ -31,35 +33,65 @@ function cpuMs(): number {
   return (user + system) / 1_000;
 }
 
-/** Of all hosts that are connected to from here. */
-export function handshakeCosts(clocks: Clocks = { cpuMs, nowMs: () => performance.now() }): (host: string) => Handshake {
-  /** The rests of each host, the host that was given one last at the end. */
-  const resting = new Map<string, readonly { readonly untilMs: number }[]>();
-  const restsOf = (host: string) => (resting.get(host) ?? []).filter(({ untilMs }) => untilMs > clocks.nowMs());
-  function keep(host: string, rests: readonly { readonly untilMs: number }[]): void {
-    resting.delete(host);
-    if (rests.length > 0) resting.set(host, rests);
-    if (resting.size > MOST_HOSTS) resting.delete(resting.keys().next().value as string);
-  }
-
-  return (host) => {
-    let own: { readonly untilMs: number } | null = null;
+/**
+ * Of all hosts that are connected to from here.
+ * @returns begins a handshake. A merchant of null has no rest.
+ */
+export function handshakeCosts(
+  clocks: Clocks = { cpuMs, nowMs: () => performance.now() },
+): (host: string, merchantId: bigint | null) => Handshake {
+  const hosts = rests<string>(HOST_RESTS, clocks.nowMs);
+  const merchants = rests<bigint>(MERCHANT_RESTS, clocks.nowMs);
+  return (host, merchantId) => {
+    const all = [hosts.of(host), ...(merchantId === null ? [] : [merchants.of(merchantId)])];
     let isOver = false;
     return {
-      isRefused: () => restsOf(host).some((one) => one !== own),
+      isRefused: () => all.some((one) => one.isResting()),
       compute(part) {
         const before = clocks.cpuMs();
         part();
         const tookMs = clocks.cpuMs() - before;
         if (isOver || tookMs < DEAR_MS) return;
-        own = { untilMs: clocks.nowMs() + tookMs * RESTS };
-        keep(host, [...restsOf(host), own]);
+        for (const one of all) one.begin(tookMs);
       },
       end() {
         isOver = true;
-        const others = restsOf(host).filter((one) => one !== own);
-        if (own !== null) keep(host, others);
+        for (const one of all) one.end();
       },
     };
+  };
+}
+
+type Rest = { readonly untilMs: number };
+
+/** Who rests, each for this many times as long as was computed for one handshake. */
+function rests<Key>(times: number, nowMs: () => number) {
+  /** Whoever was given a rest last at the end. */
+  const resting = new Map<Key, readonly Rest[]>();
+  const restsOf = (key: Key): readonly Rest[] => (resting.get(key) ?? []).filter(({ untilMs }) => untilMs > nowMs());
+  function keep(key: Key, all: readonly Rest[]): void {
+    resting.delete(key);
+    if (all.length > 0) resting.set(key, all);
+    if (resting.size > MOST_RESTING) resting.delete(resting.keys().next().value as Key);
+  }
+  return {
+    /** For one handshake, which ends by itself: the rest that it began is no reason to refuse it. */
+    of(key: Key) {
+      let own: Rest | null = null;
+      return {
+        isResting: (): boolean => restsOf(key).some((one) => one !== own),
+        begin(tookMs: number): void {
+          own = { untilMs: nowMs() + tookMs * times };
+          keep(key, [...restsOf(key), own]);
+        },
+        end(): void {
+          if (own !== null)
+            keep(
+              key,
+              restsOf(key).filter((one) => one !== own),
+            );
+        },
+      };
+    },
   };
 }

@@ -52,7 +52,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
   /** @returns whether there is more of the answer than what was read */
   async function ask(
     url: URL,
-    { method, headers, body, mostBytes, connectionsOf }: OutboundRequest,
+    { method, headers, body, mostBytes, ...whose }: OutboundRequest,
     { signal, answer, onStatus }: Asking,
   ): Promise<boolean> {
     opened ??= openConnections(lookup);
@@ -60,7 +60,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     // nothing is decompressed, so a small body cannot become a large one
     const whole = { ...headers, 'accept-encoding': 'identity' };
     const asked = { method, headers: whole, body: body ?? null, signal };
-    const { statusCode, headers: response, body: coming } = await connections.request(url, connectionsOf, asked);
+    const { statusCode, headers: response, body: coming } = await connections.request(url, whose, asked);
     onStatus(statusCode, retryAfter(response['retry-after']));
     return read(coming, answer, mostBytes);
   }

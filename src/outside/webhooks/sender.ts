@@ -9,7 +9,7 @@ const PREFIX = 'whsec_';
 
 /** @param now milliseconds since 1970 by the world's clock: receivers compare it with their own, also where the sandbox's was moved */
 export function createWebhookSender(outbound: Outbound, now: () => number = Date.now): WebhookSender {
-  return ({ webhook, url, id, body, secrets, signal }) => {
+  return ({ webhook, merchantId, url, id, body, secrets, signal }) => {
     const timestamp = String(Math.floor(now() / 1000));
     const headers = {
       'content-type': 'application/json',
@@ -19,7 +19,16 @@ export function createWebhookSender(outbound: Outbound, now: () => number = Date
       'webhook-signature': secrets.map((secret) => signature(secret, `${id}.${timestamp}.${body}`)).join(' '),
     };
     const bounds = { withinMs: WITHIN_MS, mostBytes: MOST_BYTES, signal };
-    return outbound.call({ url, method: 'POST', headers, body, connectionsOf: webhook, saysAll: SAYS_ALL, ...bounds });
+    return outbound.call({
+      url,
+      method: 'POST',
+      headers,
+      body,
+      connectionsOf: webhook,
+      merchantId,
+      saysAll: SAYS_ALL,
+      ...bounds,
+    });
   };
 }
 

@@ -35,7 +35,15 @@ export async function attempt(
     const failed = { atMs, tookMs: 0, status: null, error: kept(`unreadable: ${String(trouble)}`), answer: new Uint8Array() };
     return { result: null, trouble, made: { ...failed, ...consequences(ctx, delivery, null) } };
   }
-  const result = await send({ webhook: webhook.id, url: webhook.url, id: body.id, body: JSON.stringify(body), secrets, signal });
+  const result = await send({
+    webhook: webhook.id,
+    merchantId: webhook.merchantId,
+    url: webhook.url,
+    id: body.id,
+    body: JSON.stringify(body),
+    secrets,
+    signal,
+  });
   const known =
     result.kind === 'answered'
       ? { status: result.status, error: null, answer: result.body.subarray(0, ANSWER_KEPT) }

@@ -99,7 +99,15 @@ function targetIn(text: string): string {
 function forwarder(url: string, secret: string): Forward {
   const sender = createWebhookSender(createOutbound(ANYWHERE));
   return (event, body) =>
-    sender({ webhook: 'listen', url, id: event.id, body, secrets: [secret], signal: new AbortController().signal });
+    sender({
+      webhook: 'listen',
+      merchantId: null,
+      url,
+      id: event.id,
+      body,
+      secrets: [secret],
+      signal: new AbortController().signal,
+    });
 }
 
 /** Opens one connection after the other, each where the one before ended. The first one must succeed. */
