@@ -1,9 +1,8 @@
 // How the tests run: against one PostgreSQL that test/support/global-setup.ts starts, several files at once.
-import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Three files at a time on two cores: half of a test's time is waiting. More than four, and they wait for PostgreSQL's disk. */
-export const FILES_AT_A_TIME = Math.min(4, Math.max(3, availableParallelism() - 1));
+/** Four files at a time on two cores: half of a test's time is waiting. With more they wait for PostgreSQL's disk. */
+export const FILES_AT_A_TIME = 4;
 
 /** Files that measure their own process, or change what all of it shares: each has a process of its own. */
 const ALONE = [

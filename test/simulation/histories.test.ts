@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { HISTORIES_IN_A_SEED, runSeed } from './history.ts';
 import { openSimulatedService, type SimulatedService } from './simulated-service.ts';
 
-const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 40);
+const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 20);
 const FIRST = Number(process.env.SIMULATION_FIRST ?? 1);
 /** Seeds that share one service: its chains and its database continue, as those of a real service do. */
 const IN_A_WORLD = 5;
