@@ -1,5 +1,5 @@
-// A TLS server whose certificates take long to check.
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+// A TLS server and its certificates: such as take long to check, or are of any other kind.
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, type SecureVersion } from 'node:tls';
@@ -15,33 +15,64 @@ const sequence = (...parts: readonly Buffer[]): Buffer => der(0x30, ...parts);
 const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, 'hex'));
 const named = (text: string): Buffer => sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(text)))));
 const time = (text: string): Buffer => der(0x17, Buffer.from(text));
-const ECDSA_WITH_SHA512 = sequence(oid('2a8648ce3d040304'));
+const integer = (bytes: Buffer): Buffer => der(0x02, Buffer.from([0]), bytes);
+const bits = (bytes: Buffer): Buffer => der(0x03, Buffer.from([0]), bytes);
+const SHA256_WITH_RSA = sequence(oid('2a864886f70d01010b'), der(0x05));
+const P256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** A chain of nobody: 50 certificates, each with a key of 571 bits that the one before is signed with, as if. */
-function dearChain(): { readonly key: string; readonly cert: string } {
-  const leaf = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const dear = generateKeyPairSync('ec', { namedCurve: 'sect571r1' });
-  const signature = der(0x03, Buffer.from([0]), sign('sha512', Buffer.from('something else'), dear.privateKey));
-  function certificate(subject: string, issuer: string, key: KeyObject): string {
+export type Chain = { readonly key: string; readonly cert: string };
+/** For localhost, signed with nothing. @param keys subjectPublicKeyInfo of those after the first, each of which is the issuer of the one before */
+export function chainOf(keys: readonly Buffer[]): Chain {
+  const signature = bits(Buffer.alloc(DEAR_BYTES, 0x55));
+  function certificate(subject: string, issuer: string, key: Buffer): string {
     const validity = sequence(time('200101000000Z'), time('491231235959Z'));
-    const keyInfo = key.export({ type: 'spki', format: 'der' });
-    const body = sequence(der(0x02, Buffer.from([1])), ECDSA_WITH_SHA512, named(issuer), validity, named(subject), keyInfo);
-    const base64 = sequence(body, ECDSA_WITH_SHA512, signature).toString('base64');
-    return `-----BEGIN CERTIFICATE-----\n${base64.replaceAll(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+    const body = sequence(der(0x02, Buffer.from([1])), SHA256_WITH_RSA, named(issuer), validity, named(subject), key);
+    const base64 = sequence(body, SHA256_WITH_RSA, signature).toString('base64');
+    return `-----BEGIN CERTIFICATE-----\n${base64.replaceAll(/.{1,64}/g, '$&\n')}-----END CERTIFICATE-----\n`;
   }
-  const issuers = Array.from({ length: 50 }, (_, n) => certificate(String(n), String(n + 1), dear.publicKey));
+  const first = certificate('localhost', '0', P256.publicKey.export({ type: 'spki', format: 'der' }));
   return {
-    key: leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
-    cert: certificate('localhost', '0', leaf.publicKey) + issuers.join(''),
+    key: P256.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+    cert: first + keys.map((key, n) => certificate(String(n), String(n + 1), key)).join(''),
   };
 }
 
+const DEAR_BYTES = 3072 / 8;
+/** Nobody's key of RSA, whose exponent is as long as its modulus: to check a signature takes a hundred times as long as with another one. */
+export function dearKey(): Buffer {
+  const [modulus, exponent] = [Buffer.alloc(DEAR_BYTES, 0xff), Buffer.alloc(DEAR_BYTES, 0xbf)];
+  return sequence(sequence(oid('2a864886f70d010101'), der(0x05)), bits(sequence(integer(modulus), integer(exponent))));
+}
+
+/** subjectPublicKeyInfo of a key on a curve. @param point as it is written */
+export function keyOn(curve: { readonly parameters: Buffer; readonly point: Buffer }, point = curve.point): Buffer {
+  return sequence(sequence(oid('2a8648ce3d0201'), curve.parameters), bits(point));
+}
+export const P256_CURVE = { parameters: oid('2a8648ce3d030107'), point: Buffer.alloc(0) };
+
+/** y² = x³ + x + 1 in a field in which it takes some 0.1 s to find a root: its size less 1 can be halved 649 times. */
+export function dearCurve(): { readonly parameters: Buffer; readonly point: Buffer } {
+  const field = Buffer.from(((2189n << 649n) + 1n).toString(16), 'hex');
+  // one of the two points with this x
+  const half = (x: number): Buffer => Buffer.concat([Buffer.from([2]), Buffer.alloc(field.length - 1), Buffer.from([x])]);
+  const [one, kind] = [der(0x04, Buffer.from([1])), sequence(oid('2a8648ce3d0101'), der(0x02, field))];
+  const generator = der(0x04, half(2));
+  const parameters = sequence(der(0x02, Buffer.from([1])), kind, sequence(one, one), generator, der(0x02, Buffer.from([7])));
+  return { parameters, point: half(5) };
+}
+
 /** @returns its port on loopback, and how many have connected */
-export async function dearServer(maxVersion: SecureVersion): Promise<{ port: number; connections(): number }> {
+export const dearServer = (maxVersion: SecureVersion) => chainServer(chainOf(Array.from({ length: 15 }, dearKey)), maxVersion);
+
+export async function chainServer(
+  chain: Chain,
+  maxVersion: SecureVersion,
+  ciphers = 'DEFAULT',
+): Promise<{ port: number; connections(): number }> {
   let connections = 0;
-  const server = createServer({ ...dearChain(), maxVersion, ciphers: 'DEFAULT:@SECLEVEL=0' }, (socket) => {
+  const server = createServer({ ...chain, maxVersion, ciphers: `${ciphers}:@SECLEVEL=0` }, (socket) => {
     closing.push(() => socket.destroy());
-    socket.on('error', () => undefined);
+    socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 204 No Content\r\n\r\n'));
   });
   server.on('tlsClientError', () => undefined).on('connection', () => connections++);
   server.listen(0, '127.0.0.1');

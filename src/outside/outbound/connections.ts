@@ -1,7 +1,7 @@
 // The connections of outbound calls: whose they are, how long they are kept, and how much may come over one in answer to a request.
 import { constants } from 'node:crypto';
 import type { LookupFunction, Socket } from 'node:net';
-import { DEFAULT_CIPHERS } from 'node:tls';
+import { DEFAULT_CIPHERS, type TLSSocket } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { OutboundRequest } from '../../core/outbound.ts';
 import { countedHandshake, type Passing } from './handshake-bytes.ts';
@@ -155,12 +155,13 @@ function bounded(
     return connect({ ...options, protocol: 'http:', port: options.port || '443' }, (...reached) => {
       const [error, raw] = reached;
       if (error !== null) return done(...reached);
-      const { stream, endHandshake } = countedHandshake(raw, handshake);
-      // undici's type names what it is for other callers
-      secure({ ...options, httpSocket: stream as Socket }, (...result) => {
+      const { stream, hearKey, endHandshake } = countedHandshake(raw, handshake);
+      // undici's types name what this is for other callers, and do not say that it returns the socket
+      const socket = secure({ ...options, httpSocket: stream as Socket }, (...result) => {
         if (result[0] === null) endHandshake(boundAnswers(result[1]));
         done(...result);
-      });
+      }) as unknown as TLSSocket;
+      socket.on('keylog', hearKey);
     });
   };
 }

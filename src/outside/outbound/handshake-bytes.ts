@@ -1,8 +1,9 @@
-// What a TLS server sends before a connection is there. OpenSSL computes with all of it in one piece: the signature of each certificate that comes is
-// checked whoever made it, and nobody is asked whether that is enough.
+// What a TLS server sends before a connection is there. OpenSSL computes with all of it in one piece: each certificate that comes is taken apart, and
+// its signature is checked, whoever made it, and nobody is asked whether that is enough.
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type Handshake, HandshakeTooDear } from './handshake-costs.ts';
+import { handshakeSight, RECORD_HEAD_BYTES } from './handshake-sight.ts';
 import { recordsOf } from './tls-records.ts';
 
 /** The certificates of an ordinary server are 3 to 8 kB. */
@@ -12,8 +13,22 @@ class HandshakeTooLong extends Error {
   readonly code = 'ERR_TLS_HANDSHAKE_TOO_LONG';
 }
 
+/** Of no ordinary server: it is not computed with. */
+class HandshakeUnusual extends Error {
+  readonly code = 'ERR_TLS_HANDSHAKE_UNUSUAL';
+}
+
+/** What is known here of TLS 1.3 as soon as the server has said hello (SSLKEYLOGFILE). */
+const SECRET = /^SERVER_HANDSHAKE_TRAFFIC_SECRET [0-9a-f]+ ([0-9a-f]+)/;
+/** No record is longer, with what encrypts it, nor begins otherwise. */
+const LONGEST_RECORD_BYTES = 16 * 1024 + 256;
+const [FIRST_TYPE, LAST_TYPE, MAJOR_VERSION] = [20, 23, 3];
+const NOTHING: Buffer = Buffer.alloc(0);
+
 export type Counted = {
   readonly stream: Duplex;
+  /** What TLS says of its keys (`keylog`). */
+  hearKey(line: Buffer): void;
   /** The connection is there: what comes now is passed on by this. */
   endHandshake(passing: Passing): void;
 };
@@ -30,6 +45,9 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
     return !stream.destroyed;
   }
   const recordsIn = recordsOf();
+  let secret: Buffer | null = null;
+  const see = handshakeSight(() => secret);
+  let coming: Buffer = NOTHING;
   let passing: Passing | null = null;
   const stream = new Duplex({
     read: () => void raw.resume(),
@@ -41,20 +59,63 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
     },
   });
   const pass = (part: Buffer): void => void (stream.push(part) || raw.pause());
+  /** One after the other: what the next one says may be known here only when TLS has read this one. */
+  function passRecords(): void {
+    for (let record = firstRecord(coming); record !== null && passing === null; record = firstRecord(coming)) {
+      const unusual = see(record);
+      if (unusual !== null) {
+        refuse(unusual);
+        return;
+      }
+      recordsIn(record);
+      coming = coming.subarray(record.length);
+      // OpenSSL computes with it before this returns
+      pass(record);
+    }
+    if (passing !== null || !isNoRecord(coming)) return;
+    // TLS says best what is wrong with it
+    pass(coming.subarray(0, RECORD_HEAD_BYTES));
+    refuse('it is none');
+  }
+  const refuse = (unusual: string): void =>
+    void stream.destroy(new HandshakeUnusual(`the TLS handshake is no ordinary one: ${unusual}`));
   raw.on('data', (part: Buffer) => {
-    const records = recordsIn(part);
-    if (passing !== null) return passing(part, records, pass);
-    // OpenSSL computes with it before this returns
-    if (mayGoOn(part.length)) handshake.compute(() => pass(part));
+    if (passing === null && !mayGoOn(part.length)) return;
+    coming = coming.length === 0 ? part : Buffer.concat([coming, part]);
+    if (passing === null) handshake.compute(passRecords);
+    if (passing === null || coming.length === 0) return;
+    const rest = coming;
+    coming = NOTHING;
+    passing(rest, recordsIn(rest), pass);
   });
-  raw.on('end', () => stream.push(null));
+  raw.on('end', () => {
+    if (coming.length > 0) stream.push(coming);
+    stream.push(null);
+  });
   raw.on('error', (error) => stream.destroy(error));
   raw.on('close', () => stream.destroy());
   return {
     stream,
+    hearKey(line) {
+      const found = SECRET.exec(line.toString('latin1'))?.[1];
+      if (found !== undefined) secret = Buffer.from(found, 'hex');
+    },
     endHandshake(then) {
       handshake.end();
       passing = then;
     },
   };
+}
+
+function isNoRecord(coming: Buffer): boolean {
+  if (coming.length < RECORD_HEAD_BYTES) return false;
+  const [type, major] = coming as unknown as [number, number];
+  return type < FIRST_TYPE || type > LAST_TYPE || major !== MAJOR_VERSION || coming.readUInt16BE(3) > LONGEST_RECORD_BYTES;
+}
+
+/** Null = it is not there yet, or there is something else. */
+function firstRecord(coming: Buffer): Buffer | null {
+  if (coming.length < RECORD_HEAD_BYTES || isNoRecord(coming)) return null;
+  const end = RECORD_HEAD_BYTES + coming.readUInt16BE(3);
+  return coming.length < end ? null : coming.subarray(0, end);
 }
