@@ -58,7 +58,9 @@ async function cancelLocked(ctx: Context, sql: Sql, payout: PayoutRow, why: { re
   const currency = paidFrom(booked);
   // what a forgotten batch paid is found on the chain, a forgotten bank file in our folder
   if ((await notComparedSince(sql)).has(comparedAs(payout, currency))) {
-    const message = 'The server was started again and compares what it knows with chain and bank first; try again in a minute.';
+    // a start is one reason, what a node shows that is not known here another, and that may last
+    const message =
+      'The server compares what it knows with chain and bank first: it was started again, or a node shows a payment that it does not know. Try again later.';
     throw new Refusal('payout_not_cancellable', { message, param: 'payout_id', passes: true });
   }
   const atMs = ctx.ports.clock.now();
