@@ -31,7 +31,7 @@ async function answerTo(bytes: string): Promise<OutboundResult> {
 const hints = (headers: number, times: number) => `HTTP/1.1 103 Early Hints\r\n${'a:b\r\n'.repeat(headers)}\r\n`.repeat(times);
 
 test('a few interim answers with many headers are passed over', async () => {
-  expect(await answerTo(`${hints(300, 4)}${EMPTY}`)).toMatchObject({ kind: 'answered', status: 200 });
+  expect(await answerTo(`${hints(50, 4)}${EMPTY}`)).toMatchObject({ kind: 'answered', status: 200 });
 });
 
 test.each([
@@ -48,6 +48,27 @@ test('a body in chunks of a byte is left soon, and counts by its status', async 
   expect(taken).toMatchObject({ kind: 'answered', status: 200, isCut: true });
   expect(taken.kind === 'answered' && taken.body.length).toBeLessThan(3_000);
   expect(await answerTo(bytes('500 No'))).toMatchObject({ kind: 'failed', failure: 'malformed_answer' });
+});
+
+test.each([
+  ['a head', (lines: number) => `HTTP/1.1 200 OK\r\n${'a:\r\n'.repeat(lines - 3)}content-length: 0\r\n\r\n`],
+  ['interim heads and the last', (lines: number) => `HTTP/1.1 103 Hints\r\n${'a:\r\n'.repeat(lines - 5)}\r\n${EMPTY}`],
+])('%s may have 256 lines', async (_, head) => {
+  expect(await answerTo(head(256))).toMatchObject({ kind: 'answered', status: 200 });
+  const failed = { kind: 'failed', failure: 'malformed_answer', reason: 'an answer of more than 256 lines in its head' };
+  expect(await answerTo(head(257))).toMatchObject(failed);
+});
+
+test('the lines of a body are none of its head, however they come', async () => {
+  const { port } = await listening((socket) => {
+    socket.setNoDelay().once('data', () => {
+      socket.write('HTTP/1.1 500 No\r\ncontent-length: 300\r\n\r');
+      setImmediate(() => socket.write(`\n${'\n'.repeat(300)}`));
+    });
+  });
+  const result = await opened(createOutbound(ANYWHERE)).call({ ...asking, url: `http://127.0.0.1:${port}/` });
+  expect(result).toMatchObject({ kind: 'answered', status: 500, isCut: false });
+  expect(result.kind === 'answered' && result.body.length).toBe(300);
 });
 
 test('an error page of many lines is read to its bound', async () => {

@@ -65,6 +65,22 @@ test('certificates that take long to check take nothing of this thread', async (
   expect(await calling()).toMatchObject({ kind: 'failed', reason: 'ERR_TLS_HANDSHAKE_TOO_DEAR' });
 });
 
+test('heads that never end leave the thread its memory', async () => {
+  const reached = Promise.withResolvers<void>();
+  const { port, connections } = await listening((socket) => {
+    socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\n${'a:\r\n'.repeat(4_000)}`));
+    if (connections() === 256) reached.resolve();
+  });
+  const url = await serving((_, response) => response.end());
+  const outbound = sandbox();
+  const hanging = Array.from({ length: 256 }, () =>
+    outbound.call({ ...asking, connectionsOf: null, url: `http://127.0.0.1:${port}/` }),
+  );
+  await reached.promise;
+  expect(await outbound.call({ ...asking, url })).toMatchObject({ kind: 'answered' });
+  for (const call of hanging) expect(await call).toMatchObject({ kind: 'failed', failure: 'malformed_answer' });
+});
+
 test('after it was closed nothing is left of it', async () => {
   const { port } = await listening();
   const outbound = createOutboundThread({ isSandbox: true });

@@ -6,7 +6,7 @@ import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { OutboundRequest } from '../../core/outbound.ts';
 import { countedHandshake, type Passing } from './handshake-bytes.ts';
 import { HandshakeTooDear, handshakeCosts } from './handshake-costs.ts';
-import { passingContinue } from './interim-answers.ts';
+import { headLines, passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
 /** Of each address before the next one is tried. Node's own 250 ms are less than the way to the other side of the earth and back. */
@@ -25,6 +25,8 @@ const BOUNDS = {
   bytes: { most: 256 * 1024, name: 'bytes' },
   /** Interim answers: each of their headers is more work here than there. */
   interim: { most: 16 * 1024, name: 'bytes before it' },
+  /** Of a head, and of interim ones before it: each is held in memory as two objects until the head ends, and the heads of all calls at once. */
+  head: { most: 256, name: 'lines in its head' },
   /** Two for each chunk, which may hold a single byte. */
   lines: { most: 4_096, name: 'lines' },
   /** A TLS record may hold a single byte too, and is some 10 µs of work. */
@@ -36,7 +38,7 @@ const BOUNDS = {
   wire: { most: 512 * 1024, name: 'bytes with those of TLS' },
 } as const;
 type Counted = keyof typeof BOUNDS;
-const NOTHING: Readonly<Record<Counted, number>> = { bytes: 0, interim: 0, lines: 0, parts: 0, records: 0, tickets: 0, wire: 0 };
+const NOTHING = { bytes: 0, head: 0, interim: 0, lines: 0, parts: 0, records: 0, tickets: 0, wire: 0 };
 const LF = 10;
 /** Connections that are kept for the next call take memory and a file each: where this many are open, a call closes its own. */
 const MOST_KEPT = 512;
@@ -169,10 +171,11 @@ function bounded(
 /** Ends a connection over which too much comes in answer to a request. What came before that is heard: its status may say all. */
 function boundAnswers(socket: Socket): Passing {
   const [read, push] = [socket.read.bind(socket), socket.push.bind(socket)];
-  let [sent, received, passContinue, isOver] = [0, NOTHING, passingContinue(), false];
+  let [sent, received, passContinue, linesOfHead, isOver] = [0, NOTHING, passingContinue(), headLines(), false];
   /** How much more may come: where something was sent, what comes since is another answer. */
   function room(what: Counted): number {
-    if (sent !== socket.bytesWritten) [sent, received, passContinue] = [socket.bytesWritten, NOTHING, passingContinue()];
+    if (sent !== socket.bytesWritten)
+      [sent, received, passContinue, linesOfHead] = [socket.bytesWritten, NOTHING, passingContinue(), headLines()];
     return Math.max(0, BOUNDS[what].most - received[what]);
   }
   /** Counts what comes. @returns how much of it is within its bound */
@@ -194,7 +197,8 @@ function boundAnswers(socket: Socket): Passing {
     const lines = linesIn(some);
     const heard = firstLines(some, lines, count('lines', lines));
     const interim = passContinue(heard);
-    return heard.length > 0 && count('interim', interim) === interim ? heard : null;
+    const head = linesIn(heard.subarray(0, interim)) + linesOfHead(heard.subarray(interim));
+    return heard.length > 0 && count('interim', interim) === interim && count('head', head) === head ? heard : null;
   };
   socket.on('session', () => void count('tickets', 1));
   return (part, records, pass) => {

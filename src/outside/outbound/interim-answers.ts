@@ -40,3 +40,20 @@ export function passingContinue(): (part: Uint8Array) => number {
     return at;
   };
 }
+
+/** Counts the lines of a head, up to the empty one at its end, in bytes that come part by part from within its first line on. */
+export function headLines(): (part: Uint8Array) => number {
+  let [isOver, isEmpty] = [false, false];
+  return (part) => {
+    let lines = 0;
+    for (let at = 0; at < part.length && !isOver; at++) {
+      if (part[at] === CR) continue;
+      if (part[at] === LF) {
+        lines++;
+        isOver = isEmpty;
+      }
+      isEmpty = part[at] === LF;
+    }
+    return lines;
+  };
+}

@@ -9,6 +9,9 @@ import { type OutboundPolicy, readUrl } from './policy.ts';
 /** What follows a status that says all is only to be shown: whoever calls has others waiting. */
 const REST_WITHIN_MS = 1_000;
 
+/** In which the body of an answer is held. */
+const MOST_PARTS = 32;
+
 /** More are no host's: each that refuses costs a connection, here and wherever it leads. */
 const MOST_ADDRESSES = 32;
 
@@ -164,6 +167,8 @@ async function read(body: AsyncIterable<Uint8Array>, { parts }: Coming, mostByte
   let length = 0;
   for await (const part of body) {
     parts.push(part.subarray(0, mostBytes - length));
+    // each of a byte is an object of a hundred, and there may be thousands in each of hundreds of answers
+    if (parts.length > MOST_PARTS) parts.splice(0, parts.length, Buffer.concat(parts));
     length += part.length;
     // leaving the loop closes the connection
     if (length > mostBytes) return true;
