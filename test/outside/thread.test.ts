@@ -43,6 +43,16 @@ test('a thread that computes for ever is ended, and holds up nobody here', async
   expect(await ask('your data', LONG_MS)).toBe('what it was given');
 });
 
+test('who was stopped for longer than the thread has is not late to hear it', async () => {
+  const { ask } = thread();
+  expect(await ask('your data', LONG_MS)).toBe('what it was given');
+  const answer = ask('your data', 50);
+  // it is sent by then
+  await new Promise((resolve) => setImmediate(resolve));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+  expect(await answer).toBe('what it was given');
+});
+
 test.each(['before', 'after'] as const)('the thread is told when nobody waits any more, %s it was asked', async (when) => {
   const { ask } = thread();
   const limit = new AbortController();

@@ -1,6 +1,9 @@
 // A thread that answers questions: whatever it computes, this one goes on. It starts with the first question, and again where it has ended.
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 
+/** A process or a machine that was stopped meets its timers first, and then what was answered meanwhile. */
+const HEARD_WITHIN_MS = 1_000;
+
 /** It ended before it answered, or does not answer any more. */
 export class ThreadEnded extends Error {}
 
@@ -82,7 +85,9 @@ export function openThread<Question, Answer>(program: URL, data: unknown, limits
       const id = ids++;
       return new Promise<Answer>((resolve, reject) => {
         const giveUp = (): void => asked.tell({ id });
-        const late = setTimeout(() => end(asked, 'the thread does not answer'), withinMs);
+        let late = setTimeout(() => {
+          late = setTimeout(() => end(asked, 'the thread does not answer'), HEARD_WITHIN_MS);
+        }, withinMs);
         function over(): void {
           clearTimeout(late);
           asked.waiting.delete(id);
