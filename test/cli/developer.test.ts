@@ -188,6 +188,7 @@ describe('listening', () => {
       [['listen', '--events', 'transaction.paid'], { code: 2, message: expect.stringContaining('transaction.succeeded') }],
       [['listen', '--forward-to', 'http://a b'], { code: 2, message: expect.stringContaining('host:port') }],
       [['listen', '--forward-to', 'ftp://127.0.0.1:9'], { code: 2, message: expect.stringContaining('host:port') }],
+      [['listen', '--object', 'txn_1'], { code: 2, message: expect.stringContaining('txn_…') }],
       [['trigger', 'transaction.paid'], { code: 2, message: expect.stringContaining('payout.completed') }],
       [['events', 'show', 'txn_1'], { code: 2 }],
       [['events', 'resend', 'evt_t0352N6Rx3HkOeQLXt3hxlO4'], { code: 1, error: 'not_found' }],

@@ -62,7 +62,8 @@ export function addListenCommand(bursar: Command): void {
 }
 
 async function listen(options: ListenOptions): Promise<void> {
-  const { profile, json = false, object = null, forwardTo, fromNow = false } = options;
+  const { profile, json = false, forwardTo, fromNow = false } = options;
+  const object = options.object === undefined ? null : objectIn(options.object);
   const events = options.events === undefined ? null : typesIn(options.events);
   const left = options.count === undefined ? Number.POSITIVE_INFINITY : countIn(options.count);
   const target = forwardTo === undefined ? null : targetIn(forwardTo);
@@ -81,6 +82,13 @@ function typesIn(text: string): readonly string[] {
   const unknown = types.find((one) => !EVENT_TYPES.includes(one));
   if (unknown !== undefined) throw calledWrongly(`--events: ${unknown} is not one of ${EVENT_TYPES.join(', ')}`);
   return types;
+}
+
+/** The API takes any text, of which nothing ever happens: whoever mistypes an id would wait for it. */
+function objectIn(text: string): string {
+  if (!/^(transaction|payout|(txn|payout)_[0-9A-Za-z]{22})$/.test(text))
+    throw calledWrongly(`--object: ${text} is no id of a transaction (txn_…) or payout (payout_…), nor transaction or payout`);
+  return text;
 }
 
 function countIn(text: string): number {
