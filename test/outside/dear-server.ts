@@ -1,5 +1,5 @@
 // A TLS server and its certificates: such as take long to check, or are of any other kind.
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, type SecureVersion } from 'node:tls';
@@ -18,31 +18,66 @@ const time = (text: string): Buffer => der(0x17, Buffer.from(text));
 const integer = (bytes: Buffer): Buffer => der(0x02, Buffer.from([0]), bytes);
 const bits = (bytes: Buffer): Buffer => der(0x03, Buffer.from([0]), bytes);
 const SHA256_WITH_RSA = sequence(oid('2a864886f70d01010b'), der(0x05));
+const SHA512_WITH_EC = sequence(oid('2a8648ce3d040304'));
 const P256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const RSA_BYTES = 3072 / 8;
+
+/** How certificates are signed, here with what is no signature of them. */
+type Signed = { readonly algorithm: Buffer; readonly signature: Buffer };
+const WITH_RSA: Signed = { algorithm: SHA256_WITH_RSA, signature: Buffer.alloc(RSA_BYTES, 0x55) };
+type Certificate = {
+  readonly issuer: Buffer;
+  readonly subject: Buffer;
+  readonly key: Buffer;
+  readonly extensions?: readonly Buffer[];
+};
+
+function certificateOf({ issuer, subject, key, extensions = [] }: Certificate, { algorithm, signature }: Signed): string {
+  const validity = sequence(time('200101000000Z'), time('491231235959Z'));
+  const [version, serial] = [der(0xa0, der(0x02, Buffer.from([2]))), der(0x02, Buffer.from([1]))];
+  const rest = extensions.length === 0 ? [] : [der(0xa3, sequence(...extensions))];
+  const body = sequence(version, serial, algorithm, issuer, validity, subject, key, ...rest);
+  const base64 = sequence(body, algorithm, bits(signature)).toString('base64');
+  return `-----BEGIN CERTIFICATE-----\n${base64.replaceAll(/.{1,64}/g, '$&\n')}-----END CERTIFICATE-----\n`;
+}
+const ownKey = P256.publicKey.export({ type: 'spki', format: 'der' });
 
 export type Chain = { readonly key: string; readonly cert: string };
 /** For localhost, signed with nothing. @param keys subjectPublicKeyInfo of those after the first, each of which is the issuer of the one before */
-export function chainOf(keys: readonly Buffer[]): Chain {
-  const signature = bits(Buffer.alloc(DEAR_BYTES, 0x55));
-  function certificate(subject: string, issuer: string, key: Buffer): string {
-    const validity = sequence(time('200101000000Z'), time('491231235959Z'));
-    const body = sequence(der(0x02, Buffer.from([1])), SHA256_WITH_RSA, named(issuer), validity, named(subject), key);
-    const base64 = sequence(body, SHA256_WITH_RSA, signature).toString('base64');
-    return `-----BEGIN CERTIFICATE-----\n${base64.replaceAll(/.{1,64}/g, '$&\n')}-----END CERTIFICATE-----\n`;
-  }
-  const first = certificate('localhost', '0', P256.publicKey.export({ type: 'spki', format: 'der' }));
+export function chainOf(keys: readonly Buffer[], signed = WITH_RSA): Chain {
+  const certificate = (subject: string, issuer: string, key: Buffer): string =>
+    certificateOf({ issuer: named(issuer), subject: named(subject), key }, signed);
   return {
     key: P256.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
-    cert: first + keys.map((key, n) => certificate(String(n), String(n + 1), key)).join(''),
+    cert: certificate('localhost', '0', ownKey) + keys.map((key, n) => certificate(String(n), String(n + 1), key)).join(''),
   };
 }
 
-const DEAR_BYTES = 3072 / 8;
-/** Nobody's key of RSA, whose exponent is as long as its modulus: to check a signature takes a hundred times as long as with another one. */
-export function dearKey(): Buffer {
-  const [modulus, exponent] = [Buffer.alloc(DEAR_BYTES, 0xff), Buffer.alloc(DEAR_BYTES, 0xbf)];
+const extension = (kind: string, value: Buffer): Buffer => sequence(oid(kind), der(0x04, value));
+/** Places of revocation lists: each has a name of its own, or adds nothing to that of an issuer whose name has so many parts. */
+export function certificateWithLists(kind: 'whole' | 'part', places: number, parts: number): string {
+  const issuer = sequence(der(0x31, ...Array.from({ length: parts }, () => sequence(oid('2a'), der(0x0c)))));
+  const place = kind === 'whole' ? der(0xa0, der(0x86, Buffer.from('http://one.example/'))) : der(0xa1);
+  const lists = sequence(...Array.from({ length: places }, () => sequence(der(0xa0, place))));
+  return certificateOf({ issuer, subject: named('0'), key: ownKey, extensions: [extension('551d1f', lists)] }, WITH_RSA);
+}
+/** So many names, its subject among them, and constraints of names. */
+export function certificateWithNames(names: number, constraints: number): string {
+  const uri = (text: string): Buffer => der(0x86, Buffer.from(text));
+  const others = sequence(...Array.from({ length: names - 1 }, () => uri('a://b')));
+  const excluded = sequence(der(0xa1, ...Array.from({ length: constraints }, () => sequence(uri('c')))));
+  const critical = sequence(oid('551d1e'), der(0x01, Buffer.from([0xff])), der(0x04, excluded));
+  const extensions = [extension('551d11', others), critical];
+  return certificateOf({ issuer: named('1'), subject: named('0'), key: ownKey, extensions }, WITH_RSA);
+}
+
+/** Nobody's key of RSA, of so many bytes. */
+export function rsaKey(modulusBytes: number, exponentBytes: number): Buffer {
+  const [modulus, exponent] = [Buffer.alloc(modulusBytes, 0xff), Buffer.alloc(exponentBytes, 0xbf)];
   return sequence(sequence(oid('2a864886f70d010101'), der(0x05)), bits(sequence(integer(modulus), integer(exponent))));
 }
+/** To check a signature with it takes a hundred times as long as with another one of its length. */
+export const dearKey = (): Buffer => rsaKey(RSA_BYTES, RSA_BYTES);
 
 /** subjectPublicKeyInfo of a key on a curve. @param point as it is written */
 export function keyOn(curve: { readonly parameters: Buffer; readonly point: Buffer }, point = curve.point): Buffer {
@@ -61,8 +96,19 @@ export function dearCurve(): { readonly parameters: Buffer; readonly point: Buff
   return { parameters, point: half(5) };
 }
 
-/** @returns its port on loopback, and how many have connected */
-export const dearServer = (maxVersion: SecureVersion) => chainServer(chainOf(Array.from({ length: 15 }, dearKey)), maxVersion);
+/** The dearest that ordinary keys can be. @returns its port on loopback, and how many have connected */
+export function dearServer(maxVersion: SecureVersion): Promise<{ port: number; connections(): number }> {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-521' });
+  const signed = { algorithm: SHA512_WITH_EC, signature: sign('sha512', Buffer.from('something else'), privateKey) };
+  const key = publicKey.export({ type: 'spki', format: 'der' });
+  return chainServer(
+    chainOf(
+      Array.from({ length: 15 }, () => key),
+      signed,
+    ),
+    maxVersion,
+  );
+}
 
 export async function chainServer(
   chain: Chain,

@@ -6,7 +6,18 @@ import type { OutboundResult } from '../../src/core/outbound.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { publicInternet } from '../../src/outside/outbound/policy.ts';
 import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
-import { type Chain, chainOf, chainServer, dearCurve, keyOn, P256_CURVE } from './dear-server.ts';
+import {
+  type Chain,
+  certificateWithLists,
+  certificateWithNames,
+  chainOf,
+  chainServer,
+  dearCurve,
+  dearKey,
+  keyOn,
+  P256_CURVE,
+  rsaKey,
+} from './dear-server.ts';
 import { asking, listening, opened, outboundServersForEach } from './outbound-servers.ts';
 
 outboundServersForEach();
@@ -61,6 +72,7 @@ test.each([
   ['P-521', curve('P-521')],
   ['RSA', spki(generateKeyPairSync('rsa', { modulusLength: 2048 }))],
   ['RSA-PSS', spki(generateKeyPairSync('rsa-pss', { modulusLength: 2048 }))],
+  ['RSA, as long as any', rsaKey(1024, 8)],
   ['Ed25519', spki(generateKeyPairSync('ed25519'))],
   ['Ed448', spki(generateKeyPairSync('ed448'))],
 ])('keys of %s are usual', async (_, key) => {
@@ -71,6 +83,8 @@ test.each([
   ['on another curve', () => curve('secp256k1')],
   ['on a curve that is written out', () => spki(generateKeyPairSync('ec', { namedCurve: 'P-256', paramEncoding: 'explicit' }))],
   ['of which half is to be found', () => keyOn(P256_CURVE, half())],
+  ['of RSA that is longer than any', () => rsaKey(1026, 3)],
+  ['of RSA whose exponent is as long as its modulus', dearKey],
   ['of DSA', () => spki(generateKeyPairSync('dsa', { modulusLength: 1024, divisorLength: 160 }))],
 ])('a key %s is not', async (_, key) => {
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
@@ -86,6 +100,26 @@ test('16 certificates are a chain, more are none', async () => {
   const key = curve('P-256');
   expect(await calling(Array.from({ length: 15 }, () => key))).toMatchObject(HEARD);
   expect(await calling(Array.from({ length: 16 }, () => key))).toMatchObject(UNUSUAL);
+});
+
+/** The first one is trusted, whatever comes with it. */
+async function callingWith(certificate: string, version: SecureVersion): Promise<OutboundResult> {
+  return callTo((await chainServer({ key: own.key, cert: own.certificate + certificate }, version)).port);
+}
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'places of revocation lists have names of their own, not each a part of a long one (%s)',
+  async (version) => {
+    expect(await callingWith(certificateWithLists('whole', 50, 50), version)).toMatchObject(HEARD);
+    expect(await callingWith(certificateWithLists('part', 1, 1), version)).toMatchObject(UNUSUAL);
+    expect(await callingWith(certificateWithLists('part', 1_000, 1_000), version)).toMatchObject(UNUSUAL);
+  },
+);
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)('65,536 comparisons of names with constraints are the most (%s)', async (version) => {
+  // the first certificate has four names
+  expect(await callingWith(certificateWithNames(252, 256), version)).toMatchObject(HEARD);
+  expect(await callingWith(certificateWithNames(253, 256), version)).toMatchObject(UNUSUAL);
 });
 
 test('what is no TLS is named as TLS does', async () => {

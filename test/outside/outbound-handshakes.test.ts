@@ -11,7 +11,7 @@ import type { OutboundRequest, OutboundResult } from '../../src/core/outbound.ts
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { publicInternet } from '../../src/outside/outbound/policy.ts';
 import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
-import { chainOf, dearKey } from './dear-server.ts';
+import { chainOf, rsaKey } from './dear-server.ts';
 import { asking, closing, listening, opened, outboundServersForEach } from './outbound-servers.ts';
 
 outboundServersForEach();
@@ -39,7 +39,7 @@ const take = (socket: TLSSocket): void => void socket.end('HTTP/1.1 204 No Conte
 
 /** Certificates of this many characters or a little more, the one that is trusted first; the others are of nobody. */
 function longChain(length: number): string {
-  const { cert } = chainOf([dearKey()]);
+  const { cert } = chainOf([rsaKey(1024, 3)]);
   const certificate = cert.slice(cert.lastIndexOf('-----BEGIN'));
   return own.certificate + certificate.repeat(Math.ceil((length - own.certificate.length) / certificate.length));
 }
