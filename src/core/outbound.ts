@@ -55,7 +55,14 @@ export type OutboundResult =
       readonly retryAfterMs?: number;
       readonly tookMs: number;
     }
-  | { readonly kind: 'failed'; readonly failure: OutboundFailure; readonly reason: string; readonly tookMs: number };
+  | {
+      readonly kind: 'failed';
+      readonly failure: OutboundFailure;
+      readonly reason: string;
+      readonly tookMs: number;
+      /** Whether it failed here, whatever the server did: that says nothing of the server. */
+      readonly isOurs?: true;
+    };
 
 export type Outbound = {
   /**

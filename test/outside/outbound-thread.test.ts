@@ -86,5 +86,6 @@ test('after it was closed nothing is left of it', async () => {
   const outbound = createOutboundThread({ isSandbox: true });
   const call = outbound.call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs: 60_000 });
   await outbound.close();
-  expect(await call).toMatchObject({ kind: 'failed', failure: 'connection_failed', reason: 'the thread was closed' });
+  const reason = 'the thread was closed';
+  expect(await call).toMatchObject({ kind: 'failed', failure: 'connection_failed', reason, isOurs: true });
 });

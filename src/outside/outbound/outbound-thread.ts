@@ -54,7 +54,7 @@ export function createOutboundThread(settings: OutboundSettings): Outbound {
         return receivedAs((await thread.ask({ ask: 'call', request }, within, signal)) as Sent);
       } catch (error) {
         const tookMs = Math.round(performance.now() - began);
-        return { kind: 'failed', failure: 'connection_failed', reason: (error as Error).message, tookMs };
+        return { kind: 'failed', failure: 'connection_failed', reason: (error as Error).message, tookMs, isOurs: true };
       }
     },
     close: () => thread.close(),

@@ -38,10 +38,11 @@ export const NEW_PACE: Pace = {
 
 /**
  * The pace after an attempt: twice as many at a time after a quick answer, few after a slow one, and a rest that doubles (5 s to 60 s)
- * after five failures in a row that say that the endpoint is away.
+ * after five failures in a row that say that the endpoint is away. What failed here changes nothing.
  */
 export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
   const { tookMs } = result;
+  if (result.kind === 'failed' && result.isOurs === true) return pace;
   // whoever answers again is judged by that answer alone
   const keepsMs = pace.hasAnswered ? Math.max(tookMs, pace.keepsMs / 2) : tookMs;
   if (!isAway(result)) {

@@ -74,6 +74,12 @@ describe('an endpoint', () => {
     expect(paced([answered(500)]).limit).toBe(4);
   });
 
+  test('is neither away nor there where a call fails here', () => {
+    const ours: OutboundResult = { kind: 'failed', failure: 'connection_failed', reason: 'ours', tookMs: 9, isOurs: true };
+    for (const before of [times(5, answered(200)), times(4, silent), times(6, silent)])
+      expect(paced([...before, ...times(6, ours)])).toEqual(paced(before));
+  });
+
   test('that takes more than a second gets two at a time again', () => {
     const quick = paced(times(5, answered(200)));
     expect([paced([answered(200, 1_000)], quick).limit, paced([answered(200, 1_001)], quick).limit]).toEqual([32, 2]);
