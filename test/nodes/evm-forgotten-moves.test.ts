@@ -185,6 +185,29 @@ test.each([
   await ledgerIsChain();
 });
 
+test('a move of our address is known however many others were noted before it', { timeout: TIMEOUT }, async () => {
+  const [sweeps, topUps] = [await ended('sweep'), await ended('top_up')];
+  const noted = `insert into forgotten_moves select 'ETH', '0x' || lpad(to_hex(n), 64, '0'), 'address ' || n, 0, height, hash from generate_series(1, 5000) n,
+                   lateral (select height, hash from blocks where currency = 'ETH' order by height desc limit 1) newest`;
+  await service.db.query({ text: noted, values: [] });
+  await movedBefore(await paid());
+  await service.mine(FINAL);
+  nodes.other.alter(NOT_FINAL_YET);
+  service.restart();
+  service.told.length = 0;
+  await service.work(LATER_MS);
+  expect(service.told.join()).toMatch(/nothing new is paid in ETH: 0x\w+ has left for another address of ours/);
+  expect([await openBreakers(service.db), await openMovements(service.db)]).toEqual([[], []]);
+  nodes.other.alter({});
+  await service.db.query({ text: `delete from forgotten_moves where sender like 'address %'`, values: [] });
+  await works(2);
+  expect([await ended('sweep'), await ended('top_up')]).toEqual([
+    [...sweeps, 'final', 'final'],
+    [...topUps, 'final'],
+  ]);
+  await ledgerIsChain();
+});
+
 test('a move whose block is replaced while moves are looked at is noted in its new one', { timeout: TIMEOUT }, async () => {
   const sweeps = await ended('sweep');
   const { address } = await service.owe('ETH', 300_00n);

@@ -31,18 +31,32 @@ export async function noteMoves(
   });
 }
 
+type Raw = { txid: string; sender: string; nonce: number; height: number; block_hash: string };
+const COLUMNS = 'txid, sender, nonce, height, block_hash';
+const moveOf = (raw: Raw): ForgottenMove => ({
+  txid: raw.txid,
+  sender: { txid: raw.sender, vout: raw.nonce },
+  block: { height: raw.height, hash: raw.block_hash },
+});
+
 /** The oldest, in the order of each sender's nonces. */
 export async function readMoves(sql: Sql, currency: EvmCode, limit: number): Promise<readonly ForgottenMove[]> {
-  const { rows } = await sql.query<{ txid: string; sender: string; nonce: number; height: number; block_hash: string }>({
+  const { rows } = await sql.query<Raw>({
     name: 'read_forgotten_moves',
-    text: `select txid, sender, nonce, height, block_hash from forgotten_moves where currency = $1 order by height, sender, nonce limit $2`,
+    text: `select ${COLUMNS} from forgotten_moves where currency = $1 order by height, sender, nonce limit $2`,
     values: [currency, limit],
   });
-  return rows.map((row) => ({
-    txid: row.txid,
-    sender: { txid: row.sender, vout: row.nonce },
-    block: { height: row.height, hash: row.block_hash },
-  }));
+  return rows.map(moveOf);
+}
+
+/** Those of one sender from a nonce on, in their order, however many others there are. */
+export async function readMovesOf(sql: Sql, currency: EvmCode, from: Outpoint, limit: number): Promise<readonly ForgottenMove[]> {
+  const { rows } = await sql.query<Raw>({
+    name: 'read_forgotten_moves_of',
+    text: `select ${COLUMNS} from forgotten_moves where currency = $1 and sender = $2 and nonce >= $3 order by nonce limit $4`,
+    values: [currency, from.txid, from.vout, limit],
+  });
+  return rows.map(moveOf);
 }
 
 /** It is booked, or is none, or its block was replaced: what another block has noted of it meanwhile stays. */

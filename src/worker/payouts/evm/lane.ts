@@ -15,7 +15,7 @@ import { knownNonces, openBatches, readBlockHash, signedNonces, usedNonces } fro
 import { saveFeeRate, savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { openMovements } from '../../../store/payouts/unknown-movements.ts';
-import { readMoves } from '../../../store/sweeps/forgotten-moves.ts';
+import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { AT_REST_MS, type OutputCheck, type Trouble } from '../output-check.ts';
@@ -129,7 +129,7 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       used = await known();
     }
     if (nonce > (used ?? 0)) {
-      const moves = (await readMoves(ctx.db, currency, MOST_MOVES)).filter((move) => move.sender.txid === sender);
+      const moves = await readMovesOf(ctx.db, currency, { txid: sender, vout: used ?? 0 }, MOST_MOVES);
       const next = moves.find((move) => move.sender.vout === (used ?? 0));
       if (next !== undefined) {
         const what = `${next.txid} has left for another address of ours, and is booked once two nodes (the only one, where there is one) show that its block is final (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL)`;
