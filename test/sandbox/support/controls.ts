@@ -8,14 +8,17 @@ import { createSandbox } from '../../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../../src/sandbox/service-side.ts';
 import { post, tableService } from './table-service.ts';
 
-export const folder = mkdtempSync(join(tmpdir(), 'bursar-controls-'));
-export const clock = openMovableClock(join(folder, 'clock-offset'));
-export const { service, calls } = tableService();
+export let folder: string;
+export let clock: ReturnType<typeof openMovableClock>;
+export let { service, calls } = tableService();
 export let sandbox: Sandbox;
 
-/** Registers the hooks: one sandbox for a file's tests. */
+/** Registers the hooks: one sandbox for a file's tests, and nothing of it for those of the next file, which has this module too. */
 export function withSandbox(): void {
   beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'bursar-controls-'));
+    clock = openMovableClock(join(folder, 'clock-offset'));
+    ({ service, calls } = tableService());
     const onEnd = (reason: string) => {
       throw new Error(reason);
     };
