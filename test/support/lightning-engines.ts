@@ -27,6 +27,8 @@ export type LightningEngine = {
     /** Blocks that its recipient wants for itself; LND's invoices only. */
     readonly cltv?: number;
   }): Promise<{ readonly request: string; readonly hash: string }>;
+  /** Waits until a held payment has reached its recipient. Throws when none has within a time, by default half a minute. */
+  held(hash: string, withinMs?: number): Promise<void>;
   /** The recipient takes a held payment, or gives it back. Throws when none is held within a time, by default half a minute. */
   decide(hash: string, takes: boolean, withinMs?: number): Promise<void>;
   /** What the recipient of an invoice has, in satoshis. */
@@ -81,6 +83,9 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
       const behaviour = isHeld ? 'hold' : 'pay';
       return node.outgoing.invoice({ amountMsat: BigInt(sat ?? 0) * 1_000n, expirySeconds: 3_600, behaviour });
     },
+    async held(hash, withinMs = 30_000) {
+      await eventually('it is held', async () => node.outgoing.payment(hash)?.status === 'IN_FLIGHT', withinMs);
+    },
     async decide(hash, takes) {
       if (!node.outgoing.resolve(hash, takes)) throw new Error(`no payment of ${hash} is held`);
     },
@@ -110,8 +115,12 @@ export async function lndEngine(options: { readonly hasWords?: boolean } = {}): 
   const pair = await startLndPair(options);
   const bake = async () => [await pair.shop.bake(RECEIVING), await pair.shop.bake(PAYING)] as const;
   let [macaroon, payMacaroon] = await bake();
-  const held = new Map<string, Buffer>();
+  const preimages = new Map<string, Buffer>();
   const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');
+  const accepted = async (hash: string, withinMs = 30_000): Promise<void> => {
+    const look = () => pair.customer.call<{ state: string }>('GET', `/v1/invoice/${hash}`);
+    await eventually('it is held', async () => (await look()).state === 'ACCEPTED', withinMs);
+  };
   return {
     name: 'LND',
     pair,
@@ -124,14 +133,14 @@ export async function lndEngine(options: { readonly hasWords?: boolean } = {}): 
       const of = { value: String(sat ?? 0), expiry: '3600', ...(cltv === null ? {} : { cltv_expiry: String(cltv) }) };
       const path = isHeld ? '/v2/invoices/hodl' : '/v1/invoices';
       const body = isHeld ? { ...of, hash: base64(hash), cltv_expiry: '40' } : { ...of, r_preimage: preimage.toString('base64') };
-      if (isHeld) held.set(hash, preimage);
+      if (isHeld) preimages.set(hash, preimage);
       const made = await pair.customer.call<{ payment_request: string }>('POST', path, body);
       return { request: made.payment_request, hash };
     },
-    async decide(hash, takes, withinMs = 30_000) {
-      const look = () => pair.customer.call<{ state: string }>('GET', `/v1/invoice/${hash}`);
-      await eventually('it is held', async () => (await look()).state === 'ACCEPTED', withinMs);
-      if (takes) await pair.customer.call('POST', '/v2/invoices/settle', { preimage: held.get(hash)?.toString('base64') });
+    held: accepted,
+    async decide(hash, takes, withinMs) {
+      await accepted(hash, withinMs);
+      if (takes) await pair.customer.call('POST', '/v2/invoices/settle', { preimage: preimages.get(hash)?.toString('base64') });
       else await pair.customer.call('POST', '/v2/invoices/cancel', { payment_hash: base64(hash) });
     },
     async arrived(hash) {
