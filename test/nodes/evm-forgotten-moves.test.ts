@@ -55,11 +55,12 @@ async function paid() {
   return { ether: ether.address, dollars: dollars.address };
 }
 /** The chain has moved both, and of that nothing is known here. */
-async function movedBefore({ ether, dollars }: Awaited<ReturnType<typeof paid>>): Promise<void> {
+async function movedBefore({ ether, dollars }: Awaited<ReturnType<typeof paid>>): Promise<{ readonly topUp: string }> {
   await sent(ether, await service.hot('ETH'), { value: TENTH - 21_000n * GAS_PRICE });
-  await sent(await service.hot('ETH'), dollars, { value: 100_000n * GAS_PRICE });
+  const topUp = await sent(await service.hot('ETH'), dollars, { value: 100_000n * GAS_PRICE });
   await service.mine();
   await sent(dollars, service.anvil.token, { data: transfer(await service.hot('USDT'), UNITS) });
+  return { topUp };
 }
 async function works(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn++) {
@@ -162,7 +163,7 @@ test.each([
   ['is silent for a while', SILENT],
 ])('nothing stops by a move while the second node %s', { timeout: TIMEOUT }, async (_, says) => {
   const [sweeps, topUps] = [await ended('sweep'), await ended('top_up')];
-  await movedBefore(await paid());
+  const { topUp } = await movedBefore(await paid());
   await service.mine(FINAL);
   nodes.other.alter(says);
   service.restart();
@@ -176,6 +177,9 @@ test.each([
   expect((await service.findings()).filter((finding) => !finding.startsWith('EVM-2'))).toEqual([]);
   expect([await ended('sweep'), await ended('top_up')]).toEqual([sweeps, topUps]);
   nodes.other.alter({});
+  await service.price();
+  // ours where it has gone: no loss, whatever an operator accepts
+  await expect(recoverSent(service.ctx, topUp, { by: 'test', acceptsLoss: true })).rejects.toThrow('another address of ours');
   await works(2);
   expect([await ended('sweep'), await ended('top_up')]).toEqual([
     [...sweeps, 'final', 'final'],

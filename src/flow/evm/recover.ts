@@ -23,6 +23,7 @@ import {
   unsignedPayouts,
 } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { isNoted } from '../../store/sweeps/forgotten-moves.ts';
 import type { Context } from '../context.ts';
 import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from '../payouts/after-restore/recover.ts';
 import { reopen } from '../payouts/after-restore/restored-signatures.ts';
@@ -54,6 +55,10 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
     if (facts.outcome === undefined || facts.outcome.result === 'unclear')
       throw refused('did not do exactly what it asks for: look at its events');
     await lockOutputs(sql, currency);
+    if (await isNoted(sql, currency, facts.txid))
+      throw refused(
+        'has left for another address of ours, which loses nothing: it is booked by itself once two nodes (the only one, where there is one) show that it is final, and what our address has sent before it is known',
+      );
     const output = paidBy(recovery, refused);
     const known = await atNonce(sql, { currency, sender, output }, refused);
     const paid =

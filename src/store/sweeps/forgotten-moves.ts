@@ -59,6 +59,16 @@ export async function readMovesOf(sql: Sql, currency: EvmCode, from: Outpoint, l
   return rows.map(moveOf);
 }
 
+/** Whether a transaction is noted as one. */
+export async function isNoted(sql: Sql, currency: EvmCode, txid: string): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'is_noted_move',
+    text: 'select from forgotten_moves where currency = $1 and txid = $2',
+    values: [currency, txid],
+  });
+  return rows.length > 0;
+}
+
 /** It is booked, or is none, or its block was replaced: what another block has noted of it meanwhile stays. */
 export async function dropMove(
   sql: Sql,
