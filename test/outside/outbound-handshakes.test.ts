@@ -121,6 +121,18 @@ test.skipIf(spawnSync('python3', ['-c', CHANGES_KEYS]).status !== 0).each([
   expect(await callTo(port)).toMatchObject(expected);
 });
 
+/** A server that asks so often to be greeted, which a client passes over, each in a record of its own, and says nothing else. */
+async function greeted(times: number): Promise<OutboundResult> {
+  const { port } = await listening((socket) => void socket.end(Buffer.from('160303000400000000'.repeat(times), 'hex')));
+  return callTo(port);
+}
+
+test('a handshake in more than 256 records is no ordinary one', async () => {
+  const unusual = { kind: 'failed', failure: 'tls_failed', reason: 'ERR_TLS_HANDSHAKE_UNUSUAL' };
+  expect(await greeted(256)).not.toMatchObject(unusual);
+  expect(await greeted(257)).toMatchObject(unusual);
+});
+
 test('a connection on which a handshake was too long is closed', async () => {
   const closed = Promise.withResolvers<void>();
   const { port } = await listening((socket) => {
@@ -145,7 +157,7 @@ function ciphersIn(hello: Buffer): number[] {
   return Array.from({ length: hello.readUInt16BE(at) / 2 }, (_, n) => hello.readUInt16BE(at + 2 + 2 * n));
 }
 
-async function helloOf(call: (port: number) => unknown): Promise<number[]> {
+async function helloOf(call: (port: number) => unknown): Promise<Buffer> {
   const { promise, resolve } = Promise.withResolvers<Buffer>();
   const { port } = await listening((socket) =>
     socket.once('data', (hello: Buffer) => {
@@ -154,17 +166,38 @@ async function helloOf(call: (port: number) => unknown): Promise<number[]> {
     }),
   );
   await Promise.all([promise, call(port)]);
-  return ciphersIn(await promise);
+  return promise;
 }
 
 test('no key exchange is offered of which the server chooses the size', async () => {
-  const usually = await helloOf((port) => {
+  const usual = await helloOf((port) => {
     const socket = connect({ port, host: '127.0.0.1' });
     return new Promise((resolve) => socket.on('error', resolve));
   });
+  const usually = ciphersIn(usual);
   expect(usually.filter((one) => GROUP_OF_THE_SERVER.has(one))).not.toEqual([]);
-  const offered = await helloOf((port) => callTo(port));
+  const offered = ciphersIn(await helloOf((port) => callTo(port)));
   expect(offered.filter((one) => GROUP_OF_THE_SERVER.has(one))).toEqual([]);
   // and all others as usual
   expect(offered).toEqual(usually.filter((one) => !GROUP_OF_THE_SERVER.has(one)));
+});
+
+/** Compressed certificates (RFC 8879), and keys without one (RFC 7250): those would not be looked at. */
+const OTHER_CERTIFICATES = [27, 20];
+
+function extensionsIn(hello: Buffer): number[] {
+  const session = 5 + 4 + 2 + 32;
+  const ciphers = session + 1 + hello.readUInt8(session);
+  const methods = ciphers + 2 + hello.readUInt16BE(ciphers);
+  const found: number[] = [];
+  for (let at = methods + 1 + hello.readUInt8(methods) + 2; at < hello.length; at += 4 + hello.readUInt16BE(at + 2))
+    found.push(hello.readUInt16BE(at));
+  return found;
+}
+
+test('certificates are asked for as they are', async () => {
+  const extensions = extensionsIn(await helloOf((port) => callTo(port)));
+  const [NAME, VERSIONS] = [0, 43];
+  expect(extensions).toEqual(expect.arrayContaining([NAME, VERSIONS]));
+  expect(extensions.filter((one) => OTHER_CERTIFICATES.includes(one))).toEqual([]);
 });
