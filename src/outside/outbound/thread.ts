@@ -40,7 +40,7 @@ export type Told<Question> =
 /** What comes back. */
 export type Answered<Answer> = { readonly id: number; readonly answer: Answer };
 
-type Waiting<Answer> = { readonly id: number; hear(answer: Answer): void; fail(reason: ThreadEnded): void };
+type Waiting<Answer> = { hear(answer: Answer): void; fail(reason: ThreadEnded): void };
 type Started<Question, Answer> = {
   readonly worker: Worker;
   readonly waiting: Map<number, Waiting<Answer>>;
@@ -94,7 +94,6 @@ export function openThread<Question, Answer>(program: URL, data: unknown, limits
           signal?.removeEventListener('abort', giveUp);
         }
         asked.waiting.set(id, {
-          id,
           hear(answer) {
             over();
             resolve(answer);
