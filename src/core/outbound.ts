@@ -24,7 +24,7 @@ export type OutboundRequest = {
    * own, that is closed then.
    */
   readonly connectionsOf: string | null;
-  /** The merchant who chose the address, whose other calls wait where a server takes much of our CPU; null = the operator. */
+  /** The merchant who chose the address, whose other calls fail for a while where a server has taken much of our CPU; null = the operator. */
   readonly merchantId: bigint | null;
   /** Milliseconds from the first look at the name to the last byte that is read. */
   readonly withinMs: number;

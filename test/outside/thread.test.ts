@@ -62,7 +62,7 @@ test.each(['before', 'after'] as const)('the thread is told when nobody waits an
   expect(await answer).toBe('nobody waits');
 });
 
-test('closing it ends what is waited for', async () => {
+test('whoever waits for an answer of a thread that is closed is told so', async () => {
   const opened = thread();
   const waiting = opened.ask('wait until nobody waits', LONG_MS);
   const failed = expect(waiting).rejects.toThrow('the thread was closed');

@@ -3,8 +3,8 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type Handshake, HandshakeTooDear } from './handshake-costs.ts';
-import { handshakeSight, RECORD_HEAD_BYTES } from './handshake-sight.ts';
-import { recordsOf } from './tls-records.ts';
+import { handshakeSight } from './handshake-sight.ts';
+import { RECORD_HEAD_BYTES, recordsOf } from './tls-records.ts';
 
 /** The certificates of an ordinary server are 3 to 8 kB. */
 const MOST_BYTES = 24 * 1024;
@@ -71,7 +71,6 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
         refuse(unusual);
         return;
       }
-      recordsIn(record);
       coming = coming.subarray(record.length);
       // OpenSSL computes with it before this returns
       pass(record);

@@ -1,10 +1,10 @@
 // Reads along in the TLS handshake of a server, up to its certificates: nothing of it is computed with before they were looked at.
 import { createDecipheriv, createHmac } from 'node:crypto';
 import { unusualCertificates } from './certificates.ts';
+import { HANDSHAKE, RECORD_HEAD_BYTES } from './tls-records.ts';
 
-const [CHANGE_CIPHER, HANDSHAKE, ENCRYPTED] = [20, 22, 23];
+const [CHANGE_CIPHER, ENCRYPTED] = [20, 23];
 const [SERVER_HELLO, CERTIFICATE, FINISHED] = [2, 11, 20];
-export const RECORD_HEAD_BYTES = 5;
 const MESSAGE_HEAD_BYTES = 4;
 const TAG_BYTES = 16;
 /** "HelloRetryRequest" instead of random bytes (RFC 8446 §4.1.3). */

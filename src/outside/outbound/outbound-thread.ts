@@ -1,7 +1,7 @@
 // Makes outbound calls in a thread of their own. A server that a stranger runs decides in part what is computed here for it, above all by its
 // certificates, and a single piece of that may take as long as it likes: it must not hold up what watches chains, pays out or answers merchants.
 import type { Outbound, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
-import { type OutboundSettings, policyOf, readUrl } from './policy.ts';
+import { type OutboundSettings, policyOf, urlProblem } from './policy.ts';
 import { openThread } from './thread.ts';
 
 /** What the thread is asked: to make a call, or where a host leads (`Outbound.addressProblemOf`). */
@@ -35,10 +35,7 @@ const ADDRESS_WITHIN_MS = 60_000;
 export function createOutboundThread(settings: OutboundSettings): Outbound {
   const policy = policyOf(settings);
   const thread = openThread<Question, Answer>(PROGRAM, settings, LIMITS);
-  const problemOf = (text: string): string | null => {
-    const url = readUrl(policy, text);
-    return typeof url === 'string' ? url : null;
-  };
+  const problemOf = (text: string): string | null => urlProblem(policy, text);
   return {
     problemOf,
     async addressProblemOf(url) {

@@ -4,7 +4,7 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { isOneOf, type Outbound, type OutboundFailure, type OutboundRequest, type OutboundResult } from '../../core/outbound.ts';
 import { AnswerTooLong, type Connections, openConnections } from './connections.ts';
-import { type OutboundPolicy, readUrl } from './policy.ts';
+import { type OutboundPolicy, readUrl, urlProblem } from './policy.ts';
 
 /** What follows a status that says all is only to be shown: whoever calls has others waiting. */
 const REST_WITHIN_MS = 1_000;
@@ -105,10 +105,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
 
   return {
     call,
-    problemOf(text) {
-      const url = readUrl(policy, text);
-      return typeof url === 'string' ? url : null;
-    },
+    problemOf: (text) => urlProblem(policy, text),
     async addressProblemOf(text) {
       const url = readUrl(policy, text);
       if (typeof url === 'string') return url;

@@ -43,6 +43,12 @@ const LONGEST_URL = 2048;
  */
 const UNREADABLE = /[\p{Cc}\p{Cs}\s]|(?![\u200C\u200D])\p{Cf}/u;
 
+/** What it must be; null where it may be called. */
+export function urlProblem(policy: OutboundPolicy, text: string): string | null {
+  const url = readUrl(policy, text);
+  return typeof url === 'string' ? url : null;
+}
+
 /** The parsed URL, or what it must be (the end of a sentence: "must be …"). Never asks anything. */
 export function readUrl(policy: OutboundPolicy, text: string): URL | string {
   const { schemes, ports } = policy;

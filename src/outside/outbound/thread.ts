@@ -67,15 +67,15 @@ export function openThread<Question, Answer>(program: URL, data: unknown, limits
       .on('error', (error: Error) => {
         why = `the thread ended: ${error.message}`;
       })
-      .on('exit', () => end(started, why))
+      .on('exit', () => void end(started, why))
       // what is asked keeps the process alive, an idle thread does not
       .unref();
     return started;
   }
-  function end(ended: Started<Question, Answer>, why: string): void {
+  async function end(ended: Started<Question, Answer>, why: string): Promise<void> {
     if (current === ended) current = null;
     for (const one of ended.waiting.values()) one.fail(new ThreadEnded(why));
-    void ended.worker.terminate();
+    await ended.worker.terminate();
   }
 
   return {
@@ -86,7 +86,7 @@ export function openThread<Question, Answer>(program: URL, data: unknown, limits
       return new Promise<Answer>((resolve, reject) => {
         const giveUp = (): void => asked.tell({ id });
         let late = setTimeout(() => {
-          late = setTimeout(() => end(asked, 'the thread does not answer'), HEARD_WITHIN_MS);
+          late = setTimeout(() => void end(asked, 'the thread does not answer'), HEARD_WITHIN_MS);
         }, withinMs);
         function over(): void {
           clearTimeout(late);
@@ -109,10 +109,7 @@ export function openThread<Question, Answer>(program: URL, data: unknown, limits
       });
     },
     async close() {
-      if (current === null) return;
-      const { worker } = current;
-      end(current, 'the thread was closed');
-      await worker.terminate();
+      if (current !== null) await end(current, 'the thread was closed');
     },
   };
 }
