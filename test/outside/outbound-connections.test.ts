@@ -2,10 +2,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type LookupFunction, type Socket } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openConnections } from '../../src/outside/outbound/connections.ts';
+import { UNWATCHED } from '../../src/outside/outbound/handshake-costs.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
 import { asking, closing, listening, opened, outboundServersForEach } from './outbound-servers.ts';
@@ -133,7 +134,8 @@ test('very many owners leave no more connections open than a few hundred', { tim
 });
 
 test('an owner whose call was cut off is held in memory no longer than one whose answer came', async () => {
-  const connections = await openConnections((_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]), 20);
+  const lookup: LookupFunction = (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
+  const connections = await openConnections(lookup, UNWATCHED, 20);
   closing.push(() => connections.close());
   const long = `HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n${'a'.repeat(200_000)}`;
   const { port } = await listening((socket) =>

@@ -1,7 +1,7 @@
 // What the certificates of a merchant's host cost here: their signatures are checked in one piece, in the process that watches the chains.
 import { expect, test } from 'vitest';
 import type { OutboundResult } from '../../src/core/outbound.ts';
-import { handshakeCosts } from '../../src/outside/outbound/handshake-costs.ts';
+import { handshakeCosts, UNWATCHED } from '../../src/outside/outbound/handshake-costs.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { publicInternet } from '../../src/outside/outbound/policy.ts';
 import { dearServer } from './dear-server.ts';
@@ -29,7 +29,7 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('certificates that take long to check
 /** Costs by clocks that the test moves. */
 function costs() {
   let [cpu, now] = [0, 0];
-  const begin = handshakeCosts({ cpuMs: () => cpu, nowMs: () => now });
+  const begin = handshakeCosts(UNWATCHED, { cpuMs: () => cpu, nowMs: () => now });
   const handshakeWith = (host: string, merchantId: bigint | null = null) => begin(host, merchantId);
   return {
     handshakeWith,

@@ -10,9 +10,13 @@ const LONG_MS = 60_000;
 
 function thread() {
   const limits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
-  const opened = openThread<Question, string>(new URL('./thread-program.ts', import.meta.url), 'what it was given', limits);
+  const file = new URL('./thread-program.ts', import.meta.url);
+  const lost: { whom: bigint; exited: Promise<void> }[] = [];
+  const opened = openThread<Question, string>({ file, data: 'what it was given', limits }, (whom, exited) =>
+    lost.push({ whom, exited }),
+  );
   closing.push(() => opened.close());
-  return opened;
+  return { ...opened, lost };
 }
 
 test.each([
@@ -43,6 +47,43 @@ test('a thread that computes for ever is ended, and holds up nobody here', async
   expect(await ask('your data', LONG_MS)).toBe('what it was given');
 });
 
+test('a thread that does not come back from a piece of work is ended, and for whom it worked is told', async () => {
+  const { ask, lost } = thread();
+  const others = ask('wait until nobody waits', LONG_MS);
+  const failed = await Promise.allSettled([ask('work for 7 for ever', LONG_MS), others]);
+  for (const one of failed)
+    expect(one).toMatchObject({ status: 'rejected', reason: { message: 'the thread does not come back', whom: 7n } });
+  expect(await ask('your data', LONG_MS)).toBe('what it was given');
+  expect(lost).toMatchObject([{ whom: 7n }]);
+  await lost[0]?.exited;
+});
+
+test('a thread that works for long in many pieces is not ended', async () => {
+  const { ask, lost } = thread();
+  expect(await ask('work for 7 in pieces', LONG_MS)).toBe('done');
+  expect(lost).toEqual([]);
+});
+
+test.each([
+  ['throws', 'throw'],
+  ['needs more memory than it may have', 'fill the memory'],
+] as const)('when a thread %s, it is told for whom it worked last', async (_, question) => {
+  const { ask, lost } = thread();
+  expect(await ask('work for 7', LONG_MS)).toBe('done');
+  await expect(ask(question, LONG_MS)).rejects.toMatchObject({ whom: 7n });
+  expect(lost).toMatchObject([{ whom: 7n }]);
+});
+
+test('a thread that is closed is lost for nobody', async () => {
+  const opened = thread();
+  expect(await opened.ask('work for 7', LONG_MS)).toBe('done');
+  const waiting = opened.ask('wait until nobody waits', LONG_MS);
+  const failed = expect(waiting).rejects.toMatchObject({ whom: null });
+  await opened.close();
+  await failed;
+  expect(opened.lost).toEqual([]);
+});
+
 test('who was stopped for longer than the thread has is not late to hear it', async () => {
   const { ask } = thread();
   expect(await ask('your data', LONG_MS)).toBe('what it was given');
@@ -68,4 +109,5 @@ test('whoever waits for an answer of a thread that is closed is told so', async 
   const failed = expect(waiting).rejects.toThrow('the thread was closed');
   await opened.close();
   await failed;
+  await expect(opened.ask('your data', LONG_MS)).rejects.toThrow('the thread was closed');
 });

@@ -5,7 +5,7 @@ import { DEFAULT_CIPHERS, type TLSSocket } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { OutboundRequest } from '../../core/outbound.ts';
 import { countedHandshake, type Passing } from './handshake-bytes.ts';
-import { HandshakeTooDear, handshakeCosts } from './handshake-costs.ts';
+import { HandshakeTooDear, handshakeCosts, UNWATCHED, type Watch } from './handshake-costs.ts';
 import { headLines, passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
@@ -68,7 +68,11 @@ export type Connections = {
 const isUnasked = ({ name, message }: Error): boolean => name === 'HTTPParserError' || message === 'bad response';
 
 /** Loads what makes them: most processes never make a call. @param lookup gives the addresses that may be connected to */
-export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWEPT_EVERY_MS): Promise<Connections> {
+export async function openConnections(
+  lookup: LookupFunction,
+  watch: Watch = UNWATCHED,
+  sweptEveryMs = SWEPT_EVERY_MS,
+): Promise<Connections> {
   const { buildConnector, Pool: NewPool } = await import('undici');
   const settings: Pool.Options = {
     // HTTP/1.1 only: its headers and body are what is bounded here
@@ -84,6 +88,7 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
     bodyTimeout: 0,
   };
   const connectFor = bounded(
+    watch,
     buildConnector({ timeout: CONNECT_WITHIN_MS, lookup, autoSelectFamilyAttemptTimeout: ADDRESS_WITHIN_MS }),
     buildConnector({
       ...{ allowH2: false, timeout: CONNECT_WITHIN_MS, maxCachedSessions: 100 },
@@ -141,10 +146,11 @@ export async function openConnections(lookup: LookupFunction, sweptEveryMs = SWE
 
 /** Connections for a merchant's calls that end when what comes before, or after, a request is more than any server says. */
 function bounded(
+  watch: Watch,
   connect: buildConnector.connector,
   secure: buildConnector.connector,
 ): (merchantId: bigint | null) => buildConnector.connector {
-  const handshakeWith = handshakeCosts();
+  const handshakeWith = handshakeCosts(watch);
   return (merchantId) => (options, done) => {
     const isSecure = options.protocol === 'https:';
     if (!isSecure)

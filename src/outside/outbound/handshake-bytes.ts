@@ -87,9 +87,9 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
     coming = coming.length === 0 ? part : Buffer.concat([coming, part]);
     if (passing === null) handshake.compute(passRecords);
     if (passing === null || coming.length === 0) return;
-    const rest = coming;
+    const [rest, passRest] = [coming, passing];
     coming = NOTHING;
-    passing(rest, recordsIn(rest), pass);
+    handshake.compute(() => passRest(rest, recordsIn(rest), pass));
   });
   raw.on('end', () => {
     if (coming.length > 0) stream.push(coming);

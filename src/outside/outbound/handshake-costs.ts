@@ -1,8 +1,7 @@
 // What TLS handshakes have cost here. OpenSSL checks the signatures of a whole chain in one piece, before it looks whether somebody made the
 // chain who is trusted. Which keys there may be is bounded (certificates.ts); what is within those bounds, and whatever they miss, is counted here.
+import { DEAR_PART_MS } from './merchant-costs.ts';
 
-/** CPU of this thread for one part that came. Four signatures on P-384 take some 5 ms, with RSA keys of 4,096 bits less than one. */
-const DEAR_MS = 20;
 /** A host rests so many times as long as it was computed with. */
 const HOST_RESTS = 1_000;
 /** And the merchant whose call it was, who may have any number of names: a twentieth of the thread is what one can take from the others. */
@@ -21,12 +20,21 @@ export class HandshakeTooDear extends Error {
 export type Handshake = {
   /** Whether the host rests, or the merchant. */
   isRefused(): boolean;
-  /** Counts what it takes to compute with a part of it: both rest from the first dear one, and other handshakes that are under way end too. */
+  /**
+   * Counts what it takes to compute with a part of it, or of what comes over its connection: both rest from the first dear one of the handshake, and
+   * other handshakes that are under way end too.
+   */
   compute(part: () => void): void;
   /** The connection is there: whoever is trusted may take as long as it does. */
   end(): void;
 };
 type Clocks = { cpuMs(): number; nowMs(): number };
+/** Who hears for whom is computed here, null for the operator, and how long that took. */
+export type Watch = {
+  compute(merchantId: bigint | null, part: () => void): void;
+  took(merchantId: bigint | null, cpuMs: number): void;
+};
+export const UNWATCHED: Watch = { compute: (_, part) => part(), took: () => undefined };
 
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
@@ -38,6 +46,7 @@ function cpuMs(): number {
  * @returns begins a handshake. A merchant of null has no rest.
  */
 export function handshakeCosts(
+  watch: Watch = UNWATCHED,
   clocks: Clocks = { cpuMs, nowMs: () => performance.now() },
 ): (host: string, merchantId: bigint | null) => Handshake {
   const hosts = rests<string>(HOST_RESTS, clocks.nowMs);
@@ -49,9 +58,10 @@ export function handshakeCosts(
       isRefused: () => all.some((one) => one.isResting()),
       compute(part) {
         const before = clocks.cpuMs();
-        part();
+        watch.compute(merchantId, part);
         const tookMs = clocks.cpuMs() - before;
-        if (isOver || tookMs < DEAR_MS) return;
+        watch.took(merchantId, tookMs);
+        if (isOver || tookMs < DEAR_PART_MS) return;
         for (const one of all) one.begin(tookMs);
       },
       end() {

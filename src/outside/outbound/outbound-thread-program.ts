@@ -1,13 +1,23 @@
 // What the thread of outbound calls runs (outbound-thread.ts).
-import { workerData } from 'node:worker_threads';
+import { merchantCosts } from './merchant-costs.ts';
 import { createOutbound } from './outbound.ts';
-import { type Answer, type Question, sentAs } from './outbound-thread.ts';
+import { type Answer, NOBODY, type Question, sentAs } from './outbound-thread.ts';
 import { type OutboundSettings, policyOf } from './policy.ts';
-import { answerQuestions } from './thread-answers.ts';
+import { answerQuestions, given } from './thread-answers.ts';
 
-const outbound = createOutbound(policyOf(workerData as OutboundSettings));
+const { data: settings, work } = given<OutboundSettings>();
+const costs = merchantCosts();
+const outbound = createOutbound(policyOf(settings), {
+  compute: (merchantId, part) => work.do(merchantId ?? NOBODY, part),
+  took(merchantId, cpuMs) {
+    if (merchantId !== null) costs.took(merchantId, cpuMs);
+  },
+});
 
 answerQuestions<Question, Answer>(async (question, signal) => {
   if (question.ask === 'address') return outbound.addressProblemOf(question.url);
-  return sentAs(await outbound.call({ ...question.request, signal }));
+  const { merchantId } = question.request;
+  if (merchantId !== null) costs.call(merchantId);
+  const sent = sentAs(await outbound.call({ ...question.request, signal }));
+  return merchantId !== null && costs.wereDear(merchantId) ? { ...sent, wasDear: true } : sent;
 });

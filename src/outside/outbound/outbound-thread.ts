@@ -1,8 +1,10 @@
-// Makes outbound calls in a thread of their own. A server that a stranger runs decides in part what is computed here for it, above all by its
+// Makes outbound calls in threads of their own. A server that a stranger runs decides in part what is computed here for it, above all by its
 // certificates, and a single piece of that may take as long as it likes: it must not hold up what watches chains, pays out or answers merchants.
+// Nor may it hold up other merchants' calls again and again: whose server did so is called from a second thread.
 import type { Outbound, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
+import { dearMerchants } from './dear-merchants.ts';
 import { type OutboundSettings, policyOf, urlProblem } from './policy.ts';
-import { openThread } from './thread.ts';
+import { openThread, type ThreadEnded } from './thread.ts';
 
 /** What the thread is asked: to make a call, or where a host leads (`Outbound.addressProblemOf`). */
 export type Question =
@@ -11,8 +13,10 @@ export type Question =
 type Answered = Extract<OutboundResult, { readonly kind: 'answered' }>;
 /** As it comes from the thread: to copy a small piece of memory of its own is dearer than to make a text of it, one character for each byte. */
 type Sent = Exclude<OutboundResult, Answered> | (Omit<Answered, 'body'> & { readonly body: string });
-/** The result of a call, or what is wrong with an address. */
-export type Answer = Sent | string | null;
+/** The result of a call, with word of it where the merchant's servers took much of the thread, or what is wrong with an address. */
+export type Answer = (Sent & { readonly wasDear?: true }) | string | null;
+/** For whom the thread works that makes a call of the operator. */
+export const NOBODY = 0n;
 
 /** What the thread sends for a result. */
 export function sentAs(result: OutboundResult): Sent {
@@ -31,29 +35,57 @@ const STUCK_AFTER_MS = 10_000;
 /** A name is looked up for as long as name servers take. */
 const ADDRESS_WITHIN_MS = 60_000;
 
-/** As `createOutbound`. The thread is there from the first call on: many processes never make one. */
-export function createOutboundThread(settings: OutboundSettings): Outbound {
+const RESTING = {
+  kind: 'failed',
+  failure: 'connection_failed',
+  reason: 'a server of this merchant ended the thread that called it',
+} as const;
+
+/**
+ * As `createOutbound`. A thread is there from its first call on: many processes never make one.
+ * @param file what the threads run
+ */
+export function createOutboundThread(settings: OutboundSettings, file = PROGRAM): Outbound {
   const policy = policyOf(settings);
-  const thread = openThread<Question, Answer>(PROGRAM, settings, LIMITS);
+  const merchants = dearMerchants();
+  function open() {
+    const program = { file, data: settings, limits: LIMITS };
+    return openThread<Question, Answer>(program, (whom, exited) => void (whom !== NOBODY && merchants.addLost(whom, exited)));
+  }
+  const [ofMost, ofDear] = [open(), open()];
+  const threadOf = (merchantId: bigint | null) => (merchantId !== null && merchants.isDear(merchantId) ? ofDear : ofMost);
   const problemOf = (text: string): string | null => urlProblem(policy, text);
   return {
     problemOf,
     async addressProblemOf(url) {
       const problem = problemOf(url);
       if (problem !== null) return problem;
-      const answer = thread.ask({ ask: 'address', url }, ADDRESS_WITHIN_MS) as Promise<string | null>;
+      const answer = ofMost.ask({ ask: 'address', url }, ADDRESS_WITHIN_MS) as Promise<string | null>;
       return answer.catch(() => null);
     },
     async call({ signal, ...request }) {
+      const { merchantId, withinMs } = request;
+      if (merchantId !== null && merchants.isResting(merchantId)) return { ...RESTING, tookMs: 0 };
       const began = performance.now();
       try {
-        const within = request.withinMs + STUCK_AFTER_MS;
-        return receivedAs((await thread.ask({ ask: 'call', request }, within, signal)) as Sent);
+        const thread = threadOf(merchantId);
+        const answer = await thread.ask({ ask: 'call', request }, withinMs + STUCK_AFTER_MS, signal);
+        const { wasDear, ...sent } = answer as Exclude<Answer, string | null>;
+        if (wasDear === true && merchantId !== null) merchants.add(merchantId);
+        return receivedAs(sent);
       } catch (error) {
-        const tookMs = Math.round(performance.now() - began);
-        return { kind: 'failed', failure: 'connection_failed', reason: (error as Error).message, tookMs, isOurs: true };
+        const { message: reason, whom } = error as ThreadEnded;
+        const failed = {
+          kind: 'failed',
+          failure: 'connection_failed',
+          reason,
+          tookMs: Math.round(performance.now() - began),
+        } as const;
+        return whom !== null && whom === merchantId ? failed : { ...failed, isOurs: true };
       }
     },
-    close: () => thread.close(),
+    async close() {
+      await Promise.all([ofMost.close(), ofDear.close()]);
+    },
   };
 }

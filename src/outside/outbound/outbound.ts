@@ -4,6 +4,7 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { isOneOf, type Outbound, type OutboundFailure, type OutboundRequest, type OutboundResult } from '../../core/outbound.ts';
 import { AnswerTooLong, type Connections, openConnections } from './connections.ts';
+import { UNWATCHED, type Watch } from './handshake-costs.ts';
 import { type OutboundPolicy, readUrl, urlProblem } from './policy.ts';
 
 /** What follows a status that says all is only to be shown: whoever calls has others waiting. */
@@ -24,8 +25,11 @@ class AddressNotAllowed extends Error {
   }
 }
 
-/** @param policy what may be called; redirects are never followed, whatever it says */
-export function createOutbound(policy: OutboundPolicy): Outbound {
+/**
+ * @param policy what may be called; redirects are never followed, whatever it says
+ * @param watch hears what is computed with what comes over TLS
+ */
+export function createOutbound(policy: OutboundPolicy, watch: Watch = UNWATCHED): Outbound {
   /** All of its addresses, when all may be connected to: a name of which one is private is somebody's trick. */
   async function allowedAddresses(name: string): Promise<readonly LookupAddress[]> {
     const found = await policy.find(name);
@@ -58,7 +62,7 @@ export function createOutbound(policy: OutboundPolicy): Outbound {
     { method, headers, body, mostBytes, ...whose }: OutboundRequest,
     { signal, answer, onStatus }: Asking,
   ): Promise<boolean> {
-    opened ??= openConnections(lookup);
+    opened ??= openConnections(lookup, watch);
     const connections = await opened;
     // nothing is decompressed, so a small body cannot become a large one
     const whole = { ...headers, 'accept-encoding': 'identity' };

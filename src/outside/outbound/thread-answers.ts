@@ -1,6 +1,13 @@
 // The other end of a thread that answers questions (thread.ts).
-import { parentPort } from 'node:worker_threads';
-import { type Answered, type Told, together } from './thread.ts';
+import { parentPort, workerData } from 'node:worker_threads';
+import { type Answered, type Given, type Told, together } from './thread.ts';
+import { type Work, workIn } from './thread-work.ts';
+
+/** What the thread was given to begin with, and where it says for whom it works. */
+export function given<Data>(): { readonly data: Data; readonly work: Work } {
+  const { data, work } = workerData as Given;
+  return { data: data as Data, work: workIn(work) };
+}
 
 /** @param answerTo never throws; its signal says that nobody waits any more */
 export function answerQuestions<Question, Answer>(answerTo: (question: Question, signal: AbortSignal) => Promise<Answer>): void {

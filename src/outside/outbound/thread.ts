@@ -1,11 +1,23 @@
 // A thread that answers questions: whatever it computes, this one goes on. It starts with the first question, and again where it has ended.
 import { type ResourceLimits, Worker } from 'node:worker_threads';
+import { isUnderWay, type SeenWork, seenWork, sharedWork } from './thread-work.ts';
 
 /** A process or a machine that was stopped meets its timers first, and then what was answered meanwhile. */
 const HEARD_WITHIN_MS = 1_000;
+/** A thread that was met in one and the same piece of work at so many looks is ended. Each is a turn of the event loop: one that was stopped has one. */
+const LOOKS = 3;
+const LOOK_EVERY_MS = 1_000;
+const CLOSED = 'the thread was closed';
 
 /** It ended before it answered, or does not answer any more. */
-export class ThreadEnded extends Error {}
+export class ThreadEnded extends Error {
+  /** For whom it worked last, where it did not end because it was closed. */
+  readonly whom: bigint | null;
+  constructor(message: string, whom: bigint | null) {
+    super(message);
+    this.whom = whom;
+  }
+}
 
 export type Thread<Question, Answer> = {
   /**
@@ -43,23 +55,38 @@ export type Answered<Answer> = { readonly id: number; readonly answer: Answer };
 type Waiting<Answer> = { hear(answer: Answer): void; fail(reason: ThreadEnded): void };
 type Started<Question, Answer> = {
   readonly worker: Worker;
+  readonly work: SeenWork;
   readonly waiting: Map<number, Waiting<Answer>>;
   tell(what: Told<Question>): void;
 };
 
-/**
- * @param program the file that it runs, which calls `answerQuestions`
- * @param data what the program gets to begin with
- */
-export function openThread<Question, Answer>(program: URL, data: unknown, limits: ResourceLimits): Thread<Question, Answer> {
+/** What a thread is given to begin with. */
+export type Given = { readonly data: unknown; readonly work: SharedArrayBuffer };
+type Program = {
+  /** The file that it runs, which calls `answerQuestions`. */
+  readonly file: URL;
+  /** What the program gets to begin with. */
+  readonly data: unknown;
+  readonly limits: ResourceLimits;
+};
+
+/** @param onLost hears for whom a thread worked that failed or was ended, and when it has come back from that */
+export function openThread<Question, Answer>(
+  { file, data, limits }: Program,
+  onLost: (whom: bigint, exited: Promise<void>) => void = () => undefined,
+): Thread<Question, Answer> {
   let ids = 0;
   let current: Started<Question, Answer> | null = null;
+  let isClosed = false;
 
   function start(): Started<Question, Answer> {
-    const worker = new Worker(program, { workerData: data, resourceLimits: limits });
+    const work = sharedWork();
+    const given: Given = { data, work };
+    const worker = new Worker(file, { workerData: given, resourceLimits: limits });
     const tell = together<Told<Question>>((all) => worker.postMessage(all));
-    const started: Started<Question, Answer> = { worker, waiting: new Map(), tell };
+    const started: Started<Question, Answer> = { worker, work: seenWork(work), waiting: new Map(), tell };
     let why = 'the thread ended';
+    const looking = whenStuck(started.work, () => lose(started, 'the thread does not come back'));
     worker
       .on('message', (all: readonly Answered<Answer>[]) => {
         for (const { id, answer } of all) started.waiting.get(id)?.hear(answer);
@@ -67,26 +94,35 @@ export function openThread<Question, Answer>(program: URL, data: unknown, limits
       .on('error', (error: Error) => {
         why = `the thread ended: ${error.message}`;
       })
-      .on('exit', () => void end(started, why))
+      .on('exit', () => {
+        clearInterval(looking);
+        if (current === started) lose(started, why);
+      })
       // what is asked keeps the process alive, an idle thread does not
       .unref();
     return started;
   }
-  async function end(ended: Started<Question, Answer>, why: string): Promise<void> {
+  async function end(ended: Started<Question, Answer>, why: string, whom: bigint | null): Promise<void> {
     if (current === ended) current = null;
-    for (const one of ended.waiting.values()) one.fail(new ThreadEnded(why));
+    for (const one of ended.waiting.values()) one.fail(new ThreadEnded(why, whom));
     await ended.worker.terminate();
+  }
+  function lose(lost: Started<Question, Answer>, why: string): void {
+    const whom = lost.work.whom();
+    const exited = end(lost, why, whom);
+    if (whom !== null) onLost(whom, exited);
   }
 
   return {
     ask(question, withinMs, signal) {
+      if (isClosed) return Promise.reject(new ThreadEnded(CLOSED, null));
       current ??= start();
       const asked = current;
       const id = ids++;
       return new Promise<Answer>((resolve, reject) => {
         const giveUp = (): void => asked.tell({ id });
         let late = setTimeout(() => {
-          late = setTimeout(() => void end(asked, 'the thread does not answer'), HEARD_WITHIN_MS);
+          late = setTimeout(() => lose(asked, 'the thread does not answer'), HEARD_WITHIN_MS);
         }, withinMs);
         function over(): void {
           clearTimeout(late);
@@ -109,7 +145,19 @@ export function openThread<Question, Answer>(program: URL, data: unknown, limits
       });
     },
     async close() {
-      if (current !== null) await end(current, 'the thread was closed');
+      isClosed = true;
+      if (current !== null) await end(current, CLOSED, null);
     },
   };
+}
+
+/** Calls `stuck` when a thread does not come back from a piece of work. */
+function whenStuck(work: SeenWork, stuck: () => void): NodeJS.Timeout {
+  let [last, looks] = [0n, 0];
+  return setInterval(() => {
+    const piece = work.piece();
+    looks = isUnderWay(piece) && piece === last ? looks + 1 : 1;
+    last = piece;
+    if (looks === LOOKS) stuck();
+  }, LOOK_EVERY_MS).unref();
 }

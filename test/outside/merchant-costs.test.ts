@@ -1,0 +1,57 @@
+// Which merchants take much of the thread that all share.
+import { expect, test } from 'vitest';
+import { merchantCosts } from '../../src/outside/outbound/merchant-costs.ts';
+
+const [MERCHANT, OTHER] = [1n, 2n];
+
+function costs() {
+  let now = 0;
+  const all = merchantCosts(() => now);
+  return {
+    ...all,
+    pass(ms: number): void {
+      now += ms;
+    },
+    calls(count: number, cpuMs: number, merchantId = MERCHANT): void {
+      for (let n = 0; n < count; n++) {
+        all.call(merchantId);
+        all.took(merchantId, cpuMs);
+      }
+    },
+  };
+}
+
+test('one part of 20 ms is dear, told once, and of nobody else', () => {
+  const { took, wereDear } = costs();
+  took(MERCHANT, 19.9);
+  expect(wereDear(MERCHANT)).toBe(false);
+  took(MERCHANT, 20);
+  expect(wereDear(OTHER)).toBe(false);
+  expect(wereDear(MERCHANT)).toBe(true);
+  expect(wereDear(MERCHANT)).toBe(false);
+});
+
+test('a second of calls that take 5 ms each is dear', () => {
+  const { calls, wereDear } = costs();
+  calls(199, 5);
+  expect(wereDear(MERCHANT)).toBe(false);
+  calls(1, 5);
+  expect(wereDear(MERCHANT)).toBe(true);
+});
+
+test('any number of ordinary calls is not', () => {
+  const { calls, wereDear } = costs();
+  calls(10_000, 4.9);
+  expect(wereDear(MERCHANT)).toBe(false);
+});
+
+test('what was taken ten seconds ago does not count', () => {
+  const { calls, pass, wereDear } = costs();
+  calls(150, 5);
+  pass(9_999);
+  calls(49, 5);
+  expect(wereDear(MERCHANT)).toBe(false);
+  pass(1);
+  calls(150, 5);
+  expect(wereDear(MERCHANT)).toBe(false);
+});

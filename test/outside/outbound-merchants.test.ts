@@ -1,0 +1,63 @@
+// What one merchant's server takes of the thread that makes calls, and what the others have of it.
+import { expect, test } from 'vitest';
+import type { Outbound } from '../../src/core/outbound.ts';
+import { createOutboundThread } from '../../src/outside/outbound/outbound-thread.ts';
+import { dearServer } from './dear-server.ts';
+import { asking, opened, outboundServersForEach, serving } from './outbound-servers.ts';
+
+outboundServersForEach();
+
+const [DEAR, OTHER] = [1n, 2n];
+
+/** A server that says on which of its connections it was asked. Each thread has connections of its own. */
+async function counting(): Promise<string> {
+  let connections = 0;
+  const numbers = new WeakMap<object, number>();
+  return serving(({ socket }, response) => {
+    const number = numbers.get(socket) ?? ++connections;
+    numbers.set(socket, number);
+    response.end(String(number));
+  });
+}
+
+function callsOf(outbound: Outbound) {
+  return async (merchantId: bigint | null, url: string): Promise<string> => {
+    const result = await outbound.call({ ...asking, merchantId, connectionsOf: `wh_${merchantId}`, url });
+    return result.kind === 'answered' ? Buffer.from(result.body).toString() : result.reason;
+  };
+}
+
+test('a merchant whose server took long is called from a second thread from then on, and nobody else is', async () => {
+  const call = callsOf(opened(createOutboundThread({ isSandbox: true })));
+  const [url, dear] = [await counting(), await dearServer('TLSv1.3')];
+  for (const merchantId of [DEAR, OTHER, null]) await call(merchantId, url);
+  expect(await call(DEAR, url)).toBe('1');
+  expect(await call(DEAR, `https://localhost:${dear.port}/`)).toBe('CERT_SIGNATURE_FAILURE');
+  expect(await call(OTHER, url)).toBe('2');
+  expect(await call(null, url)).toBe('3');
+  expect(await call(DEAR, url)).toBe('4');
+  expect(await call(DEAR, url)).toBe('4');
+  // it rests in the second thread as it would in the first
+  expect(await call(DEAR, `https://localhost:${dear.port}/`)).toBe('CERT_SIGNATURE_FAILURE');
+  expect(await call(DEAR, `https://localhost:${dear.port}/`)).toBe('ERR_TLS_HANDSHAKE_TOO_DEAR');
+});
+
+test('a merchant whose server keeps the thread for ever is not called for a while, others from a new thread', async () => {
+  const file = new URL('./outbound-merchants-program.ts', import.meta.url);
+  const outbound = opened(createOutboundThread({ isSandbox: true }, file));
+  const call = callsOf(outbound);
+  const url = await counting();
+  expect(await call(OTHER, url)).toBe('1');
+  const [stuck, other] = await Promise.all([
+    outbound.call({ ...asking, merchantId: DEAR, url: `${url}/for-ever` }),
+    outbound.call({ ...asking, merchantId: OTHER, url }),
+  ]);
+  const lost = { kind: 'failed', failure: 'connection_failed', reason: 'the thread does not come back' };
+  // it was his server's work
+  expect(stuck).toEqual({ ...lost, tookMs: expect.any(Number) });
+  expect(other).toEqual({ ...lost, tookMs: expect.any(Number), isOurs: true });
+  expect(await call(OTHER, url)).toBe('2');
+  const resting = 'a server of this merchant ended the thread that called it';
+  expect(await call(DEAR, url)).toBe(resting);
+  expect(await call(null, url)).toBe('3');
+});
