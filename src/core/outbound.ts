@@ -1,6 +1,8 @@
 // Calls to addresses that a merchant or a customer chose (a webhook's URL, an LNURL): what is asked and what comes back. outside/outbound makes
 // them, and is the one place that may.
 
+export const FAILED_HERE = 'failed_here';
+
 /** Why there is no answer. */
 export type OutboundFailure =
   /** The URL has a form that is not called (see `Outbound.problemOf`). */
@@ -12,7 +14,9 @@ export type OutboundFailure =
   | 'tls_failed'
   /** Not answered whole within the time; what was sent may have arrived. */
   | 'timed_out'
-  | 'malformed_answer';
+  | 'malformed_answer'
+  /** It failed here, whatever the server did: that says nothing of the server. What was sent may have arrived. */
+  | typeof FAILED_HERE;
 
 export type OutboundRequest = {
   readonly url: string;
@@ -60,8 +64,6 @@ export type OutboundResult =
       readonly failure: OutboundFailure;
       readonly reason: string;
       readonly tookMs: number;
-      /** Whether it failed here, whatever the server did: that says nothing of the server. */
-      readonly isOurs?: true;
     };
 
 export type Outbound = {

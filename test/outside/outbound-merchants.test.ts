@@ -55,7 +55,7 @@ test('a merchant whose server keeps the thread for ever is not called for a whil
   const lost = { kind: 'failed', failure: 'connection_failed', reason: 'the thread does not come back' };
   // it was his server's work
   expect(stuck).toEqual({ ...lost, tookMs: expect.any(Number) });
-  expect(other).toEqual({ ...lost, tookMs: expect.any(Number), isOurs: true });
+  expect(other).toEqual({ ...lost, failure: 'failed_here', tookMs: expect.any(Number) });
   expect(await call(OTHER, url)).toBe('2');
   const resting = 'a server of this merchant ended the thread that called it';
   expect(await call(DEAR, url)).toBe(resting);

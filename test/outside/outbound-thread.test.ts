@@ -86,5 +86,5 @@ test('after it was closed nothing is left of it', async () => {
   const call = outbound.call({ ...asking, url: `http://127.0.0.1:${port}/`, withinMs: 60_000 });
   await outbound.close();
   const reason = 'the thread was closed';
-  expect(await call).toMatchObject({ kind: 'failed', failure: 'connection_failed', reason, isOurs: true });
+  expect(await call).toMatchObject({ kind: 'failed', failure: 'failed_here', reason });
 });

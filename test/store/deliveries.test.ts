@@ -274,12 +274,13 @@ test('only what waits for an endpoint that is gone or disabled is forgotten, in 
   await sql('update webhooks set enabled = true');
 });
 
-test('of each endpoint its last attempts are told, the oldest first, without those that sent nothing', async () => {
+test('of each endpoint its last attempts are told, the oldest first, without those that say nothing of it', async () => {
   const made = [1, 2, 3, 4].map((n) => ({ ...failed, atMs: AT + n, tookMs: n, status: n === 4 ? 204 : 500 }));
   const unsent = { ...failed, atMs: AT + 5, status: null, error: 'unreadable: x' };
   const silent = { ...failed, webhook: 8n, status: null, error: 'timed_out: x' };
-  await writeAttempts(database.db, [...made.toReversed(), unsent, silent]);
-  const past = await lastOutcomes(database.db, [7n, 8n, 9n], 3);
+  const failedHere = { ...unsent, atMs: AT + 6, error: 'failed_here: x' };
+  await writeAttempts(database.db, [...made.toReversed(), unsent, failedHere, silent]);
+  const past = await lastOutcomes(database.db, [7n, 8n, 9n], 4);
   expect([...past.keys()]).toEqual([7n, 8n]);
   expect(past.get(7n)).toEqual([3, 4].map((n) => ({ webhook: 7n, atMs: AT + n, tookMs: n, status: n === 4 ? 204 : 500 })));
   expect(past.get(8n)).toMatchObject([{ status: null }]);

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { MSAT } from '../../core/currencies/lightning.ts';
 import { mulDivDown } from '../../core/money.ts';
+import { FAILED_HERE } from '../../core/outbound.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { Context } from '../context.ts';
 
@@ -82,6 +83,8 @@ async function answerOf(
     ...bounds,
   });
   if (said.kind === 'failed') {
+    if (said.failure === FAILED_HERE)
+      throw new Refusal('lightning_unavailable', { message: `The destination could not be asked: ${said.reason}.` });
     if (said.failure === 'timed_out' || said.failure === 'connection_failed')
       throw new Refusal('lightning_unavailable', { message: `The destination does not answer: ${said.reason}.` });
     // which addresses the names of our own network have is nobody's business

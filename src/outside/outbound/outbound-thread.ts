@@ -1,7 +1,7 @@
 // Makes outbound calls in threads of their own. A server that a stranger runs decides in part what is computed here for it, above all by its
 // certificates, and a single piece of that may take as long as it likes: it must not hold up what watches chains, pays out or answers merchants.
 // Nor may it hold up other merchants' calls again and again: whose server did so is called from a second thread.
-import type { Outbound, OutboundRequest, OutboundResult } from '../../core/outbound.ts';
+import { FAILED_HERE, type Outbound, type OutboundRequest, type OutboundResult } from '../../core/outbound.ts';
 import { dearMerchants } from './dear-merchants.ts';
 import { type OutboundSettings, policyOf, urlProblem } from './policy.ts';
 import { openThread, type ThreadEnded } from './thread.ts';
@@ -75,13 +75,8 @@ export function createOutboundThread(settings: OutboundSettings, file = PROGRAM)
         return receivedAs(sent);
       } catch (error) {
         const { message: reason, whom } = error as ThreadEnded;
-        const failed = {
-          kind: 'failed',
-          failure: 'connection_failed',
-          reason,
-          tookMs: Math.round(performance.now() - began),
-        } as const;
-        return whom !== null && whom === merchantId ? failed : { ...failed, isOurs: true };
+        const failure = whom !== null && whom === merchantId ? 'connection_failed' : FAILED_HERE;
+        return { kind: 'failed', failure, reason, tookMs: Math.round(performance.now() - began) };
       }
     },
     async close() {

@@ -1,5 +1,6 @@
 // What is still to be delivered, and what became of each attempt. One process at a time delivers (its session lock), so taking a delivery
 // writes nothing; only its result does.
+import { FAILED_HERE } from '../../core/outbound.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { EVENT_COLUMNS, EVENT_OBJECTS, type FoundEvent, type RawEvent, storedEvent } from './events.ts';
 
@@ -148,7 +149,7 @@ export async function writeAttempts(sql: Sql, attempts: readonly Attempt[]): Pro
 
 export type Outcome = { readonly atMs: number; readonly tookMs: number; readonly status: number | null };
 
-/** Of each endpoint its last attempts that sent something, the oldest first. */
+/** Of each endpoint its last attempts that say something of it, the oldest first. */
 export async function lastOutcomes(
   sql: Sql,
   webhooks: readonly bigint[],
@@ -158,7 +159,7 @@ export async function lastOutcomes(
     name: 'last_outcomes',
     text: `select a.webhook, a.at, a.took_ms, a.status from unnest($1::bigint[]) w (number) cross join lateral (
              select * from delivery_attempts where webhook = w.number order by webhook desc, at desc, id desc limit $2) a
-            where a.error is null or a.error not like 'unreadable:%' order by a.webhook, a.at, a.id`,
+            where a.error is null or (a.error not like 'unreadable:%' and a.error not like '${FAILED_HERE}:%') order by a.webhook, a.at, a.id`,
     values: [webhooks, limit],
   });
   const all = rows.map(({ webhook, at, took_ms, status }) => ({ webhook, atMs: at.getTime(), tookMs: took_ms, status }));

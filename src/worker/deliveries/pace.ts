@@ -1,6 +1,6 @@
 // How many deliveries one endpoint gets at a time, and when it rests: learned from its last answers, so that one that is slow or away holds
 // few connections and delays nobody. Kept in memory while something waits for it; whoever meets it then learns it of the attempts that are kept.
-import type { OutboundResult } from '../../core/outbound.ts';
+import { FAILED_HERE, type OutboundResult } from '../../core/outbound.ts';
 import { isAway } from '../../core/webhooks.ts';
 
 /** For an endpoint that nothing is known of, and for one that answers slowly. */
@@ -42,7 +42,7 @@ export const NEW_PACE: Pace = {
  */
 export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
   const { tookMs } = result;
-  if (result.kind === 'failed' && result.isOurs === true) return pace;
+  if (result.kind === 'failed' && result.failure === FAILED_HERE) return pace;
   // whoever answers again is judged by that answer alone
   const keepsMs = pace.hasAnswered ? Math.max(tookMs, pace.keepsMs / 2) : tookMs;
   if (!isAway(result)) {

@@ -75,7 +75,7 @@ describe('an endpoint', () => {
   });
 
   test('is neither away nor there where a call fails here', () => {
-    const ours: OutboundResult = { kind: 'failed', failure: 'connection_failed', reason: 'ours', tookMs: 9, isOurs: true };
+    const ours: OutboundResult = { kind: 'failed', failure: 'failed_here', reason: 'ours', tookMs: 9 };
     for (const before of [times(5, answered(200)), times(4, silent), times(6, silent)])
       expect(paced([...before, ...times(6, ours)])).toEqual(paced(before));
   });
