@@ -29,10 +29,10 @@ test('a merchant is dear for a day from the last time on', () => {
   expect(isDear(MERCHANT)).toBe(false);
 });
 
-test('whose server ended a thread is not called until it has come back, and twenty times as long', async () => {
-  const { add, addLost, isDear, isResting, pass } = merchants();
+test('from whose server a thread does not come back is not called until it has, and twenty times as long', async () => {
+  const { add, addStuck, isDear, isResting, pass } = merchants();
   const exited = Promise.withResolvers<void>();
-  addLost(MERCHANT, exited.promise);
+  addStuck(MERCHANT, exited.promise);
   pass(10_000);
   // what came meanwhile of a call before
   add(MERCHANT);
@@ -48,8 +48,8 @@ test('whose server ended a thread is not called until it has come back, and twen
 });
 
 test('for a minute at least', async () => {
-  const { addLost, isResting, pass } = merchants();
-  addLost(MERCHANT, Promise.resolve());
+  const { addStuck, isResting, pass } = merchants();
+  addStuck(MERCHANT, Promise.resolve());
   await Promise.resolve();
   pass(59_999);
   expect(isResting(MERCHANT)).toBe(true);

@@ -11,12 +11,13 @@ const LONG_MS = 60_000;
 function thread() {
   const limits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
   const file = new URL('./thread-program.ts', import.meta.url);
-  const lost: { whom: bigint; exited: Promise<void> }[] = [];
-  const opened = openThread<Question, string>({ file, data: 'what it was given', limits }, (whom, exited) =>
-    lost.push({ whom, exited }),
+  const [stuck, failed]: [{ whom: bigint; exited: Promise<void> }[], bigint[]] = [[], []];
+  const opened = openThread<Question, string>(
+    { file, data: 'what it was given', limits },
+    { stuck: (whom, exited) => void stuck.push({ whom, exited }), failed: (whom) => void failed.push(whom) },
   );
   closing.push(() => opened.close());
-  return { ...opened, lost };
+  return { ...opened, stuck, failed };
 }
 
 test.each([
@@ -37,41 +38,44 @@ test.each([
 );
 
 test('a thread that computes for ever is ended, and holds up nobody here', async () => {
-  const { ask } = thread();
-  expect(await ask('your data', LONG_MS)).toBe('what it was given');
+  const { ask, stuck } = thread();
+  expect(await ask('work for 7', LONG_MS)).toBe('done');
   const others = ask('wait until nobody waits', LONG_MS);
   const failed = await Promise.allSettled([ask('never end', 200), others]);
   expect(failed.map((one) => one.status === 'rejected' && one.reason.message)).toEqual(
     Array.from({ length: 2 }, () => 'the thread does not answer'),
   );
+  // what it worked at last had ended
+  expect(stuck).toEqual([]);
   expect(await ask('your data', LONG_MS)).toBe('what it was given');
 });
 
 test('a thread that does not come back from a piece of work is ended, and for whom it worked is told', async () => {
-  const { ask, lost } = thread();
+  const { ask, stuck, failed: failedFor } = thread();
   const others = ask('wait until nobody waits', LONG_MS);
   const failed = await Promise.allSettled([ask('work for 7 for ever', LONG_MS), others]);
   for (const one of failed)
     expect(one).toMatchObject({ status: 'rejected', reason: { message: 'the thread does not come back', whom: 7n } });
   expect(await ask('your data', LONG_MS)).toBe('what it was given');
-  expect(lost).toMatchObject([{ whom: 7n }]);
-  await lost[0]?.exited;
+  expect(stuck).toMatchObject([{ whom: 7n }]);
+  await stuck[0]?.exited;
+  expect(failedFor).toEqual([]);
 });
 
 test('a thread that works for long in many pieces is not ended', async () => {
-  const { ask, lost } = thread();
+  const { ask, stuck, failed } = thread();
   expect(await ask('work for 7 in pieces', LONG_MS)).toBe('done');
-  expect(lost).toEqual([]);
+  expect([stuck, failed]).toEqual([[], []]);
 });
 
 test.each([
   ['throws', 'throw'],
   ['needs more memory than it may have', 'fill the memory'],
 ] as const)('when a thread %s, it is told for whom it worked last', async (_, question) => {
-  const { ask, lost } = thread();
+  const { ask, stuck, failed } = thread();
   expect(await ask('work for 7', LONG_MS)).toBe('done');
-  await expect(ask(question, LONG_MS)).rejects.toMatchObject({ whom: 7n });
-  expect(lost).toMatchObject([{ whom: 7n }]);
+  await expect(ask(question, LONG_MS)).rejects.toMatchObject({ whom: null });
+  expect([stuck, failed]).toEqual([[], [7n]]);
 });
 
 test('a thread that is closed is lost for nobody', async () => {
@@ -81,7 +85,7 @@ test('a thread that is closed is lost for nobody', async () => {
   const failed = expect(waiting).rejects.toMatchObject({ whom: null });
   await opened.close();
   await failed;
-  expect(opened.lost).toEqual([]);
+  expect([opened.stuck, opened.failed]).toEqual([[], []]);
 });
 
 test('who was stopped for longer than the thread has is not late to hear it', async () => {

@@ -2,15 +2,15 @@
 
 const DEAR_FOR_MS = 24 * 60 * 60_000;
 const MOST = 10_000;
-/** A merchant whose server ended a thread is not called for so many times as long as it computed, so that he takes a twentieth of a core at most. */
+/** From whose server a thread did not come back is not called for so many times as long as it computed: he takes a twentieth of a core at most. */
 const RESTS = 20;
 const LEAST_REST_MS = 60_000;
 
 export type DearMerchants = {
   isDear(merchantId: bigint): boolean;
   add(merchantId: bigint): void;
-  /** For whom a thread worked when it ended. @param exited when it has come back from that */
-  addLost(merchantId: bigint, exited: Promise<void>): void;
+  /** From whose server a thread does not come back. @param exited when it has */
+  addStuck(merchantId: bigint, exited: Promise<void>): void;
   /** Whether he is not called at all for now. */
   isResting(merchantId: bigint): boolean;
 };
@@ -28,7 +28,7 @@ export function dearMerchants(nowMs: () => number = () => performance.now()): De
   return {
     isDear: (merchantId) => (known.get(merchantId)?.untilMs ?? Number.NEGATIVE_INFINITY) > nowMs(),
     add: (merchantId) => keep(merchantId, restOf(merchantId)),
-    addLost(merchantId, exited) {
+    addStuck(merchantId, exited) {
       const beganMs = nowMs();
       keep(merchantId, Number.POSITIVE_INFINITY);
       void exited.then(() => keep(merchantId, nowMs() + Math.max(LEAST_REST_MS, RESTS * (nowMs() - beganMs))));

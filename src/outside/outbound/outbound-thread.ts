@@ -38,7 +38,7 @@ const ADDRESS_WITHIN_MS = 60_000;
 const RESTING = {
   kind: 'failed',
   failure: 'connection_failed',
-  reason: 'a server of this merchant ended the thread that called it',
+  reason: 'a server of this merchant takes too long to compute with',
 } as const;
 
 /**
@@ -50,7 +50,10 @@ export function createOutboundThread(settings: OutboundSettings, file = PROGRAM)
   const merchants = dearMerchants();
   function open() {
     const program = { file, data: settings, limits: LIMITS };
-    return openThread<Question, Answer>(program, (whom, exited) => void (whom !== NOBODY && merchants.addLost(whom, exited)));
+    return openThread<Question, Answer>(program, {
+      stuck: (whom, exited) => void (whom !== NOBODY && merchants.addStuck(whom, exited)),
+      failed: (whom) => void (whom !== NOBODY && merchants.add(whom)),
+    });
   }
   const [ofMost, ofDear] = [open(), open()];
   const threadOf = (merchantId: bigint | null) => (merchantId !== null && merchants.isDear(merchantId) ? ofDear : ofMost);

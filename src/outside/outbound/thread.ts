@@ -11,7 +11,7 @@ const CLOSED = 'the thread was closed';
 
 /** It ended before it answered, or does not answer any more. */
 export class ThreadEnded extends Error {
-  /** For whom it worked last, where it did not end because it was closed. */
+  /** For whom the piece of work was from which it did not come back; null where it ended otherwise. */
   readonly whom: bigint | null;
   constructor(message: string, whom: bigint | null) {
     super(message);
@@ -70,11 +70,16 @@ type Program = {
   readonly limits: ResourceLimits;
 };
 
-/** @param onLost hears for whom a thread worked that failed or was ended, and when it has come back from that */
-export function openThread<Question, Answer>(
-  { file, data, limits }: Program,
-  onLost: (whom: bigint, exited: Promise<void>) => void = () => undefined,
-): Thread<Question, Answer> {
+/** Hears why a thread did not come to its end. */
+export type Lost = {
+  /** For whom the piece of work is from which it does not come back, and when it has. */
+  stuck(whom: bigint, exited: Promise<void>): void;
+  /** For whom it worked last before it failed: most often, not always, for whom it failed. */
+  failed(whom: bigint): void;
+};
+
+/** A thread for one program, which starts with the first question. */
+export function openThread<Question, Answer>({ file, data, limits }: Program, lost: Lost): Thread<Question, Answer> {
   let ids = 0;
   let current: Started<Question, Answer> | null = null;
   let isClosed = false;
@@ -86,7 +91,7 @@ export function openThread<Question, Answer>(
     const tell = together<Told<Question>>((all) => worker.postMessage(all));
     const started: Started<Question, Answer> = { worker, work: seenWork(work), waiting: new Map(), tell };
     let why = 'the thread ended';
-    const looking = whenStuck(started.work, () => lose(started, 'the thread does not come back'));
+    const looking = whenStuck(started.work, () => stopWaiting(started, 'the thread does not come back'));
     worker
       .on('message', (all: readonly Answered<Answer>[]) => {
         for (const { id, answer } of all) started.waiting.get(id)?.hear(answer);
@@ -96,7 +101,10 @@ export function openThread<Question, Answer>(
       })
       .on('exit', () => {
         clearInterval(looking);
-        if (current === started) lose(started, why);
+        if (current !== started) return;
+        void end(started, why, null);
+        const whom = started.work.whom();
+        if (whom !== null) lost.failed(whom);
       })
       // what is asked keeps the process alive, an idle thread does not
       .unref();
@@ -107,10 +115,10 @@ export function openThread<Question, Answer>(
     for (const one of ended.waiting.values()) one.fail(new ThreadEnded(why, whom));
     await ended.worker.terminate();
   }
-  function lose(lost: Started<Question, Answer>, why: string): void {
-    const whom = lost.work.whom();
-    const exited = end(lost, why, whom);
-    if (whom !== null) onLost(whom, exited);
+  function stopWaiting(stuck: Started<Question, Answer>, why: string): void {
+    const whom = isUnderWay(stuck.work.piece()) ? stuck.work.whom() : null;
+    const exited = end(stuck, why, whom);
+    if (whom !== null) lost.stuck(whom, exited);
   }
 
   return {
@@ -122,7 +130,7 @@ export function openThread<Question, Answer>(
       return new Promise<Answer>((resolve, reject) => {
         const giveUp = (): void => asked.tell({ id });
         let late = setTimeout(() => {
-          late = setTimeout(() => lose(asked, 'the thread does not answer'), HEARD_WITHIN_MS);
+          late = setTimeout(() => stopWaiting(asked, 'the thread does not answer'), HEARD_WITHIN_MS);
         }, withinMs);
         function over(): void {
           clearTimeout(late);
