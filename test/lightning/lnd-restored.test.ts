@@ -80,6 +80,47 @@ describe.runIf(HAS_LND)('on LND', () => {
     expect(await at.compared()).toEqual([]);
   });
 
+  test('one that is put back to before a payment of which no answer came is not believed that it failed', {
+    timeout: 300_000,
+  }, async () => {
+    const putBack = await engine.pair.shop.backup();
+    const pays = async (): Promise<boolean> => engine.pay((await at.create()).address, '');
+    await eventually('its channels are usable again', () => pays().catch(() => false), 60_000);
+    await at.work();
+    const to = await engine.invoice({ sat: 1_000, isHeld: true });
+    const { id } = await at.request(to.request, AMOUNT);
+    await at.look({
+      async send(asked) {
+        await at.paying.send(asked);
+        throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+      },
+    });
+    await engine.held(to.hash);
+    await putBack();
+    type Pending = { readonly waiting_close_channels: readonly unknown[] };
+    await eventually('the other side has shown that it knows more', async () => {
+      const pending = await engine.pair.shop.call<Pending>('GET', '/v1/channels/pending');
+      return pending.waiting_close_channels.length > 0;
+    });
+    const looks = async (): Promise<void> => {
+      for (let n = 0; n < 4; n++) {
+        clock.skewMs += 30_000;
+        await at.look();
+      }
+    };
+    await looks();
+    expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    // also once the channel is closed, and its invoice has expired
+    await engine.decide(to.hash, true);
+    await engine.pair.mine(3);
+    clock.skewMs += 2 * 3_600_000;
+    await looks();
+    expect(await engine.arrived(to.hash)).toBe(1_000);
+    expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'the recipient has it' });
+    expect(await status(id)).toBe('completed');
+  });
+
   test('one that is put back from a copy stops payouts, and what it has forgotten waits for an operator', {
     timeout: 300_000,
   }, async () => {

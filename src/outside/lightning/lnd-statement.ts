@@ -56,6 +56,28 @@ export async function readIsClosing(call: Call): Promise<boolean> {
   return HOLD_ON_CHAIN.some((list) => objects(pending, list).length > 0);
 }
 
+/** LND's word for a channel of which the other side has shown a later state than it has itself. */
+const DATA_LOSS = 'ChanStatusLocalDataLoss';
+const BY_FORCE = ['LOCAL_FORCE_CLOSE', 'REMOTE_FORCE_CLOSE', 'BREACH_CLOSE'];
+/** Blocks come three times as fast as they should at most, but for an hour of them. */
+const LEAST_BLOCK_MS = 200_000;
+const HOUR_OF_BLOCKS = 6;
+
+/** Whether a channel shows that the node may have been put back to an older state within a time: the other side closes a channel then, or has. */
+export async function readMayBeOlder(call: Call, withinMs: number): Promise<boolean> {
+  const pending = await call('GET', '/v1/channels/pending');
+  const waiting = objects(pending, 'waiting_close_channels').map((one) => (one.channel ?? {}) as Answer);
+  if (waiting.some((channel) => textOr(channel, 'chan_status_flags').includes(DATA_LOSS))) return true;
+  if (objects(pending, 'pending_force_closing_channels').length > 0) return true;
+  const closed = objects(await call('GET', '/v1/channels/closed'), 'channels').filter((one) =>
+    BY_FORCE.includes(text(one, 'close_type')),
+  );
+  if (closed.length === 0) return false;
+  const height = Number(whole(await call('GET', '/v1/getinfo'), 'block_height'));
+  const from = height - HOUR_OF_BLOCKS - Math.ceil(withinMs / LEAST_BLOCK_MS);
+  return closed.some((one) => Number(whole(one, 'close_height')) >= from);
+}
+
 type Page = { readonly events: readonly Forwarded[]; readonly next: bigint };
 
 /** A page of what was forwarded from a second on, oldest first; LND writes down what it has not yet before it answers. */

@@ -5,7 +5,15 @@ import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } fr
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
 import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
-import { readChainEvents, readForwarded, readHoldings, readIsClosing, readLastForwarded, STATEMENT } from './lnd-statement.ts';
+import {
+  readChainEvents,
+  readForwarded,
+  readHoldings,
+  readIsClosing,
+  readLastForwarded,
+  readMayBeOlder,
+  STATEMENT,
+} from './lnd-statement.ts';
 import { bakeLine } from './permissions.ts';
 
 /** LND asks bitcoind for this one, and hangs when that is away. */
@@ -131,6 +139,7 @@ export function createLnd(
     },
     holdings: () => permitted(readHoldings(call)),
     isClosing: () => permitted(readIsClosing(call)),
+    mayBeOlder: (withinMs) => permitted(readMayBeOlder(call, withinMs)),
     forwarded: (afterNs) => permitted(readForwarded(call, afterNs)),
     lastForwardedNs: () => permitted(readLastForwarded(call)),
     chainEvents: (fromHeight, toHeight) => permitted(readChainEvents(call, fromHeight, toHeight)),

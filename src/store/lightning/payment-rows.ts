@@ -19,6 +19,8 @@ export type LightningPayment = {
   readonly leaseUntilMs: number;
   /** A request to pay may still arrive at the node until then; null: each was answered. */
   readonly unansweredUntilMs: number | null;
+  /** How often the node was to be asked for it. */
+  readonly sends: number;
   /** The node's place for it, once it has said it. */
   readonly paymentIndex: bigint | null;
   /** The node was restored since it was asked: only a preimage counts. */
@@ -42,6 +44,7 @@ type Row = {
   lease_epoch: bigint;
   lease_until: Date;
   unanswered_until: Date | null;
+  sends: number;
   payment_index: bigint | null;
   doubted: boolean;
   internal_to: string | null;
@@ -88,7 +91,7 @@ export async function leasePayment(
              from next n join payouts p on p.id = n.payout_id where l.payout_id = n.payout_id
            returning l.payout_id, l.payment_hash, p.payment_request, p.invoice_expires_at, p.fee_max,
                      p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount, l.state, l.node, l.lease_epoch,
-                     l.lease_until, l.unanswered_until, l.payment_index, l.doubted, p.internal_to, l.created_at, ${AT_LEASE}`,
+                     l.lease_until, l.unanswered_until, l.sends, l.payment_index, l.doubted, p.internal_to, l.created_at, ${AT_LEASE}`,
     values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not],
   });
   const [row] = rows;
@@ -108,6 +111,7 @@ function paymentFrom(row: Row): LightningPayment {
     leaseEpoch: row.lease_epoch,
     leaseUntilMs: row.lease_until.getTime(),
     unansweredUntilMs: row.unanswered_until?.getTime() ?? null,
+    sends: row.sends,
     paymentIndex: row.payment_index,
     isDoubted: row.doubted,
     internalTo: row.internal_to,

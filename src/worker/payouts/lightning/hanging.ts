@@ -27,6 +27,31 @@ export async function inFlight(ctx: Context, payment: LightningPayment, isPendin
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
+/**
+ * What is done with a payment of which a request was not answered, where the node may have been put back to before that: it says the same then as one that
+ * never had the request, and can only fail another one. Its channels tell the two apart. Null: nothing speaks against its word.
+ */
+export async function forgottenPerhaps(ctx: Context, payment: LightningPayment): Promise<Next | null> {
+  // the place that it gave to the only request is noticed when it is given to another (restored-node)
+  const isKnown = payment.sends <= 1 && payment.paymentIndex !== null;
+  if (payment.unansweredUntilMs === null || isKnown) return null;
+  const said = 'a request to pay it was not answered';
+  try {
+    const withinMs = Math.max(0, ctx.ports.clock.now() - payment.createdAtMs);
+    if (ctx.ports.lightning === null || !(await ctx.ports.lightning.mayBeOlder(withinMs))) return null;
+  } catch (error) {
+    const trouble = troubleOf(error);
+    if (trouble === null) throw error;
+    return {
+      againMs: RARE_LOOK_MS,
+      trouble: `${said}, and whether the Lightning node was put back since is not known: ${trouble.reason}`,
+    };
+  }
+  await holdUnknownPayment(ctx, payment);
+  const trouble = `${said}, and a channel was closed by force since, or is: the Lightning node may have been restored from an older state and have forgotten that it has paid; ask its recipient, and decide (bursar payout resolve)`;
+  return { againMs: RARE_LOOK_MS, trouble };
+}
+
 /** Why nobody may decide yet: of a channel that is being closed no HTLC is listed, and its recipient may still take it there. Null: no channel is. */
 async function mayBeOnChain(ctx: Context): Promise<string | null> {
   try {

@@ -24,7 +24,7 @@ import { isInDoubt } from '../../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
 import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
-import { HANGS_MS, inFlight, LOOK_MS, type Next, RARE_LOOK_MS } from './hanging.ts';
+import { forgottenPerhaps, HANGS_MS, inFlight, LOOK_MS, type Next, RARE_LOOK_MS } from './hanging.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
 export type LightningPaying = AuthorizedPayments & {
@@ -148,6 +148,8 @@ async function refusedBefore(
 
 /** Asks the node once more to pay what is committed; the same payment hash as before, which it pays only once. */
 async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, payment: LightningPayment): Promise<Next> {
+  const forgotten = await forgottenPerhaps(ctx, payment);
+  if (forgotten !== null) return forgotten;
   if (!(await beginSend(ctx.db, payment))) return { againMs: 0 };
   return sendBegun(ctx, options, node, payment);
 }
@@ -240,6 +242,8 @@ async function failed(ctx: Context, { paying }: LightningDriverOptions, payment:
   const node = await askPayingNode(ctx, () => paying.node());
   if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   if (await isInDoubt(ctx.db, payment.payoutId)) return { againMs: RARE_LOOK_MS };
+  const forgotten = await forgottenPerhaps(ctx, payment);
+  if (forgotten !== null) return forgotten;
   await failPayment(ctx, payment, error);
   return { againMs: RETRY_MS };
 }
@@ -261,7 +265,8 @@ async function followed(
   payment: LightningPayment,
   { payment: said, isPending }: { readonly payment: PaymentFacts; readonly isPending: boolean },
 ): Promise<Followed> {
-  if (payment.paymentIndex === null && said.status !== 'succeeded')
+  // asked for once more after it had failed, it has another place
+  if (said.status !== 'succeeded' && BigInt(said.paymentIndex) > (payment.paymentIndex ?? -1n))
     await setPaymentIndex(ctx.db, payment.payoutId, payment.node as string, BigInt(said.paymentIndex));
   await options.reached?.('ln-answered');
   if (said.status === 'succeeded') {

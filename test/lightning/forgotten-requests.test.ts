@@ -1,0 +1,111 @@
+// A node that is put back to before a request to pay of which no answer came: it says the same as one that never had it. Its channels tell the two apart.
+// On a simulated node with a clock that the test moves; test/lightning/lnd-restored.test.ts has it on a real LND.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { eventually } from '../support/service.ts';
+import { AMOUNT, at, close, engine, invoice, looks, MINUTE, open, outgoing, pass, status } from './funded-payouts.ts';
+
+beforeEach(() => open());
+afterEach(close);
+
+/** Of the request to pay the worker hears nothing, and the node has it. */
+const unheard = {
+  async send(asked: Parameters<typeof at.paying.send>[0]) {
+    await at.paying.send(asked);
+    throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+  },
+};
+const forced = (isForced: boolean): void => engine.node().own.setBetween(isForced, isForced);
+/** The connections to the node that was put back have broken, and others are there. */
+const reached = async (): Promise<void> => {
+  const answers = async (): Promise<boolean> => {
+    await at.paying.track('00'.repeat(32));
+    await at.ctx.ports.lightning?.isClosing();
+    return (await at.paying.node()).identity !== '';
+  };
+  await eventually('the node is reached', () => answers().catch(() => false));
+};
+/** A payout whose recipient holds it, of which nobody here has heard, and which the node has forgotten. */
+async function forgotten(): Promise<{ readonly id: string; readonly hash: string }> {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  const putBack = engine.backup();
+  await at.look(unheard);
+  expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+  await putBack();
+  await reached();
+  return { id, hash: to.hash };
+}
+
+test('while a channel is closed by force one of which no answer came is neither asked for again nor failed', async () => {
+  const { id, hash } = await forgotten();
+  forced(true);
+  await looks(3, 30_000);
+  expect(outgoing().payment(hash)).toBeNull();
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect((await at.payment(id)).trouble).toMatch(/may have been restored from an older state/);
+  await looks(3, 61 * MINUTE);
+  expect(await status(id)).toBe('processing');
+  // it concerns nobody else
+  expect(await openBreakers(at.ctx.db)).toEqual([]);
+});
+
+test('where the channels are as they were it is asked for again, and what the node says of that counts', async () => {
+  const { id, hash } = await forgotten();
+  await looks(1, 30_000);
+  expect(outgoing().payment(hash)?.status).toBe('IN_FLIGHT');
+  outgoing().resolve(hash, false);
+  // the other side of the channel is met only now
+  forced(true);
+  await looks(2, 2 * MINUTE);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  forced(false);
+  await looks(1, 2 * MINUTE);
+  expect(await at.payout(id)).toMatchObject({ status: 'failed', error: 'the recipient did not accept the payment' });
+});
+
+test('what the node took at once, or shows to have taken, is failed by its word also while a channel is closed by force', async () => {
+  const [answered, shown] = [invoice('hold'), invoice('hold')];
+  const first = await at.request(answered.request, AMOUNT);
+  await at.look();
+  const second = await at.request(shown.request, AMOUNT);
+  await at.look(unheard);
+  await looks(1);
+  forced(true);
+  for (const { hash } of [answered, shown]) outgoing().resolve(hash, false);
+  await looks(3, 2 * MINUTE);
+  expect([await status(first.id), await status(second.id)]).toEqual(['failed', 'failed']);
+});
+
+test('where the node does not say how its channels are, it waits', async () => {
+  const { id, hash } = await forgotten();
+  const port = at.ctx.ports.lightning!;
+  const { mayBeOlder } = port;
+  Object.assign(port, { mayBeOlder: () => Promise.reject(new NodeTrouble('unauthorized', 'permission denied')) });
+  await looks(1, 30_000);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
+  expect((await at.payment(id)).trouble).toMatch(/permission denied/);
+  expect(outgoing().payment(hash)).toBeNull();
+  Object.assign(port, { mayBeOlder });
+  await looks(1, 2 * MINUTE);
+  expect(outgoing().payment(hash)?.status).toBe('IN_FLIGHT');
+});
+
+test('a node that is put back to between a first attempt, which failed, and a second one is noticed', async () => {
+  const [to, large] = [invoice('hold'), invoice('hold', ((engine.node().localMsat() - 501_000n) * 1_000n) / 1_001n)];
+  outgoing().send(large.request, 0n, engine.node().localMsat());
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look({ node: async () => ({ ...(await at.paying.node()), spendable: '1000000000' }) });
+  expect(outgoing().payment(to.hash)?.status).toBe('FAILED');
+  outgoing().resolve(large.hash, false);
+  const putBack = engine.backup();
+  await looks(1);
+  expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+  await putBack();
+  await reached();
+  pass(2_000);
+  await at.look();
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect((await openBreakers(at.ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['LN-5']);
+});
