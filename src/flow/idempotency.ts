@@ -2,7 +2,14 @@
 import { Refusal, type RefusalCode } from '../core/refusal.ts';
 import { openText, sealDestination, sealText } from '../core/sealed-text.ts';
 import type { Sql } from '../store/postgres/connect.ts';
-import { findAnswer, type KeyOf, type StoredAnswer, saveAnswer, tryLockKey } from '../store/transactions/idempotency.ts';
+import {
+  claimKey,
+  findAnswer,
+  type KeyOf,
+  type StoredAnswer,
+  saveAnswer,
+  tryLockKey,
+} from '../store/transactions/idempotency.ts';
 import { type Context, within } from './context.ts';
 
 export type IdempotentCall = KeyOf & {
@@ -18,6 +25,18 @@ export type Answer = { readonly httpStatus: number; readonly text: string; reado
 /** Whether a call with this key has its answer: then nothing more is done for it. */
 export async function isAnswered(ctx: Context, key: IdempotentCall): Promise<boolean> {
   return (await findAnswer(ctx.db, key, ctx.ports.clock.now())) !== null;
+}
+
+/** As long as the outside may take to do what a call needs before its database transaction. */
+const CLAIMED_MS = 30_000;
+
+/**
+ * Before something is done outside for a call that cannot be undone: no other body with its key is, by no process.
+ * @throws Refusal request_in_progress while another body may still be answered
+ */
+export async function claimForBody(ctx: Context, key: Pick<IdempotentCall, keyof KeyOf | 'bodyHash'>): Promise<void> {
+  const nowMs = ctx.ports.clock.now();
+  if (!(await claimKey(ctx.db, key, { nowMs, untilMs: nowMs + CLAIMED_MS }))) throw new Refusal('request_in_progress');
 }
 
 const DAY_MS = 86_400_000;

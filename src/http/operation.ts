@@ -39,7 +39,7 @@ export type Prepared = {
  */
 export type Preparation = (
   ctx: Context,
-  of: { readonly merchantId: bigint; readonly key: string; readonly bodyHash: Buffer },
+  of: { readonly merchantId: bigint; readonly operation: string; readonly key: string; readonly bodyHash: Buffer },
   fields: Fields,
 ) => Promise<Prepared | null>;
 export type Fields = Record<string, unknown>;

@@ -2,8 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
 import { Refusal } from '../../src/core/refusal.ts';
+import { answerOnce } from '../../src/flow/idempotency.ts';
 import { prepareInvoice } from '../../src/flow/lightning/invoices.ts';
 import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { PREPARATIONS } from '../../src/http/handlers/lightning-preparations.ts';
 import { createLightningWatcher } from '../../src/worker/lightning/watcher.ts';
 import { eachWithSimulatedNode, engine, MINUTE, pass, port, service } from './simulated-service.ts';
 
@@ -92,4 +94,53 @@ test('is not shown when somebody comes back for it while it is cancelled: he get
   expect((await port.invoice(given.reservation.paymentHash))?.state).toBe('cancelled');
   const shown = await service.hashOf(made!.transactionId);
   expect((await port.invoice(shown))?.state).toBe('open');
+});
+
+test('is cancelled at the node for no call whose key another process has for another body', async () => {
+  const [first, second] = [await service.create(), await service.create()];
+  const state = async ({ transactionId }: typeof first) => (await port.invoice(await service.hashOf(transactionId)))?.state;
+  const keyed = ({ transactionId }: typeof first) => {
+    const { merchantId } = service;
+    return { merchantId, operation: '/cancel_transaction', key: 'order-1042', bodyHash: Buffer.from(transactionId) };
+  };
+  /** As each of several API processes does before its database transaction. */
+  const cancel = (it: typeof first) =>
+    PREPARATIONS.cancelTransaction!(service.ctx, keyed(it), { transaction_id: it.transactionId });
+  const answer = (it: typeof first) =>
+    answerOnce(service.ctx, { ...keyed(it), kept: 'a day' }, async () => it.transactionId, String);
+  await cancel(first);
+  expect(await state(first)).toBe('cancelled');
+  expect((await refusal(cancel(second))).code).toBe('request_in_progress');
+  await pass(-MINUTE / 4);
+  expect((await refusal(cancel(second))).code).toBe('request_in_progress');
+  expect(await state(second)).toBe('open');
+  // the same body again, and its answer
+  await cancel(first);
+  expect(await answer(first)).toMatchObject({ text: first.transactionId, replayed: false });
+  expect((await refusal(cancel(second))).code).toBe('request_in_progress');
+  expect((await refusal(answer(second))).code).toBe('idempotency_conflict');
+  expect(await state(second)).toBe('open');
+});
+
+test('is cancelled for another body with a key once a call that was cut off cannot be answered any more', async () => {
+  const [first, second] = [await service.create(), await service.create()];
+  const state = async ({ transactionId }: typeof first) => (await port.invoice(await service.hashOf(transactionId)))?.state;
+  const cancel = ({ transactionId }: typeof first) => {
+    const of = { merchantId: service.merchantId, operation: '/cancel_transaction', key: 'order-1042' };
+    return PREPARATIONS.cancelTransaction!(
+      service.ctx,
+      { ...of, bodyHash: Buffer.from(transactionId) },
+      { transaction_id: transactionId },
+    );
+  };
+  engine.node().setTrouble({ down: false, fault: 'lose_answers', left: 1 });
+  expect((await refusal(cancel(first))).code).toBe('lightning_unavailable');
+  await pass(MINUTE / 2);
+  await cancel(second);
+  expect(await state(second)).toBe('cancelled');
+  // what was claimed by a clock that has been set back since
+  await pass(-60 * MINUTE);
+  const third = await service.create();
+  await cancel(third);
+  expect(await state(third)).toBe('cancelled');
 });

@@ -129,15 +129,18 @@ async function refuseUnreceivable(port: LightningPort, amountDue: bigint): Promi
 /**
  * Before a cancel: makes the node cancel the invoice of a transaction that waits for payment. Where it was paid first, that is recorded, and
  * the cancel finds a paid transaction. Does nothing for any other transaction.
- * @throws Refusal lightning_unavailable: the node has not said which of the two it is
+ * @param before comes before the node is asked
+ * @throws Refusal lightning_unavailable: the node has not said which of the two it is; what `before` throws
  */
 export async function closeInvoiceOf(
   ctx: Context,
   of: { readonly merchantId: bigint; readonly transactionId: string },
+  before: () => Promise<void> = async () => undefined,
 ): Promise<void> {
   const found = await invoiceOf(ctx.db, of.transactionId);
   if (found === null || found.merchantId !== of.merchantId || found.state !== 'open') return;
   const port = portOf(ctx);
+  await before();
   const said = await answerOf(() => port.cancelInvoice(found.paymentHash));
   if (said !== 'settled') return closeInvoices(ctx.db, [found.paymentHash]);
   const facts = await answerOf(() => port.invoice(found.paymentHash));

@@ -4,6 +4,7 @@
 import type { BodyOf } from '../../contract/fields.ts';
 import type { MERCHANT_API, MerchantApi } from '../../contract/merchant-api.ts';
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import { claimForBody } from '../../flow/idempotency.ts';
 import { closeInvoiceOf, prepareInvoice } from '../../flow/lightning/invoices.ts';
 import { invoiceOfDestination } from '../../flow/lightning/payout-request.ts';
 import { refundInvoice } from '../../flow/payouts/reimbursements.ts';
@@ -36,9 +37,9 @@ export const PREPARATIONS: Partial<Record<keyof typeof MERCHANT_API, Preparation
     });
     return paymentRequest === null ? null : { paymentRequest };
   },
-  async cancelTransaction(ctx, { merchantId }, fields) {
+  async cancelTransaction(ctx, of, fields) {
     const { transaction_id: transactionId } = fields as BodyOf<MerchantApi['cancelTransaction']['fields']>;
-    await closeInvoiceOf(ctx, { merchantId, transactionId });
+    await closeInvoiceOf(ctx, { merchantId: of.merchantId, transactionId }, () => claimForBody(ctx, of));
     return null;
   },
 };

@@ -15,12 +15,37 @@ export async function tryLockKey(sql: Sql, { merchantId, operation, key }: KeyOf
   return rows[0]?.locked === true;
 }
 
+/** The HTTP status of a key that has no answer yet. */
+const CLAIMED = 0;
+
+/**
+ * Claims a key that has no answer for one body, until its answer is stored or a time. False when it is claimed for another body, or has an answer. What is
+ * done outside for a call comes before the lock of its key, and another process does not see it there.
+ */
+export async function claimKey(
+  sql: Sql,
+  { merchantId, operation, key, bodyHash }: KeyOf & Pick<StoredAnswer, 'bodyHash'>,
+  { nowMs, untilMs }: { readonly nowMs: number; readonly untilMs: number },
+): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'idempotency_claim',
+    text: `insert into idempotency_keys as k (merchant_id, operation, key, body_hash, http_status, answer, created_at, expires_at)
+           values ($1, $2, $3, $4, ${CLAIMED}, '', $5, $6)
+           on conflict (merchant_id, operation, key) do update
+             set body_hash = excluded.body_hash, http_status = excluded.http_status, answer = excluded.answer,
+                 created_at = excluded.created_at, expires_at = excluded.expires_at
+           where k.expires_at <= $5 or (k.http_status = ${CLAIMED} and (k.body_hash = excluded.body_hash or k.created_at > $6))`,
+    values: [merchantId, operation, key, bodyHash, new Date(nowMs), new Date(untilMs)],
+  });
+  return rowCount === 1;
+}
+
 /** The stored answer; null when there is none or it has expired. */
 export async function findAnswer(sql: Sql, { merchantId, operation, key }: KeyOf, nowMs: number): Promise<StoredAnswer | null> {
   const { rows } = await sql.query<StoredAnswer>({
     name: 'idempotency_find',
     text: `select body_hash as "bodyHash", http_status as "httpStatus", answer from idempotency_keys
-           where merchant_id = $1 and operation = $2 and key = $3 and (expires_at is null or expires_at > $4)`,
+           where merchant_id = $1 and operation = $2 and key = $3 and http_status <> ${CLAIMED} and (expires_at is null or expires_at > $4)`,
     values: [merchantId, operation, key, new Date(nowMs)],
   });
   return rows[0] ?? null;
