@@ -32,6 +32,31 @@ test('a list that is longer than an answer may be is read in pages of fewer paym
   await closeServer(node);
 });
 
+test('a list of invoices is read to its end, however many there are in it that have no hash', async () => {
+  const many = 1_700;
+  const hasHash = (index: number): boolean => index === 1 || index === many;
+  const node = createServer((request, response) => {
+    const query = new URL(request.url ?? '', 'http://node').searchParams;
+    const [after, most] = [Number(query.get('index_offset')), Number(query.get('num_max_invoices'))];
+    const invoices = Array.from({ length: Math.max(0, Math.min(most, many - after)) }, (_, n) => {
+      const index = after + n + 1;
+      const r_hash = hasHash(index) ? Buffer.from(hashOf(BigInt(index)), 'hex').toString('base64') : '';
+      return { r_hash, is_amp: !hasHash(index), add_index: String(index), state: 'OPEN', payment_request: '' };
+    });
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ invoices }));
+  });
+  const url = `http://127.0.0.1:${await listen(node, 0)}`;
+  const lnd = createLnd(async () => ({ url, certificate: null, macaroon: '' }), { chain: 'regtest' });
+  const read: bigint[] = [];
+  for (let page = await lnd.invoices(0n, { openOnly: false }); page.length > 0; ) {
+    read.push(...page.map(({ addIndex }) => addIndex));
+    page = await lnd.invoices(read.at(-1) as bigint, { openOnly: false });
+  }
+  expect(read).toEqual([1n, BigInt(many)]);
+  lnd.close();
+  await closeServer(node);
+});
+
 describe('behind a payment that hangs', () => {
   beforeEach(() => open());
   afterEach(close);

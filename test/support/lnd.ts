@@ -93,7 +93,15 @@ async function openNode({
     ...['--bitcoin.defaultchanconfs=1', `--bitcoind.rpchost=${host}`, `--bitcoind.rpcuser=${username}`],
     ...[`--bitcoind.rpcpass=${decodeURIComponent(password)}`, `--bitcoind.zmqpubrawblock=tcp://127.0.0.1:${zmq[0]}`],
     ...[`--bitcoind.zmqpubrawtx=tcp://127.0.0.1:${zmq[1]}`, `--listen=127.0.0.1:${peer}`, `--rpclisten=127.0.0.1:${grpc}`],
-    ...[`--restlisten=127.0.0.1:${rest}`, '--nobootstrap', '--tlsdisableautofill', '--trickledelay=50', '--debuglevel=error'],
+    ...[
+      `--restlisten=127.0.0.1:${rest}`,
+      '--nobootstrap',
+      '--accept-keysend',
+      '--accept-amp',
+      '--tlsdisableautofill',
+      '--trickledelay=50',
+      '--debuglevel=error',
+    ],
   ];
   let child: ChildProcess | null = null;
   let ended: Promise<void> = Promise.resolve();
