@@ -5,6 +5,7 @@ import type { EvmPort } from '../../../core/evm/port.ts';
 import type { Context } from '../../../flow/context.ts';
 import type { Funds } from '../../../flow/evm/batches.ts';
 import { nextNonce } from '../../../store/payouts/evm-lane.ts';
+import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
 
 /**
  * What the chain shows of an address after a block. That its first nonce is not 0 (its words were used elsewhere, or database and signer were put back)
@@ -23,4 +24,27 @@ export async function readFunds(
   const { nonce, said } = await port.sentBy(address);
   const unknown = `two nodes must say alike how many transactions ${address} has sent, of which none is known here (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
   return { ...account, height, nonce: nonce ?? { unknown } };
+}
+
+/**
+ * Why nothing may be signed for the address of a transaction yet: it has sent what is not booked, or is in no block that was read. Database and signer,
+ * put back together, have forgotten it, and what is signed for its nonce now can never be mined. Null: nothing is known of such.
+ * @throws NodeTrouble
+ */
+export async function whyMovedBefore(
+  ctx: Context,
+  { currency, port }: { readonly currency: EvmCode; readonly port: EvmPort },
+  address: string,
+  height: number,
+): Promise<string | null> {
+  const sender = evmInput(address, 0);
+  const [noted] = await readMovesOf(ctx.db, currency, sender, 1);
+  if (noted !== undefined)
+    return `${noted.txid} has left ${address} for another address of ours, and is booked first, once two nodes (the only one, where there is one) show that its block is final`;
+  const { most, said } = await port.sentBy(address);
+  // what has failed in a block that was read has moved nothing
+  const { nonce } = await port.account(address, height);
+  const known = Math.max(nonce, (await nextNonce(ctx.db, currency, sender.txid)) ?? 0);
+  if (most <= known) return null;
+  return `a node knows of ${most} transactions that ${address} has sent, and ${known} of them are known here: it is emptied once a block that was read shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
 }

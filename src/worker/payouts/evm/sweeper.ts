@@ -8,7 +8,7 @@ import { exactOffer, type GasFees, type GasOffer, gasLimit, isReplacement, payou
 import { leastSwept, sweptEther } from '../../../core/payouts/sweeps.ts';
 import type { Context } from '../../../flow/context.ts';
 import { type HotAddress, hotAddress } from '../../../flow/evm/batches.ts';
-import { formSweep } from '../../../flow/sweeps/sweeps.ts';
+import { formSweep, type NewSweep } from '../../../flow/sweeps/sweeps.ts';
 import { readCursor } from '../../../store/chain/blocks.ts';
 import type { Batch, BatchInput } from '../../../store/payouts/batch-rows.ts';
 import { openOutflow } from '../../../store/payouts/evm-lane.ts';
@@ -17,7 +17,7 @@ import { latestRates } from '../../../store/transactions/rates.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import type { DriverOptions } from '../driver-options.ts';
 import { writeMovesBack } from './forgotten-moves.ts';
-import { readFunds } from './funds.ts';
+import { readFunds, whyMovedBefore } from './funds.ts';
 import type { Lane } from './lane.ts';
 import { bringEther } from './top-up.ts';
 
@@ -91,7 +91,7 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       onWait(`${address} has ${funds.units} units of ${currency}, and ${from.amount} are booked there`);
       if (isToken(currency)) return false;
     }
-    if (contract === null) return formSweep(ctx, { hot, from, funds, least, gas: GAS.plain, offer: exactOffer(fees) });
+    if (contract === null) return formUnlessMoved({ hot, from, funds, least, gas: GAS.plain, offer: exactOffer(fees) }, height);
     const problem = await port.payeeProblem(address, hot.address);
     if (problem !== null) {
       onWait(problem.what);
@@ -105,8 +105,15 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     }
     const gas = gasLimit(asked.gas, call.input);
     const offer = within(funds.ether, gas, payoutOffer(fees), fees);
-    if (offer !== null) return formSweep(ctx, { hot, from, funds, least, gas, offer });
+    if (offer !== null) return formUnlessMoved({ hot, from, funds, least, gas, offer }, height);
     await topUp(from.script, minus(BigInt(gas) * payoutOffer(fees).maxFee, funds.ether), fees);
+    return false;
+  }
+
+  async function formUnlessMoved(sweep: NewSweep, height: number): Promise<boolean> {
+    const why = await whyMovedBefore(ctx, { currency, port }, evmAddressOf(sweep.from.script.toString('hex')), height);
+    if (why === null) return formSweep(ctx, sweep);
+    onWait(why);
     return false;
   }
 
