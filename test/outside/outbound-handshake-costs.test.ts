@@ -22,7 +22,7 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('certificates that take long to check
     ...Array.from({ length: 3 }, () => 'ERR_TLS_HANDSHAKE_TOO_DEAR'),
   ]);
   const before = connections();
-  expect(await call(5)).toMatchObject({ kind: 'failed', failure: 'tls_failed', reason: 'ERR_TLS_HANDSHAKE_TOO_DEAR' });
+  expect(await call(5)).toMatchObject({ kind: 'failed', failure: 'connection_failed', reason: 'ERR_TLS_HANDSHAKE_TOO_DEAR' });
   expect(connections()).toBe(before);
 });
 

@@ -13,5 +13,11 @@ answerQuestions<Question, Answer>(async (question) => {
     work.do(merchantId ?? 0n, () => {
       for (;;);
     });
+  if (new URL(url).pathname === '/throw')
+    return new Promise(() =>
+      setImmediate(() => {
+        throw new Error('a fault of its own');
+      }),
+    );
   return sentAs(await outbound.call(question.request));
 });

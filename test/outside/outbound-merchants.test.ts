@@ -50,14 +50,24 @@ test('a merchant whose server keeps the thread for ever is not called for a whil
   expect(await call(OTHER, url)).toBe('1');
   const [stuck, other] = await Promise.all([
     outbound.call({ ...asking, merchantId: DEAR, url: `${url}/for-ever` }),
-    outbound.call({ ...asking, merchantId: OTHER, url }),
+    outbound.call({ ...asking, merchantId: OTHER, connectionsOf: `wh_${OTHER}`, url }),
   ]);
-  const lost = { kind: 'failed', failure: 'connection_failed', reason: 'the thread does not come back' };
   // it was his server's work
+  const lost = { kind: 'failed', failure: 'connection_failed', reason: 'the thread does not come back' };
   expect(stuck).toEqual({ ...lost, tookMs: expect.any(Number) });
-  expect(other).toEqual({ ...lost, failure: 'failed_here', tookMs: expect.any(Number) });
+  // by the new thread, in the time that was left
+  expect(other).toMatchObject({ kind: 'answered', body: Buffer.from('2') });
+  expect(other.tookMs).toBeGreaterThan(1_000);
   expect(await call(OTHER, url)).toBe('2');
   const resting = 'a server of this merchant takes too long to compute with';
   expect(await call(DEAR, url)).toBe(resting);
   expect(await call(null, url)).toBe('3');
+});
+
+test('a call that fails here twice has failed', async () => {
+  const file = new URL('./outbound-merchants-program.ts', import.meta.url);
+  const outbound = opened(createOutboundThread({ isSandbox: true }, file));
+  const url = `${await counting()}/throw`;
+  const ended = { kind: 'failed', failure: 'failed_here', reason: 'the thread ended: a fault of its own' };
+  expect(await outbound.call({ ...asking, merchantId: OTHER, url })).toEqual({ ...ended, tookMs: expect.any(Number) });
 });

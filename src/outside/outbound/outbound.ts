@@ -186,6 +186,8 @@ const FAILURES: readonly (readonly [RegExp, OutboundFailure])[] = [
   [/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'connection_failed'],
   // undici takes for granted that no status is below 100, and that nobody changes the protocol unasked
   [/^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_RESPONSE|ERR_ASSERTION)/, 'malformed_answer'],
+  // it may be another host of the merchant that took long: of this one nothing is known
+  [/^ERR_TLS_HANDSHAKE_TOO_DEAR$/, 'connection_failed'],
   [/(CERT|SSL|TLS|_PROTOCOL|SELF_SIGNED|VERIFY|ISSUER|EPROTO)/, 'tls_failed'],
 ];
 
