@@ -68,9 +68,14 @@ async function moveOf(
 ): Promise<Move | null> {
   const [[sender], [output]] = [inputs, outputs];
   const hot = await hotAddress(ctx, sql, currency);
-  if (hot === null || sender === undefined || output === undefined || outputs.length > 1 || outcome?.result !== 'paid')
-    return null;
+  if (hot === null || sender === undefined) return null;
   const script = Buffer.from(evmScript(sender.txid), 'hex');
+  if (outcome?.result === 'failed') {
+    const index = await indexOf(ctx, sql, hot, script);
+    // what it was to move is still there
+    return index === null ? null : { purpose: 'sweep', hot, script, chain: 0, index, amount: 1n, target: hot.script };
+  }
+  if (output === undefined || outputs.length > 1 || outcome?.result !== 'paid') return null;
   const target = Buffer.from(output.script, 'hex');
   const gas = isToken(currency) ? 0n : outcome.gasPaid;
   if (currency === ETHER && script.equals(hot.script)) {

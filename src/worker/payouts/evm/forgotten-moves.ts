@@ -1,12 +1,14 @@
 // What our addresses on Ethereum's chain have sent to each other and nobody here has signed, as blocks show it: booked once two nodes (the only one,
 // where there is one) show that it is final.
 import { isDeepStrictEqual } from 'node:util';
+import { evmInput } from '../../../core/currencies/evm.ts';
 import type { EvmCode } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { Context } from '../../../flow/context.ts';
 import { writeMoveBack } from '../../../flow/sweeps/forgotten-moves.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { dropMove, readMoves } from '../../../store/sweeps/forgotten-moves.ts';
+import { findSent } from './passed-nonces.ts';
 
 /** Looked at in one go; after a day of work without its copy there may be many. */
 export const MOST_MOVES = 5_000;
@@ -38,6 +40,27 @@ export async function writeMovesBack(
       if (isShown && !(await writeMoveBack(ctx, { currency, block, facts: ended.facts }))) break;
     }
   }
+}
+
+/**
+ * The same for one that has failed, at a nonce of the address of a transaction after which more was sent: it has paid nobody, so no block notes it.
+ * @returns what the next one waits for; null: none has failed there
+ * @throws NodeTrouble
+ */
+export async function writeFailedBack(
+  ctx: Context,
+  lane: { readonly currency: EvmCode; readonly port: EvmPort },
+  address: string,
+  { nonce, height }: { readonly nonce: number; readonly height: number },
+): Promise<string | null> {
+  const [sent] = await findSent(ctx, lane, address, { nonces: [nonce], height });
+  if (sent?.facts.outcome?.result !== 'failed') return null;
+  const { txid } = sent.facts;
+  const { ended, isFinal } = await lane.port.ended(txid);
+  const isShown = isFinal && ended?.blockHash === sent.block.hash && ended.facts.outcome?.result === 'failed';
+  if (isShown && isDeepStrictEqual(ended.facts.inputs, [evmInput(address, nonce)]))
+    await writeMoveBack(ctx, { currency: lane.currency, block: sent.block, facts: ended.facts });
+  return `${txid} of ${address} has failed, and is booked first, once two nodes (the only one, where there is one) show that its block is final`;
 }
 
 /** Begins with another one each time: what is never shown hides none of the others. */

@@ -6,6 +6,7 @@ import type { Context } from '../../../flow/context.ts';
 import type { Funds } from '../../../flow/evm/batches.ts';
 import { nextNonce } from '../../../store/payouts/evm-lane.ts';
 import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
+import { writeFailedBack } from './forgotten-moves.ts';
 
 /**
  * What the chain shows of an address after a block. That its first nonce is not 0 (its words were used elsewhere, or database and signer were put back)
@@ -44,7 +45,12 @@ export async function whyMovedBefore(
   const { most, said } = await port.sentBy(address);
   // what has failed in a block that was read has moved nothing
   const { nonce } = await port.account(address, height);
-  const known = Math.max(nonce, (await nextNonce(ctx.db, currency, sender.txid)) ?? 0);
-  if (most <= known) return null;
+  const next = await nextNonce(ctx.db, currency, sender.txid);
+  const known = Math.max(nonce, next ?? 0);
+  if (most <= known) {
+    // before the first that is known here, its words may have been used elsewhere
+    if (next === null || nonce <= next) return null;
+    return writeFailedBack(ctx, { currency, port }, address, { nonce: next, height });
+  }
   return `a node knows of ${most} transactions that ${address} has sent, and ${known} of them are known here: it is emptied once a block that was read shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
 }

@@ -1,0 +1,67 @@
+// Database and signer were put back together, to before a sweep of USDT had failed: what it has cost is booked, the next one takes the next nonce, and
+// nothing stops.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { callData } from '../support/evm/anvil.ts';
+import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+
+const TIMEOUT = 300_000;
+const UNITS = 300_000_000n;
+const REST_MS = 6 * 3_600_000;
+let nodes: TwoNodes;
+let service: TwoNodes['service'];
+
+beforeAll(async () => {
+  nodes = await openOnTwoNodes();
+  ({ service } = nodes);
+}, TIMEOUT);
+afterAll(() => nodes?.close(), TIMEOUT);
+
+async function works(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) {
+    await service.work(LATER_MS);
+    await service.mine(FINAL);
+  }
+  await service.work(LATER_MS);
+}
+const ended = async () => (await service.batches('sweep')).map(({ state, nonce }) => [state, nonce]);
+
+test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEOUT }, async () => {
+  const { address } = await service.owe('USDT', 300_00n);
+  await service.pay('USDT', address, UNITS);
+  await service.mine(FINAL);
+  await works(4);
+  expect(await ended()).toEqual([['final', 0]]);
+  await service.pay('USDT', address, UNITS);
+  await service.mine(FINAL);
+  const { anvil } = service;
+  await anvil.rpc('anvil_impersonateAccount', address);
+  await anvil.rpc('anvil_setBalance', address, `0x${(10n ** 17n).toString(16)}`);
+  const data = callData(QUIRKY_TOKEN, 'transfer(address,uint256)', await service.hot('USDT'), 3n * UNITS);
+  await anvil.rpc('eth_sendTransaction', { from: address, to: anvil.token, data, gas: '0x186a0' });
+  await service.mine(FINAL);
+  nodes.other.alter(SILENT);
+  service.restart();
+  await works(1);
+  expect([await openBreakers(service.db), await ended()]).toEqual([[], [['final', 0]]]);
+  expect(service.told.join()).toMatch(/stay at their addresses: 0x\w+ of 0x\w+ has failed, and is booked first/);
+  nodes.other.alter({});
+  await works(2);
+  expect(await openBreakers(service.db)).toEqual([]);
+  expect(await ended()).toEqual([
+    ['final', 0],
+    ['dead', 1],
+  ]);
+  await service.work(REST_MS);
+  await works(2);
+  expect(await ended()).toEqual([
+    ['final', 0],
+    ['dead', 1],
+    ['final', 2],
+  ]);
+  expect(await service.units(address)).toBe(0n);
+  expect(await openBreakers(service.db)).toEqual([]);
+  expect((await service.findings()).filter((finding) => !finding.startsWith('EVM-2'))).toEqual([]);
+});
