@@ -1,4 +1,7 @@
 // A thread that answers questions, and what is told to whoever asks when it does not.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { openThread, ThreadEnded } from '../../src/outside/outbound/thread.ts';
 import { closing, outboundServersForEach } from './outbound-servers.ts';
@@ -114,4 +117,20 @@ test('whoever waits for an answer of a thread that is closed is told so', async 
   await opened.close();
   await failed;
   await expect(opened.ask('your data', LONG_MS)).rejects.toThrow('the thread was closed');
+});
+
+test.each([['close'], []])(
+  'a process ends although a thread does not come back from what native code computes (%s)',
+  async (...how) => {
+    const child = spawn(process.execPath, [fileURLToPath(new URL('./thread-exit-program.ts', import.meta.url)), ...how]);
+    closing.push(() => child.kill('SIGKILL'));
+    const [[said], [, signal]] = await Promise.all([once(child.stdout, 'data'), once(child, 'exit')]);
+    expect(String(said)).toBe('exits\n');
+    expect(signal).toBe('SIGKILL');
+  },
+);
+
+test('a process whose thread works at nothing ends as it says', async () => {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./thread-exit-program.ts', import.meta.url)), 'idle']);
+  expect(await once(child, 'exit')).toEqual([0, null]);
 });

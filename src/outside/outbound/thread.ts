@@ -1,5 +1,6 @@
 // A thread that answers questions: whatever it computes, this one goes on. It starts with the first question, and again where it has ended.
-import { type ResourceLimits, Worker } from 'node:worker_threads';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isMainThread, type ResourceLimits, Worker } from 'node:worker_threads';
 import { isUnderWay, type SeenWork, seenWork, sharedWork } from './thread-work.ts';
 
 /** A process or a machine that was stopped meets its timers first, and then what was answered meanwhile. */
@@ -8,6 +9,26 @@ const HEARD_WITHIN_MS = 1_000;
 const LOOKS = 3;
 const LOOK_EVERY_MS = 1_000;
 const CLOSED = 'the thread was closed';
+/** In which a thread that is closed comes back: nothing interrupts what native code computes, and whoever closes has more to do. */
+const CLOSED_WITHIN_MS = 1_000;
+/** A thread that is met in a piece of work when the process ends is given so long to come back from it. */
+const EXIT_WITHIN_MS = 100;
+
+/** What the threads of this process work at that have not exited. */
+const running = new Set<SeenWork>();
+let isExitHeard = false;
+/** The end of a process waits for its threads, also for what cannot be interrupted: there is one other way to end then. */
+function hearExit(): void {
+  if (isExitHeard || !isMainThread) return;
+  isExitHeard = true;
+  process.on('exit', () => void ([...running].some(isStuck) && process.kill(process.pid, 'SIGKILL')));
+}
+function isStuck(work: SeenWork): boolean {
+  const piece = work.piece();
+  if (!isUnderWay(piece)) return false;
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, EXIT_WITHIN_MS);
+  return work.piece() === piece;
+}
 
 /** It ended before it answered, or does not answer any more. */
 export class ThreadEnded extends Error {
@@ -90,6 +111,8 @@ export function openThread<Question, Answer>({ file, data, limits }: Program, lo
     const worker = new Worker(file, { workerData: given, resourceLimits: limits });
     const tell = together<Told<Question>>((all) => worker.postMessage(all));
     const started: Started<Question, Answer> = { worker, work: seenWork(work), waiting: new Map(), tell };
+    hearExit();
+    running.add(started.work);
     let why = 'the thread ended';
     const looking = whenStuck(started.work, () => stopWaiting(started, 'the thread does not come back'));
     worker
@@ -101,6 +124,7 @@ export function openThread<Question, Answer>({ file, data, limits }: Program, lo
       })
       .on('exit', () => {
         clearInterval(looking);
+        running.delete(started.work);
         if (current !== started) return;
         void end(started, why, null);
         const whom = started.work.whom();
@@ -154,7 +178,10 @@ export function openThread<Question, Answer>({ file, data, limits }: Program, lo
     },
     async close() {
       isClosed = true;
-      if (current !== null) await end(current, CLOSED, null);
+      if (current === null) return;
+      const late = new AbortController();
+      const exited = end(current, CLOSED, null).then(() => late.abort());
+      await Promise.race([exited, delay(CLOSED_WITHIN_MS, null, { signal: late.signal }).catch(() => null)]);
     },
   };
 }
