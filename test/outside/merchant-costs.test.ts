@@ -55,3 +55,27 @@ test('what was taken ten seconds ago does not count', () => {
   calls(150, 5);
   expect(wereDear(MERCHANT)).toBe(false);
 });
+
+test('a second of dear parts within ten is too much, whatever else there is, for a minute', () => {
+  const { calls, isOver, pass } = costs();
+  calls(1_000, 0.1);
+  calls(49, 20);
+  expect(isOver(MERCHANT)).toBe(false);
+  calls(1, 20);
+  expect(isOver(MERCHANT)).toBe(true);
+  expect(isOver(OTHER)).toBe(false);
+  pass(59_999);
+  expect(isOver(MERCHANT)).toBe(true);
+  pass(1);
+  expect(isOver(MERCHANT)).toBe(false);
+  expect(isOver(MERCHANT)).toBe(false);
+});
+
+test('so is a second of calls that take 5 ms each, and no number of ordinary ones', () => {
+  const { calls, isOver } = costs();
+  calls(199, 5);
+  calls(10_000, 4.9, OTHER);
+  expect([isOver(MERCHANT), isOver(OTHER)]).toEqual([false, false]);
+  calls(1, 5);
+  expect([isOver(MERCHANT), isOver(OTHER)]).toEqual([true, false]);
+});

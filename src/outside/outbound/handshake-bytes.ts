@@ -2,7 +2,7 @@
 // its signature is checked, whoever made it, and nobody is asked whether that is enough.
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { type Handshake, HandshakeTooDear } from './handshake-costs.ts';
+import { type Handshake, HandshakeTooDear, TakenTooMuch } from './handshake-costs.ts';
 import { handshakeSight } from './handshake-sight.ts';
 import { RECORD_HEAD_BYTES, recordsOf } from './tls-records.ts';
 
@@ -83,6 +83,10 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
   const refuse = (unusual: string): void =>
     void stream.destroy(new HandshakeUnusual(`the TLS handshake is no ordinary one: ${unusual}`));
   raw.on('data', (part: Buffer) => {
+    if (handshake.isOver()) {
+      stream.destroy(new TakenTooMuch());
+      return;
+    }
     if (passing === null && !mayGoOn(part.length)) return;
     coming = coming.length === 0 ? part : Buffer.concat([coming, part]);
     if (passing === null) handshake.compute(passRecords);

@@ -16,8 +16,17 @@ export class HandshakeTooDear extends Error {
   }
 }
 
+/** His servers have taken so much here that nothing more is computed for him: he is called from elsewhere. */
+export class TakenTooMuch extends Error {
+  constructor() {
+    super('servers of this merchant took much of what all share');
+  }
+}
+
 /** One handshake with a host. */
 export type Handshake = {
+  /** Whether nothing more is computed for the merchant, of this connection either. */
+  isOver(): boolean;
   /** Whether the host rests, or the merchant. */
   isRefused(): boolean;
   /**
@@ -33,8 +42,10 @@ type Clocks = { cpuMs(): number; nowMs(): number };
 export type Watch = {
   compute(merchantId: bigint | null, part: () => void): void;
   took(merchantId: bigint | null, cpuMs: number): void;
+  /** Whether nothing more is computed for him. */
+  isOver(merchantId: bigint | null): boolean;
 };
-export const UNWATCHED: Watch = { compute: (_, part) => part(), took: () => undefined };
+export const UNWATCHED: Watch = { compute: (_, part) => part(), took: () => undefined, isOver: () => false };
 
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
@@ -55,6 +66,7 @@ export function handshakeCosts(
     const all = [hosts.of(host), ...(merchantId === null ? [] : [merchants.of(merchantId)])];
     let isOver = false;
     return {
+      isOver: () => watch.isOver(merchantId),
       isRefused: () => all.some((one) => one.isResting()),
       compute(part) {
         const before = clocks.cpuMs();

@@ -7,6 +7,8 @@ const DEAR_CALL_MS = 5;
 /** Less than this is no matter, in so much time. */
 const LEAST_MS = 1_000;
 const WITHIN_MS = 10_000;
+/** From then on he is called from elsewhere, and what is under way here has ended. */
+const OVER_FOR_MS = 60_000;
 
 export type MerchantCosts = {
   /** A call begins. */
@@ -15,16 +17,21 @@ export type MerchantCosts = {
   took(merchantId: bigint, cpuMs: number): void;
   /** Whether he has taken much since this was asked the last time. */
   wereDear(merchantId: bigint): boolean;
+  /** Whether he has taken so much that nothing more is computed for him here, also of what is under way. */
+  isOver(merchantId: bigint): boolean;
 };
+type Taken = { calls: number; ms: number /** Of that by parts which are dear. */; dearMs: number };
 
 /** Of one thread. @param nowMs of a steady clock */
 export function merchantCosts(nowMs: () => number = () => performance.now()): MerchantCosts {
-  let costs = new Map<bigint, { calls: number; ms: number }>();
+  let costs = new Map<bigint, Taken>();
   let sinceMs = nowMs();
   const dear = new Set<bigint>();
-  function costsOf(merchantId: bigint): { calls: number; ms: number } {
+  /** Until when. */
+  const over = new Map<bigint, number>();
+  function costsOf(merchantId: bigint): Taken {
     if (nowMs() - sinceMs >= WITHIN_MS) [costs, sinceMs] = [new Map(), nowMs()];
-    const known = costs.get(merchantId) ?? { calls: 0, ms: 0 };
+    const known = costs.get(merchantId) ?? { calls: 0, ms: 0, dearMs: 0 };
     costs.set(merchantId, known);
     return known;
   }
@@ -35,8 +42,19 @@ export function merchantCosts(nowMs: () => number = () => performance.now()): Me
     took(merchantId, cpuMs) {
       const all = costsOf(merchantId);
       all.ms += cpuMs;
-      if (cpuMs >= DEAR_PART_MS || (all.ms >= LEAST_MS && all.ms >= all.calls * DEAR_CALL_MS)) dear.add(merchantId);
+      const isDearPart = cpuMs >= DEAR_PART_MS;
+      if (isDearPart) all.dearMs += cpuMs;
+      const isMuch = all.dearMs >= LEAST_MS || (all.ms >= LEAST_MS && all.ms >= all.calls * DEAR_CALL_MS);
+      if (isDearPart || isMuch) dear.add(merchantId);
+      if (isMuch) over.set(merchantId, nowMs() + OVER_FOR_MS);
     },
     wereDear: (merchantId) => dear.delete(merchantId),
+    isOver(merchantId) {
+      const untilMs = over.get(merchantId);
+      if (untilMs === undefined) return false;
+      const isSo = untilMs > nowMs();
+      if (!isSo) over.delete(merchantId);
+      return isSo;
+    },
   };
 }

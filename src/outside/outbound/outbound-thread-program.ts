@@ -1,17 +1,18 @@
 // What the thread of outbound calls runs (outbound-thread.ts).
 import { merchantCosts } from './merchant-costs.ts';
 import { createOutbound } from './outbound.ts';
-import { type Answer, NOBODY, type Question, sentAs } from './outbound-thread.ts';
-import { type OutboundSettings, policyOf } from './policy.ts';
+import { type Answer, NOBODY, type Question, sentAs, type ThreadData } from './outbound-thread.ts';
+import { policyOf } from './policy.ts';
 import { answerQuestions, given } from './thread-answers.ts';
 
-const { data: settings, work } = given<OutboundSettings>();
+const { data, work } = given<ThreadData>();
 const costs = merchantCosts();
-const outbound = createOutbound(policyOf(settings), {
+const outbound = createOutbound(policyOf(data.settings), {
   compute: (merchantId, part) => work.do(merchantId ?? NOBODY, part),
   took(merchantId, cpuMs) {
     if (merchantId !== null) costs.took(merchantId, cpuMs);
   },
+  isOver: (merchantId) => data.isForAll && merchantId !== null && costs.isOver(merchantId),
 });
 
 answerQuestions<Question, Answer>(async (question, signal) => {

@@ -6,6 +6,12 @@ import { dearMerchants } from './dear-merchants.ts';
 import { type OutboundSettings, policyOf, urlProblem } from './policy.ts';
 import { openThread, type ThreadEnded } from './thread.ts';
 
+/** What the thread gets to begin with. */
+export type ThreadData = {
+  readonly settings: OutboundSettings;
+  /** Whether it is the one that all share: whoever takes much of it goes on in the other one. */
+  readonly isForAll: boolean;
+};
 /** What the thread is asked: to make a call, or where a host leads (`Outbound.addressProblemOf`). */
 export type Question =
   | { readonly ask: 'call'; readonly request: Omit<OutboundRequest, 'signal'> }
@@ -48,14 +54,15 @@ const RESTING = {
 export function createOutboundThread(settings: OutboundSettings, file = PROGRAM): Outbound {
   const policy = policyOf(settings);
   const merchants = dearMerchants();
-  function open() {
-    const program = { file, data: settings, limits: LIMITS };
+  function open(isForAll: boolean) {
+    const data: ThreadData = { settings, isForAll };
+    const program = { file, data, limits: LIMITS };
     return openThread<Question, Answer>(program, {
       stuck: (whom, exited) => void (whom !== NOBODY && merchants.addStuck(whom, exited)),
       failed: (whom) => void (whom !== NOBODY && merchants.add(whom)),
     });
   }
-  const [ofMost, ofDear] = [open(), open()];
+  const [ofMost, ofDear] = [open(true), open(false)];
   const threadOf = (merchantId: bigint | null) => (merchantId !== null && merchants.isDear(merchantId) ? ofDear : ofMost);
   const problemOf = (text: string): string | null => urlProblem(policy, text);
   async function callOnce({ signal, ...request }: OutboundRequest): Promise<OutboundResult> {

@@ -2,9 +2,16 @@
 // wait for ever or to fill its memory: so the address is checked that is really connected to, and time, headers and body are bounded.
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { isOneOf, type Outbound, type OutboundFailure, type OutboundRequest, type OutboundResult } from '../../core/outbound.ts';
+import {
+  FAILED_HERE,
+  isOneOf,
+  type Outbound,
+  type OutboundFailure,
+  type OutboundRequest,
+  type OutboundResult,
+} from '../../core/outbound.ts';
 import { AnswerTooLong, type Connections, openConnections } from './connections.ts';
-import { UNWATCHED, type Watch } from './handshake-costs.ts';
+import { TakenTooMuch, UNWATCHED, type Watch } from './handshake-costs.ts';
 import { type OutboundPolicy, readUrl, urlProblem } from './policy.ts';
 
 /** What follows a status that says all is only to be shown: whoever calls has others waiting. */
@@ -197,6 +204,7 @@ function failureOf(error: Cause): Failed {
   if (cause instanceof TimedOut) return { failure: 'timed_out', reason: cause.message };
   if (cause instanceof GivenUp || cause.name === 'AbortError') return { failure: 'timed_out', reason: 'given up' };
   if (cause instanceof AnswerTooLong) return { failure: 'malformed_answer', reason: cause.message };
+  if (cause instanceof TakenTooMuch) return { failure: FAILED_HERE, reason: cause.message };
   if (cause.name === 'HTTPParserError') return { failure: 'malformed_answer', reason: cause.message };
   const code = cause.code ?? '';
   const known = FAILURES.find(([pattern]) => pattern.test(code));
