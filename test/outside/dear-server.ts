@@ -61,13 +61,23 @@ export function certificateWithLists(kind: 'whole' | 'part', places: number, par
   const lists = sequence(...Array.from({ length: places }, () => sequence(der(0xa0, place))));
   return certificateOf({ issuer, subject: named('0'), key: ownKey, extensions: [extension('551d1f', lists)] }, WITH_RSA);
 }
+const uri = (text: string): Buffer => der(0x86, Buffer.from(text));
+/** Of a mailbox (RFC 8398). */
+const mailbox = der(0xa0, oid('2b06010505070809'), der(0xa0, der(0x0c, Buffer.from('@a'))));
 /** So many names, its subject among them, and constraints of names. */
-export function certificateWithNames(names: number, constraints: number): string {
-  const uri = (text: string): Buffer => der(0x86, Buffer.from(text));
-  const others = sequence(...Array.from({ length: names - 1 }, () => uri('a://b')));
+export function certificateWithNames(names: number, constraints: number, name = uri('a://b')): string {
+  const others = sequence(...Array.from({ length: names - 1 }, () => name));
   const excluded = sequence(der(0xa1, ...Array.from({ length: constraints }, () => sequence(uri('c')))));
   const critical = sequence(oid('551d1e'), der(0x01, Buffer.from([0xff])), der(0x04, excluded));
   const extensions = [extension('551d11', others), critical];
+  return certificateOf({ issuer: named('1'), subject: named('0'), key: ownKey, extensions }, WITH_RSA);
+}
+export const certificateWithMailboxes = (names: number, constraints: number): string =>
+  certificateWithNames(names, constraints, mailbox);
+/** For all addresses of IPv4. */
+export function certificateForNetworks(): string {
+  const blocks = sequence(sequence(der(0x04, Buffer.from([0, 1])), sequence(bits(Buffer.alloc(0)))));
+  const extensions = [extension('2b06010505070107', blocks)];
   return certificateOf({ issuer: named('1'), subject: named('0'), key: ownKey, extensions }, WITH_RSA);
 }
 

@@ -8,7 +8,9 @@ import { publicInternet } from '../../src/outside/outbound/policy.ts';
 import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
 import {
   type Chain,
+  certificateForNetworks,
   certificateWithLists,
+  certificateWithMailboxes,
   certificateWithNames,
   chainOf,
   chainServer,
@@ -120,6 +122,16 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('65,536 comparisons of names with con
   // the first certificate has four names
   expect(await callingWith(certificateWithNames(252, 256), version)).toMatchObject(HEARD);
   expect(await callingWith(certificateWithNames(253, 256), version)).toMatchObject(UNUSUAL);
+});
+
+test('a name of a mailbox is as sixteen of them', async () => {
+  // the first certificate has four names, and this one its subject
+  expect(await callingWith(certificateWithMailboxes(252, 16), 'TLSv1.3')).toMatchObject(HEARD);
+  expect(await callingWith(certificateWithMailboxes(257, 16), 'TLSv1.3')).toMatchObject(UNUSUAL);
+});
+
+test('a server has no certificate for networks', async () => {
+  expect(await callingWith(certificateForNetworks(), 'TLSv1.3')).toMatchObject(UNUSUAL);
 });
 
 test('what is no TLS is named as TLS does', async () => {

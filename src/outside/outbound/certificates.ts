@@ -9,12 +9,16 @@ const MOST_CERTIFICATES = 16;
 const MOST_RSA_BYTES = { modulus: 1024, exponent: 8 };
 /** Each name of a chain is compared with each constraint of it, which takes up to 0.3 µs. */
 const MOST_COMPARISONS = 65_536;
+/** A name of a kind of its own may be that of a mailbox: for each comparison a constraint is decoded from Punycode, which takes up to 5 µs. */
+const AS_DEAR_AS_NAMES = 16;
 const [BOOLEAN, INTEGER, BIT_STRING, OCTET_STRING, OID, SEQUENCE] = [0x01, 0x02, 0x03, 0x04, 0x06, 0x30];
 /** Parts that may be there or not have a number. */
 const [PART_0, PART_1, PART_3] = [0xa0, 0xa1, 0xa3];
 const [VERSION, EXTENSIONS] = [PART_0, PART_3];
 /** Kinds of extensions (RFC 5280 §4.2.1). */
 const [OTHER_NAMES, CONSTRAINTS, LISTS] = ['551d11', '551d1e', '551d1f'];
+/** RFC 3779 §2: blocks of addresses of networks, which no server has. Each is compared with all those of each issuer. */
+const NETWORKS = '2b06010505070107';
 /** Kinds of keys, as they begin in DER: those that CAs of browsers may sign, and EdDSA. */
 const EC = '2a8648ce3d0201';
 const RSA: ReadonlySet<string> = new Set(['2a864886f70d010101', '2a864886f70d01010a']);
@@ -40,7 +44,9 @@ export function unusualCertificates(body: Buffer, isTls13: boolean): string | nu
       const { subject, key, extensions } = partsOf(certificate);
       if (!isUsualKey(key)) return 'a certificate with an unusual key';
       if (extensions.some(isPartOfName)) return 'a certificate with part of a name for its revocation list';
-      names += sum(subject) + sum(extensions.filter(({ kind }) => kind === OTHER_NAMES).map(({ value }) => value));
+      if (extensions.some(({ kind }) => kind === NETWORKS)) return 'a certificate for networks';
+      const others = extensions.filter(({ kind }) => kind === OTHER_NAMES).flatMap(({ value }) => elements(value));
+      names += sum(subject) + others.length + others.filter(({ tag }) => tag === PART_0).length * (AS_DEAR_AS_NAMES - 1);
       constraints += sum(extensions.filter(({ kind }) => kind === CONSTRAINTS).flatMap(({ value }) => bodies(value)));
     }
     return names * constraints > MOST_COMPARISONS ? 'many names and constraints of names' : null;
