@@ -89,7 +89,7 @@ export function commitPayment(
     if (takesTooManySlots(others.count, node.freeSlots)) return 'too_much';
     await post(sql, payout, [signEntry(payout, 1, payout.feeMax, null)], atMs);
     await movePayout(sql, payout, 'committed', { atMs });
-    await setSent(sql, payout.id, node.identity);
+    await setSent(sql, payout.id, { node: node.identity, atMs });
     return 'committed';
   });
 }

@@ -7,18 +7,24 @@ import { troubleOf } from '../../chain/pass-result.ts';
 /** In how many milliseconds a payment is looked at again, and what is in its way. */
 export type Next = { readonly againMs: number; readonly trouble?: string };
 
-/** This long after it was requested, and after its invoice expired, a payment without an HTLC on any channel hangs for good. */
-export const HANGS_MS = 600_000;
+/** This long after the node was last asked it looks for no route any more. */
+const LOOKS_MS = 600_000;
+/** The expiry of an invoice is its recipient's to choose, and may be years away: this long after the node was last asked it is not waited for. */
+const LONGEST_WAIT_MS = 86_400_000;
 /** One under way is looked at every second at first, and every ten in the end; one that only an operator can end, every minute. */
 export const LOOK_MS = 1_000;
 const LONGEST_LOOK_MS = 10_000;
 export const RARE_LOOK_MS = 60_000;
 
+/** From then on a payment without an HTLC on any channel hangs for good: its invoice has expired, or will not within any time that somebody waits. */
+export const hangsFrom = ({ askedAtMs, expiresAtMs }: LightningPayment): number =>
+  Math.max(askedAtMs + LOOKS_MS, Math.min(expiresAtMs, askedAtMs + LONGEST_WAIT_MS));
+
 /** @param isPending a channel holds an HTLC of it */
 export async function inFlight(ctx: Context, payment: LightningPayment, isPending: boolean, nowMs: number): Promise<Next> {
   const ageMs = Math.max(0, nowMs - payment.createdAtMs);
   const againMs = Math.min(LONGEST_LOOK_MS, Math.max(LOOK_MS, ageMs / 30));
-  if (isPending || nowMs < payment.expiresAtMs || ageMs < HANGS_MS) return { againMs };
+  if (isPending || nowMs < hangsFrom(payment)) return { againMs };
   const onChain = await mayBeOnChain(ctx);
   if (onChain !== null) return { againMs: RARE_LOOK_MS, trouble: onChain };
   await holdUnknownPayment(ctx, payment);

@@ -24,7 +24,7 @@ import { isInDoubt } from '../../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
 import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
-import { forgottenPerhaps, HANGS_MS, inFlight, LOOK_MS, type Next, RARE_LOOK_MS } from './hanging.ts';
+import { forgottenPerhaps, hangsFrom, inFlight, LOOK_MS, type Next, RARE_LOOK_MS } from './hanging.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
 export type LightningPaying = AuthorizedPayments & {
@@ -96,7 +96,7 @@ export async function begin(
     return before;
   }
   await options.reached?.('ln-committed');
-  return sendBegun(ctx, options, node, { ...payment, node: node.identity });
+  return sendBegun(ctx, options, node, { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now() });
 }
 
 /** From here on the node may be asked for it: null; else why not, and when it is looked at again. */
@@ -150,8 +150,8 @@ async function refusedBefore(
 async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, payment: LightningPayment): Promise<Next> {
   const forgotten = await forgottenPerhaps(ctx, payment);
   if (forgotten !== null) return forgotten;
-  if (!(await beginSend(ctx.db, payment))) return { againMs: 0 };
-  return sendBegun(ctx, options, node, payment);
+  if (!(await beginSend(ctx.db, payment, ctx.ports.clock.now()))) return { againMs: 0 };
+  return sendBegun(ctx, options, node, { ...payment, askedAtMs: ctx.ports.clock.now() });
 }
 
 /** Makes a request of which the database knows that it may arrive. */
@@ -231,8 +231,7 @@ export async function follow(
 
 /** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */
 async function ofAnotherNode(ctx: Context, payment: LightningPayment, { identity }: PayingNode): Promise<Next> {
-  const nowMs = ctx.ports.clock.now();
-  if (nowMs >= payment.expiresAtMs && nowMs - payment.createdAtMs >= HANGS_MS) await holdUnknownPayment(ctx, payment);
+  if (ctx.ports.clock.now() >= hangsFrom(payment)) await holdUnknownPayment(ctx, payment);
   const trouble = `Lightning node ${payment.node} was asked to pay it, and this is node ${identity}: put the first one back, or decide when it can never pay again (bursar payout resolve)`;
   return { againMs: RARE_LOOK_MS, trouble };
 }
