@@ -383,5 +383,11 @@ export const AREAS = [
       'test/worker/deliveries/clock',
     ],
   },
-  { code: /^src\/outside\/outbound\/.*\.ts$/, tests: ['test/outside/outbound'] },
+  { code: /^src\/outside\/outbound\/merchant-costs\.ts$/, tests: ['test/outside/merchant-costs'] },
+  { code: /^src\/outside\/outbound\/dear-merchants\.ts$/, tests: ['test/outside/dear-merchants'] },
+  {
+    code: /^src\/outside\/outbound\/(thread|thread-answers|thread-work)\.ts$/,
+    tests: ['test/outside/thread', 'test/outside/outbound-thread', 'test/outside/outbound-merchants'],
+  },
+  { code: /^src\/outside\/outbound\/.*\.ts$/, tests: ['test/outside/outbound', 'test/outside/tls-records'] },
 ];

@@ -32,6 +32,7 @@ test('a merchant is dear for a day from the last time on', () => {
 test('from whose server a thread does not come back is not called until it has, and twenty times as long', async () => {
   const { add, addStuck, isDear, isResting, pass } = merchants();
   const exited = Promise.withResolvers<void>();
+  pass(5_000);
   addStuck(MERCHANT, exited.promise);
   pass(10_000);
   // what came meanwhile of a call before
@@ -65,4 +66,5 @@ test('at most 10,000 are known, those of the last time', () => {
   add(10_001n);
   expect(isDear(1n)).toBe(true);
   expect(isDear(2n)).toBe(false);
+  expect(isDear(3n)).toBe(true);
 });

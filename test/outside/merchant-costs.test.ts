@@ -37,6 +37,9 @@ test('a second of calls that take 5 ms each is dear', () => {
   expect(wereDear(MERCHANT)).toBe(false);
   calls(1, 5);
   expect(wereDear(MERCHANT)).toBe(true);
+  calls(199, 5, OTHER);
+  calls(1, 4.9, OTHER);
+  expect(wereDear(OTHER)).toBe(false);
 });
 
 test('any number of ordinary calls is not', () => {
@@ -54,20 +57,25 @@ test('what was taken ten seconds ago does not count', () => {
   pass(1);
   calls(150, 5);
   expect(wereDear(MERCHANT)).toBe(false);
+  pass(9_999);
+  calls(50, 5);
+  expect(wereDear(MERCHANT)).toBe(true);
 });
 
 test('a second of dear parts within ten is too much, whatever else there is, for a minute', () => {
   const { calls, isOver, pass } = costs();
   calls(1_000, 0.1);
-  calls(49, 20);
+  calls(49, 20.4);
   expect(isOver(MERCHANT)).toBe(false);
   calls(1, 20);
   expect(isOver(MERCHANT)).toBe(true);
   expect(isOver(OTHER)).toBe(false);
+  calls(1_000, 0.1, 3n);
+  calls(50, 20, 3n);
+  expect(isOver(3n)).toBe(true);
   pass(59_999);
   expect(isOver(MERCHANT)).toBe(true);
   pass(1);
-  expect(isOver(MERCHANT)).toBe(false);
   expect(isOver(MERCHANT)).toBe(false);
 });
 

@@ -49,12 +49,6 @@ export function merchantCosts(nowMs: () => number = () => performance.now()): Me
       if (isMuch) over.set(merchantId, nowMs() + OVER_FOR_MS);
     },
     wereDear: (merchantId) => dear.delete(merchantId),
-    isOver(merchantId) {
-      const untilMs = over.get(merchantId);
-      if (untilMs === undefined) return false;
-      const isSo = untilMs > nowMs();
-      if (!isSo) over.delete(merchantId);
-      return isSo;
-    },
+    isOver: (merchantId) => (over.get(merchantId) ?? Number.NEGATIVE_INFINITY) > nowMs(),
   };
 }
