@@ -4,9 +4,9 @@ import { merchantCosts } from '../../src/outside/outbound/merchant-costs.ts';
 
 const [MERCHANT, OTHER] = [1n, 2n];
 
-function costs() {
+function costs(isForAll = true) {
   let now = 0;
-  const all = merchantCosts(() => now);
+  const all = merchantCosts(isForAll, () => now);
   return {
     ...all,
     pass(ms: number): void {
@@ -86,4 +86,13 @@ test('so is a second of calls that take 5 ms each, and no number of ordinary one
   expect([isOver(MERCHANT), isOver(OTHER)]).toEqual([false, false]);
   calls(1, 5);
   expect([isOver(MERCHANT), isOver(OTHER)]).toEqual([true, false]);
+});
+
+test('of what those share who are dear only a second of dear parts is too much', () => {
+  const { calls, isOver } = costs(false);
+  calls(1_000, 19);
+  calls(49, 20.4);
+  expect(isOver(MERCHANT)).toBe(false);
+  calls(1, 20);
+  expect(isOver(MERCHANT)).toBe(true);
 });

@@ -13,6 +13,8 @@ answerQuestions<Question, Answer>(async (question) => {
     work.do(merchantId ?? 0n, () => {
       for (;;);
     });
+  if (new URL(url).pathname === '/too-much')
+    return { kind: 'failed', failure: 'failed_here', reason: 'he took too much', tookMs: 0, wasDear: true };
   if (new URL(url).pathname === '/throw')
     return new Promise(() =>
       setImmediate(() => {

@@ -71,3 +71,12 @@ test('a call that fails here twice has failed', async () => {
   const ended = { kind: 'failed', failure: 'failed_here', reason: 'the thread ended: a fault of its own' };
   expect(await outbound.call({ ...asking, merchantId: OTHER, url })).toEqual({ ...ended, tookMs: expect.any(Number) });
 });
+
+test('whoever takes too much of the second thread too is not taken for one whose call failed here', async () => {
+  const file = new URL('./outbound-merchants-program.ts', import.meta.url);
+  const outbound = opened(createOutboundThread({ isSandbox: true }, file));
+  const url = `${await counting()}/too-much`;
+  const failed = { kind: 'failed', failure: 'connection_failed', reason: 'he took too much' };
+  expect(await outbound.call({ ...asking, merchantId: DEAR, url })).toMatchObject(failed);
+  expect(await outbound.call({ ...asking, merchantId: DEAR, url })).toMatchObject(failed);
+});

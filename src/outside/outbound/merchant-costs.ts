@@ -22,8 +22,8 @@ export type MerchantCosts = {
 };
 type Taken = { calls: number; ms: number /** Of that by parts which are dear. */; dearMs: number };
 
-/** Of one thread. @param nowMs of a steady clock */
-export function merchantCosts(nowMs: () => number = () => performance.now()): MerchantCosts {
+/** Of one thread. @param isForAll whether all share it, not those alone who are dear @param nowMs of a steady clock */
+export function merchantCosts(isForAll: boolean, nowMs: () => number = () => performance.now()): MerchantCosts {
   let costs = new Map<bigint, Taken>();
   let sinceMs = nowMs();
   const dear = new Set<bigint>();
@@ -46,7 +46,7 @@ export function merchantCosts(nowMs: () => number = () => performance.now()): Me
       if (isDearPart) all.dearMs += cpuMs;
       const isMuch = all.dearMs >= LEAST_MS || (all.ms >= LEAST_MS && all.ms >= all.calls * DEAR_CALL_MS);
       if (isDearPart || isMuch) dear.add(merchantId);
-      if (isMuch) over.set(merchantId, nowMs() + OVER_FOR_MS);
+      if (isForAll ? isMuch : all.dearMs >= LEAST_MS) over.set(merchantId, nowMs() + OVER_FOR_MS);
     },
     wereDear: (merchantId) => dear.delete(merchantId),
     isOver: (merchantId) => (over.get(merchantId) ?? Number.NEGATIVE_INFINITY) > nowMs(),

@@ -6,13 +6,13 @@ import { policyOf } from './policy.ts';
 import { answerQuestions, given } from './thread-answers.ts';
 
 const { data, work } = given<ThreadData>();
-const costs = merchantCosts();
+const costs = merchantCosts(data.isForAll);
 const outbound = createOutbound(policyOf(data.settings), {
   compute: (merchantId, part) => work.do(merchantId ?? NOBODY, part),
   took(merchantId, cpuMs) {
     if (merchantId !== null) costs.took(merchantId, cpuMs);
   },
-  isOver: (merchantId) => data.isForAll && merchantId !== null && costs.isOver(merchantId),
+  isOver: (merchantId) => merchantId !== null && costs.isOver(merchantId),
 });
 
 answerQuestions<Question, Answer>(async (question, signal) => {
