@@ -4,7 +4,7 @@ import type { EvmPort } from '../core/evm/port.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { extendLinks } from '../flow/ledger-links.ts';
-import { notComparedSince } from '../store/payouts/comparisons.ts';
+import { isComparedSince } from '../store/payouts/comparisons.ts';
 import { Alarm, type Report } from './alarm.ts';
 import { portOf } from './chain/context.ts';
 import { reachable } from './chain/pass-result.ts';
@@ -52,9 +52,9 @@ export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], rep
  * back asks the signer first, which knows what it was.
  */
 async function forgottenMoves(ctx: Context, currencies: readonly CurrencyCode[]): Promise<void> {
-  const older = await notComparedSince(ctx.db);
-  for (const currency of currencies.filter((code): code is EvmCode => !isUtxo(code) && !older.has(code)))
-    await reachable(() => writeMovesBack(ctx, { currency, port: portOf(ctx, currency) as EvmPort }));
+  for (const currency of currencies.filter((code): code is EvmCode => !isUtxo(code)))
+    if (await isComparedSince(ctx.db, currency))
+      await reachable(() => writeMovesBack(ctx, { currency, port: portOf(ctx, currency) as EvmPort }));
 }
 
 /** Red results are logged, and stop payouts. */

@@ -7,7 +7,7 @@ import { sortableId } from '../../core/ids.ts';
 import { atLeastZero, least, minus, plus, sum } from '../../core/money.ts';
 import { leavingOnEvm } from '../../core/payouts/evm-postings.ts';
 import { exactOffer, type GasFees, type GasOffer, gasWorth, payoutOffer } from '../../core/payouts/gas.ts';
-import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { type SpendingKey, signerKeys, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
 import { insertBatch, lockOutputs, lockQueued, type QueuedPayout } from '../../store/payouts/batches.ts';
 import { nextNonce, openOutflow } from '../../store/payouts/evm-lane.ts';
@@ -29,7 +29,15 @@ export const HOT_INDEX = 0;
 /** Null while the signer has confirmed no key of the currency. */
 export async function hotAddress(ctx: Context, sql: Sql, currency: EvmCode): Promise<HotAddress | null> {
   const key = await spendingKey(sql, currency);
-  if (key === null) return null;
+  return key === null ? null : ofKey(ctx, currency, key);
+}
+
+/** Those of every key that a signer ever had for it: what has left or reached one is ours whichever key is in use now, and whether it is confirmed. */
+export async function everyHotAddress(ctx: Context, sql: Sql, currency: EvmCode): Promise<readonly HotAddress[]> {
+  return (await signerKeys(sql, currency)).map((key) => ofKey(ctx, currency, key));
+}
+
+function ofKey(ctx: Context, currency: EvmCode, key: SpendingKey<EvmCode>): HotAddress {
   const { script } = ctx.ports.addresses.ownOf(currency, key.xpub).derive(HOT_INDEX);
   return { currency, key, script: Buffer.from(script), address: evmAddressOf(Buffer.from(script).toString('hex')) };
 }

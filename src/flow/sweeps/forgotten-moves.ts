@@ -16,7 +16,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import { addressOfScript, noteSwept } from '../../store/sweeps/addresses.ts';
 import { dropMove } from '../../store/sweeps/forgotten-moves.ts';
 import type { Context } from '../context.ts';
-import { HOT_INDEX, type HotAddress, hotAddress } from '../evm/batches.ts';
+import { everyHotAddress, HOT_INDEX, type HotAddress } from '../evm/batches.ts';
 
 /** In a final block. */
 type Final = { readonly currency: EvmCode; readonly block: BlockRef; readonly facts: TransactionFacts };
@@ -59,7 +59,7 @@ export function writeMoveBack(ctx: Context, { currency, block, facts }: Final): 
   });
 }
 
-/** What such a transaction was; null: none of what the signer signs without being asked for a payout. */
+/** What such a transaction was; null: none of what the signer signs without being asked for a payout, with whichever of its keys. */
 async function moveOf(
   ctx: Context,
   sql: Sql,
@@ -67,40 +67,48 @@ async function moveOf(
   { inputs, outputs, outcome }: TransactionFacts,
 ): Promise<Move | null> {
   const [[sender], [output]] = [inputs, outputs];
-  const hot = await hotAddress(ctx, sql, currency);
-  if (hot === null || sender === undefined) return null;
+  const hots = await everyHotAddress(ctx, sql, currency);
+  if (sender === undefined) return null;
   const script = Buffer.from(evmScript(sender.txid), 'hex');
+  const from = await indexOf(ctx, sql, hots, script);
   if (outcome?.result === 'failed') {
-    const index = await indexOf(ctx, sql, hot, script);
     // what it was to move is still there
-    return index === null ? null : { purpose: 'sweep', hot, script, chain: 0, index, amount: 1n, target: hot.script };
+    return from === null ? null : { purpose: 'sweep', ...from, script, chain: 0, amount: 1n, target: from.hot.script };
   }
   if (output === undefined || outputs.length > 1 || outcome?.result !== 'paid') return null;
   const target = Buffer.from(output.script, 'hex');
   const gas = isToken(currency) ? 0n : outcome.gasPaid;
-  if (currency === ETHER && script.equals(hot.script)) {
+  const hot = hots.find((one) => one.script.equals(script));
+  if (currency === ETHER && hot !== undefined) {
     if (!(await needsEther(ctx, sql, target))) return null;
     // its gas is booked besides, as that of payouts is
     return { purpose: 'top_up', hot, script, chain: 1, index: HOT_INDEX, amount: output.amountMinor, target };
   }
-  const from = await indexOf(ctx, sql, hot, script);
-  if (from === null || !target.equals(hot.script)) return null;
-  return { purpose: 'sweep', hot, script, chain: 0, index: from, amount: plus(output.amountMinor, gas), target };
+  if (from === null || !target.equals(from.hot.script)) return null;
+  return { purpose: 'sweep', ...from, script, chain: 0, amount: plus(output.amountMinor, gas), target };
 }
 
-/** Where the signer's key of a currency has the address of a transaction; null where it has not. */
-async function indexOf(ctx: Context, sql: Sql, { currency, key }: HotAddress, script: Buffer): Promise<number | null> {
+/** Which of a currency's keys has the address of a transaction, and where; null: none. */
+async function indexOf(
+  ctx: Context,
+  sql: Sql,
+  hots: readonly HotAddress[],
+  script: Buffer,
+): Promise<{ readonly hot: HotAddress; readonly index: number } | null> {
   const found = await addressOfScript(sql, script);
-  if (found === null || found.currency !== currency) return null;
-  const derived = ctx.ports.addresses.of(currency, key.xpub).derive(found.index).script;
-  return script.equals(Buffer.from(derived)) ? found.index : null;
+  if (found === null) return null;
+  const derives = ({ currency, key }: HotAddress): boolean =>
+    found.currency === currency &&
+    script.equals(Buffer.from(ctx.ports.addresses.of(currency, key.xpub).derive(found.index).script));
+  const hot = hots.find(derives);
+  return hot === undefined ? null : { hot, index: found.index };
 }
 
 /** Whether ether is brought to an address for the gas of a token. */
 async function needsEther(ctx: Context, sql: Sql, target: Buffer): Promise<boolean> {
   for (const currency of EVM_CODES.filter(isToken)) {
-    const hot = await hotAddress(ctx, sql, currency);
-    if (hot !== null && (target.equals(hot.script) || (await indexOf(ctx, sql, hot, target)) !== null)) return true;
+    const hots = await everyHotAddress(ctx, sql, currency);
+    if (hots.some((hot) => hot.script.equals(target)) || (await indexOf(ctx, sql, hots, target)) !== null) return true;
   }
   return false;
 }

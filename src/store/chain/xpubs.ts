@@ -57,14 +57,21 @@ export async function listKeys(sql: Sql): Promise<readonly StoredKey[]> {
 /** A key with which transactions are signed. */
 export type SpendingKey<Code extends CurrencyCode = UtxoCode> = StoredKey & { readonly currency: Code };
 
+/** Every key of a signer that a currency ever had, whether it is in use or confirmed or not. */
+export async function signerKeys<Code extends CurrencyCode = UtxoCode>(
+  sql: Sql,
+  currency: Code,
+): Promise<readonly SpendingKey<Code>[]> {
+  const isOne = (key: StoredKey): key is SpendingKey<Code> => key.currency === currency && key.origin === 'signer';
+  return (await listKeys(sql)).filter(isOne);
+}
+
 /** The key in use of a currency that this signer can spend with; null while it has confirmed none, or an imported one is in use. */
 export async function spendingKey<Code extends CurrencyCode = UtxoCode>(
   sql: Sql,
   currency: Code,
 ): Promise<SpendingKey<Code> | null> {
-  const isIt = (key: StoredKey): key is SpendingKey<Code> =>
-    key.currency === currency && key.origin === 'signer' && key.retiredAt === null;
-  const key = (await listKeys(sql)).find(isIt);
+  const key = (await signerKeys(sql, currency)).find(({ retiredAt }) => retiredAt === null);
   return key === undefined || key.confirmedAt === null ? null : key;
 }
 

@@ -5,9 +5,10 @@ import { evmInput } from '../../../core/currencies/evm.ts';
 import type { EvmCode } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { Context } from '../../../flow/context.ts';
+import { everyHotAddress } from '../../../flow/evm/batches.ts';
 import { writeMoveBack } from '../../../flow/sweeps/forgotten-moves.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
-import { dropMove, readMoves } from '../../../store/sweeps/forgotten-moves.ts';
+import { dropMove, readMoves, readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
 import { findSent } from './passed-nonces.ts';
 
 /** Looked at in one go; after a day of work without its copy there may be many. */
@@ -27,7 +28,12 @@ export async function writeMovesBack(
   if (moves.length === 0) return;
   const finalHeight = (await port.finalized())?.height ?? -1;
   let unshown = 0;
-  for (const ofSender of turned([...Map.groupBy(moves, ({ sender }) => sender.txid).values()])) {
+  // payouts wait for what has left the addresses that they leave from
+  const first = (await everyHotAddress(ctx, ctx.db, currency)).map(({ address }) => evmInput(address, 0));
+  const ofHot = await Promise.all(first.map((sender) => readMovesOf(ctx.db, currency, sender, MOST_MOVES)));
+  const others = Map.groupBy(moves, ({ sender }) => sender.txid);
+  for (const { txid } of first) others.delete(txid);
+  for (const ofSender of [...ofHot, ...turned([...others.values()])]) {
     for (const { txid, sender, block } of ofSender) {
       const hash = await readBlockHash(ctx.db, currency, block.height);
       // the block that has it now notes it again
@@ -37,7 +43,7 @@ export async function writeMovesBack(
       const isShown = isFinal && ended?.blockHash === block.hash && isDeepStrictEqual(ended.facts.inputs, [sender]);
       if (!isShown && ++unshown >= MOST_UNSHOWN) return;
       // what comes after it waits for it
-      if (isShown && !(await writeMoveBack(ctx, { currency, block, facts: ended.facts }))) break;
+      if (!isShown || !(await writeMoveBack(ctx, { currency, block, facts: ended.facts }))) break;
     }
   }
 }
