@@ -95,4 +95,6 @@ test('of what those share who are dear only a second of dear parts is too much',
   expect(isOver(MERCHANT)).toBe(false);
   calls(1, 20);
   expect(isOver(MERCHANT)).toBe(true);
+  calls(50, 20, OTHER);
+  expect(isOver(OTHER)).toBe(true);
 });
