@@ -2,12 +2,14 @@
 // nothing is paid again, nothing given back unseen.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { acceptForgotten, acceptForgottenReceipt } from '../../src/flow/lightning/unasked-payments.ts';
+import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { copyDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
 
 const AMOUNT = '0.00001';
@@ -119,6 +121,39 @@ describe.runIf(HAS_LND)('on LND', () => {
     expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
     await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'the recipient has it' });
     expect(await status(id)).toBe('completed');
+  });
+
+  test('one that is put back together with the database is not believed about what the signer had it pay', {
+    timeout: 300_000,
+  }, async () => {
+    const to = await engine.invoice({ sat: 1_000, isHeld: true });
+    const { id } = await at.request(to.request, AMOUNT);
+    const copy = await copyDatabase(at.url);
+    const putBack = await engine.pair.shop.backup();
+    await eventually('it is on its way', async () => {
+      clock.skewMs += 16_000;
+      await at.look();
+      return (await at.payment(id)).payment_index !== null;
+    });
+    await engine.held(to.hash);
+    await putBack();
+    const restored = await at.onCopy(copy);
+    await copy.db.query({ text: `update comparisons set timeline = 'another'` });
+    const seen = () => checkPayoutStatus(restored.ctx, { merchantId: at.merchantId, payoutId: id });
+    await eventually('nothing can be asked of it any more, or an operator is asked', async () => {
+      clock.skewMs += 30_000;
+      await restored.look();
+      const { status: now, heldReason } = await seen();
+      return now === 'failed' || heldReason !== null;
+    });
+    await engine.decide(to.hash, true);
+    await engine.pair.mine(3);
+    clock.skewMs += 2 * 3_600_000;
+    await restored.look();
+    expect(await engine.arrived(to.hash)).toBe(1_000);
+    expect(await seen()).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    await restored.close();
+    await copy.drop();
   });
 
   test('one that is put back from a copy stops payouts, and what it has forgotten waits for an operator', {

@@ -6,7 +6,7 @@ import { signEntry } from '../../core/payouts/postings.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { isOfAnother, readPaymentState, setSentAgain } from '../../store/lightning/payment-rows.ts';
+import { isOfAnother, readPaymentState, setAskedBefore, setSentAgain } from '../../store/lightning/payment-rows.ts';
 import { isBookedHere } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movedPayout, movePayout, paidFrom } from '../../store/payouts/payouts.ts';
@@ -25,7 +25,12 @@ const STILL_ARRIVES_MS = 60_000;
 export function restorePayment(
   ctx: Context,
   { payoutId, paymentHash }: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>,
-  at: { readonly node: string; readonly tracked: TrackedPayment },
+  at: {
+    readonly node: string;
+    readonly tracked: TrackedPayment;
+    /** The signer's word, of a payment that the node knows nothing of: whether the node may have forgotten it. Null: the signer has not said that it let it be made. */
+    readonly isForgotten: boolean | null;
+  },
 ): Promise<RestoredPayment> {
   const said = at.tracked.payment?.status ?? 'failed';
   const isGone = said !== 'failed' || at.tracked.isPending;
@@ -34,7 +39,10 @@ export function restorePayment(
     const row = await lockPayout(sql, payoutId, { wait: true });
     const state = await readPaymentState(sql, payoutId);
     if (state === 'sent' || state === 'paid' || state === 'closed') return 'known';
-    if (!isGone) return 'never_sent';
+    const isOpen = row !== null && state === 'waiting' && row.step !== 'ended';
+    // what shows that the node has forgotten it may be seen later
+    if (!isGone && isOpen && at.isForgotten === false) await setAskedBefore(sql, payoutId, atMs + STILL_ARRIVES_MS);
+    if (!isGone && !(isOpen && at.isForgotten === true)) return 'never_sent';
     // it failed, and its merchant has asked once more for the same invoice
     if (state === 'failed' && (await isOfAnother(sql, paymentHash, payoutId))) return 'known';
     if (row === null || state === null || row.step === 'ended') {

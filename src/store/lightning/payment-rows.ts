@@ -181,6 +181,16 @@ export async function setSentAgain(
   });
 }
 
+/** The signer had it made before this copy of the database was made current again, and the node, which may have been put back too, knows nothing of it. */
+export async function setAskedBefore(sql: Sql, payoutId: string, unansweredUntilMs: number): Promise<void> {
+  await sql.query({
+    name: 'set_lightning_asked_before',
+    text: `update lightning_payments set sends = greatest(sends, 1), unanswered_until = greatest(unanswered_until, $2)
+            where payout_id = $1 and state = 'waiting'`,
+    values: [payoutId, new Date(unansweredUntilMs)],
+  });
+}
+
 /** Those of the payouts of which this database does not know what became of them after they were authorized. */
 export async function notSent(sql: Sql, payoutIds: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql.query<{ id: string }>({

@@ -9,6 +9,7 @@ import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { neverSent, notSent } from '../../../store/lightning/payment-rows.ts';
 import { unaskedHashes } from '../../../store/lightning/sent-payments.ts';
 import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
+import { troubleOf } from '../../chain/pass-result.ts';
 import { readSent, type SentPayments } from '../../lightning/sent-comparison.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
@@ -26,9 +27,14 @@ export async function isPaidKnown(
 ): Promise<boolean> {
   if (await isComparedSince(ctx.db, LIGHTNING.code)) return true;
   const { generation } = ctx.db.identity;
-  async function writeBack(payment: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>): Promise<void> {
+  async function writeBack(
+    payment: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>,
+    authorizedAtMs: number | null,
+  ): Promise<void> {
     const tracked = await paying.track(payment.paymentHash);
-    const how = await restorePayment(ctx, payment, { node: identity, tracked });
+    const isSilent = tracked.payment === null && !tracked.isPending && authorizedAtMs !== null;
+    const isForgotten = isSilent ? await mayHaveForgotten(ctx, authorizedAtMs) : null;
+    const how = await restorePayment(ctx, payment, { node: identity, tracked, isForgotten });
     if (how === 'written_back') onTrouble(`payment ${payment.paymentHash} was not in the database: it is written back`);
     if (how === 'unknown_payout') onTrouble(`payment ${payment.paymentHash} is of no payout here: payouts are stopped`);
   }
@@ -41,12 +47,12 @@ export async function isPaidKnown(
     for (const payment of page.payments) {
       after = payment.sequence;
       if (!missing.has(payment.payoutId)) continue;
-      await writeBack(payment);
+      await writeBack(payment, payment.authorizedAtMs);
     }
     more = page.more && page.payments.length > 0;
   }
   // a signer that was put back together with the database has forgotten the same payments: the node has not
-  for (const payment of await neverSent(ctx.db)) await writeBack(payment);
+  for (const payment of await neverSent(ctx.db)) await writeBack(payment, null);
   // and what neither knows, the node lists
   await readSent(ctx, paying, identity);
   const unasked = await unaskedHashes(ctx.db);
@@ -61,4 +67,15 @@ export async function isPaidKnown(
   if (generation !== ctx.db.identity.generation) return false;
   await saveChecked(ctx.db, LIGHTNING.code, 0);
   return true;
+}
+
+/** Whether the node may have been put back to before a payment was authorized, as its channels say. Throws with a `fault` when that is not known. */
+async function mayHaveForgotten({ ports }: Context, authorizedAtMs: number): Promise<boolean> {
+  try {
+    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - authorizedAtMs))) === true;
+  } catch (error) {
+    const trouble = troubleOf(error);
+    if (trouble === null) throw error;
+    throw Object.assign(new Error(trouble.reason), { fault: 'node' });
+  }
 }

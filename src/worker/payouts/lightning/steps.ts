@@ -96,7 +96,9 @@ export async function begin(
     return before;
   }
   await options.reached?.('ln-committed');
-  return sendBegun(ctx, options, node, { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now() });
+  // nobody here knows of a request, and the signer may have let one be made
+  const forgotten = await forgottenPerhaps(ctx, payment);
+  return forgotten ?? sendBegun(ctx, options, node, { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now() });
 }
 
 /** From here on the node may be asked for it: null; else why not, and when it is looked at again. */

@@ -1,0 +1,102 @@
+// Database and node both put back to before a payout was sent: the node knows nothing of it, and only the signer's journal shows that it had it made.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
+import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
+import { copyDatabase } from '../support/postgres.ts';
+import { eventually } from '../support/service.ts';
+import { AMOUNT, at, close, code, engine, invoice, open, outgoing, pass } from './funded-payouts.ts';
+
+let end: () => Promise<void> = async () => undefined;
+beforeEach(() => open());
+afterEach(async () => {
+  await end();
+  await close();
+});
+
+const forced = (isForced: boolean): void => engine.node().own.setBetween(isForced, isForced);
+/** The connections to the node that was put back have broken, and others are there. */
+const reached = async (): Promise<void> => {
+  const answers = async (): Promise<boolean> => {
+    await at.paying.track('00'.repeat(32));
+    await at.ctx.ports.lightning?.isClosing();
+    return (await at.paying.node()).identity !== '';
+  };
+  await eventually('the node is reached', () => answers().catch(() => false));
+};
+
+/** A payout that the node was asked to pay, of which the database and the node have forgotten that it was. */
+async function forgotten() {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  const copy = await copyDatabase(at.url);
+  const putBack = engine.backup();
+  await at.look();
+  expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+  await putBack();
+  await reached();
+  const restored = await at.onCopy(copy);
+  // as after a start: it was compared once, and not since
+  await copy.db.query({ text: `update comparisons set timeline = 'another'` });
+  end = async () => {
+    await restored.close();
+    await copy.drop();
+  };
+  async function looks(times: number, ms = 21_000): Promise<void> {
+    for (let n = 0; n < times; n++) {
+      pass(ms);
+      await restored.look();
+    }
+  }
+  const seen = () => checkPayoutStatus(restored.ctx, { merchantId: at.merchantId, payoutId: id });
+  const cancelled = () => code(cancelPayout(restored.ctx, { merchantId: at.merchantId, payoutId: id }));
+  return { hash: to.hash, id, ctx: restored.ctx, looks, seen, cancelled };
+}
+const UNKNOWN = { status: 'processing', heldReason: 'unknown_outcome' };
+
+test('while a channel is closed by force it is neither asked for again nor failed, and an operator decides', async () => {
+  const { hash, id, ctx, looks, seen, cancelled } = await forgotten();
+  forced(true);
+  await looks(2);
+  expect(outgoing().payment(hash)).toBeNull();
+  expect(await seen()).toMatchObject(UNKNOWN);
+  expect(await cancelled()).toBe('payout_not_cancellable');
+  await looks(3, 61 * 60_000);
+  expect(await seen()).toMatchObject(UNKNOWN);
+  await resolvePayout(ctx, { payoutId: id, outcome: 'paid', evidence: 'the recipient has it' });
+  expect(await seen()).toMatchObject({ status: 'completed' });
+});
+
+test('where that is seen only after it was asked for again, the node is not believed that it failed', async () => {
+  const { hash, looks, seen } = await forgotten();
+  await looks(1);
+  expect(outgoing().payment(hash)?.status).toBe('IN_FLIGHT');
+  await looks(1);
+  outgoing().resolve(hash, false);
+  forced(true);
+  await looks(4, 120_000);
+  expect(await seen()).toMatchObject(UNKNOWN);
+});
+
+test('where its channels are as they were it is asked for again, and what the node says of that counts', async () => {
+  const { hash, looks, seen } = await forgotten();
+  await looks(1);
+  outgoing().resolve(hash, true);
+  await looks(1);
+  expect(await seen()).toMatchObject({ status: 'completed' });
+});
+
+test('where the node does not say how its channels are, nothing is asked for and nothing can be cancelled', async () => {
+  const { hash, looks, seen, cancelled } = await forgotten();
+  const port = at.ctx.ports.lightning!;
+  const { mayBeOlder } = port;
+  Object.assign(port, { mayBeOlder: () => Promise.reject(new NodeTrouble('unauthorized', 'permission denied')) });
+  await looks(2);
+  expect(outgoing().payment(hash)).toBeNull();
+  expect(await cancelled()).toBe('payout_not_cancellable');
+  Object.assign(port, { mayBeOlder });
+  forced(true);
+  await looks(2);
+  expect(await seen()).toMatchObject(UNKNOWN);
+});
