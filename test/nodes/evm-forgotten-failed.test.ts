@@ -28,6 +28,16 @@ async function works(turns: number): Promise<void> {
 }
 const ended = async () => (await service.batches('sweep')).map(({ state, nonce }) => [state, nonce]);
 
+/** As a sweep of this server that failed before it was put back. */
+async function fails(address: string): Promise<void> {
+  const { anvil } = service;
+  await anvil.rpc('anvil_impersonateAccount', address);
+  await anvil.rpc('anvil_setBalance', address, `0x${(10n ** 17n).toString(16)}`);
+  const data = callData(QUIRKY_TOKEN, 'transfer(address,uint256)', await service.hot('USDT'), 3n * UNITS);
+  await anvil.rpc('eth_sendTransaction', { from: address, to: anvil.token, data, gas: '0x186a0' });
+  await service.mine(FINAL);
+}
+
 test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEOUT }, async () => {
   const { address } = await service.owe('USDT', 300_00n);
   await service.pay('USDT', address, UNITS);
@@ -36,12 +46,7 @@ test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEO
   expect(await ended()).toEqual([['final', 0]]);
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
-  const { anvil } = service;
-  await anvil.rpc('anvil_impersonateAccount', address);
-  await anvil.rpc('anvil_setBalance', address, `0x${(10n ** 17n).toString(16)}`);
-  const data = callData(QUIRKY_TOKEN, 'transfer(address,uint256)', await service.hot('USDT'), 3n * UNITS);
-  await anvil.rpc('eth_sendTransaction', { from: address, to: anvil.token, data, gas: '0x186a0' });
-  await service.mine(FINAL);
+  await fails(address);
   nodes.other.alter(SILENT);
   service.restart();
   await works(1);
@@ -64,4 +69,23 @@ test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEO
   expect(await service.units(address)).toBe(0n);
   expect(await openBreakers(service.db)).toEqual([]);
   expect((await service.findings()).filter((finding) => !finding.startsWith('EVM-2'))).toEqual([]);
+});
+
+test('an address rests no longer because the clock was fast when its sweep failed', { timeout: TIMEOUT }, async () => {
+  const { address } = await service.owe('USDT', 300_00n);
+  await service.pay('USDT', address, UNITS);
+  await service.mine(FINAL);
+  await works(4);
+  const before = await ended();
+  await service.pay('USDT', address, UNITS);
+  await service.mine(FINAL);
+  await fails(address);
+  await works(2);
+  expect(await ended()).toEqual([...before, ['dead', 1]]);
+  // and was put right since
+  const isFast = `update outgoing_batches set created_at = created_at + interval '1 day' where state = 'dead' and currency = 'USDT'`;
+  await service.db.query({ text: isFast, values: [] });
+  await works(2);
+  expect(await service.units(address)).toBe(0n);
+  expect((await ended()).filter(([, nonce]) => nonce === 2)).toHaveLength(2);
 });

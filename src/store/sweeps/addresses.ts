@@ -7,6 +7,8 @@ export type SweepableAddress = { readonly script: Buffer; readonly index: number
 
 /** How long an address rests after a sweep that failed: whatever made it fail would burn the gas again. */
 const REST = "interval '6 hours'";
+/** One that was made later than this was made by a clock that was fast and was put right. */
+const AHEAD = "interval '1 hour'";
 
 /** SQL: the outpoint that stands for the sender and any nonce of an output script. */
 export const SENDER = (script: string): string => `lpad(encode(substr(${script}, 4), 'hex'), 64, '0')`;
@@ -35,7 +37,7 @@ export async function sweepableAddresses(
              from unswept u
             where not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
                                where i.currency = $1 and i.txid = ${SENDER('u.script')}
-                                 and (b.state in ('reserved', 'signed', 'mined') or (b.state = 'dead' and b.created_at > $3::timestamptz - ${REST})))
+                                 and (b.state in ('reserved', 'signed', 'mined') or (b.state = 'dead' and b.created_at between $3::timestamptz - ${REST} and $3::timestamptz + ${AHEAD})))
             order by u.amount desc limit $4`,
     values: [currency, least, new Date(nowMs), limit],
   });
