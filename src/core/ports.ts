@@ -92,6 +92,8 @@ export type OutputFacts = {
   readonly pegOut?: true;
   /** Ether that contracts sent in the block, known by balances only: which transaction it was nobody can say, so as with a peg-out. */
   readonly byBalance?: true;
+  /** Of a token: another than who has sent the transaction has paid it, as a contract that was called does. */
+  readonly sentOn?: true;
 };
 
 /** One transaction of a block or the mempool that touches something watched. Hashes in display order, hex. */

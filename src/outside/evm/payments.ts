@@ -172,8 +172,8 @@ function outcomeOf(transaction: EvmTransaction, receipt: EvmReceipt | undefined,
   const isAsAsked =
     moved.length === 1 &&
     moved.every((log) => {
-      const { to, amount } = readTransfer(log);
-      return to === asked.to && amount === asked.amount && addressIn(log.topics[1] as string) === transaction.from;
+      const { from, to, amount } = readTransfer(log);
+      return to === asked.to && amount === asked.amount && from === transaction.from;
     });
   return { result: isAsAsked ? 'paid' : 'unclear', gasPaid };
 }
@@ -192,8 +192,9 @@ export function tokensIn(
     for (const [vout, log] of (receipts[at]?.logs ?? []).entries()) {
       if (log.topics[0] !== TRANSFER || log.address === ETHER_EVENTS) continue;
       if (log.address === contract) {
-        const { to, amount } = readTransfer(log);
-        if (amount > 0n && look.isOurs(to)) outputs.push({ vout, script: evmScript(to), amountMinor: amount });
+        const { from, to, amount } = readTransfer(log);
+        const sentOn = from === transaction.from ? {} : { sentOn: true as const };
+        if (amount > 0n && look.isOurs(to)) outputs.push({ vout, script: evmScript(to), amountMinor: amount, ...sentOn });
       } else {
         const foreign = foreignTransfer(log);
         if (foreign !== null && look.isOurs(foreign.to)) tokens.push(tokenOutput(vout, log.address, foreign));
@@ -207,13 +208,13 @@ export function tokensIn(
 }
 
 /** An event of the pinned contract, which always has this form. */
-function readTransfer({ topics, data }: EvmLog): { readonly to: string; readonly amount: bigint } {
-  const to = topics.length === 3 ? addressIn(topics[2] as string) : null;
-  if (to === null || addressIn(topics[1] as string) === null || data.length !== 2 + WORD)
+function readTransfer({ topics, data }: EvmLog): { readonly from: string; readonly to: string; readonly amount: bigint } {
+  const [from, to] = topics.length === 3 ? [addressIn(topics[1] as string), addressIn(topics[2] as string)] : [null, null];
+  if (from === null || to === null || data.length !== 2 + WORD)
     throw new Malformed('a Transfer of the token does not have its form');
   const amount = BigInt(data);
   if (amount > MOST_UNITS) throw new Malformed(`a Transfer of the token is of ${amount} units`);
-  return { to, amount };
+  return { from, to, amount };
 }
 
 type Foreign = { readonly to: string; readonly amount: bigint; readonly nft: boolean };

@@ -34,7 +34,7 @@ export async function withoutOwnSends(
     for (const { script } of rows) own.add(script);
   });
   if (own.size === 0) return facts;
-  const isSentOn = (output: OutputFacts): boolean => currency === ETHER && isInnerOutput(output);
+  const isSentOn = (output: OutputFacts): boolean => output.sentOn === true || (currency === ETHER && isInnerOutput(output));
   const isOwn = (one: TransactionFacts): boolean => own.has(senderOf(one) ?? '');
   const moves = facts.filter((one) => isOwn(one) && !one.outputs.every(isSentOn));
   if (block !== null && moves.length > 0) await noteMoves(sql, currency, block, moves);
