@@ -86,9 +86,8 @@ export type OutputFacts = {
   readonly script: string;
   readonly amountMinor: bigint;
   /**
-   * It leaves Litecoin's extension block. In the mempool a kernel of this transaction asks for it (`vout` counts on from its outputs), in a
-   * block an output of the HogEx pays it: only script and amount are the same in both.
-   */
+   * It leaves Litecoin's extension block. Waiting, a kernel of this transaction asks for it (`vout` counts on from its outputs), in a block an
+   * output of the HogEx pays it: only script and amount are the same in both. */
   readonly pegOut?: true;
   /** Ether that contracts sent in the block, known by balances only: which transaction it was nobody can say, so as with a peg-out. */
   readonly byBalance?: true;
