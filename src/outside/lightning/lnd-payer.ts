@@ -215,11 +215,15 @@ function notTaken(error: unknown): SendAnswer {
     return NEVER.test(error.said) ? { state: 'never', reason: error.said } : { state: 'refused', reason: error.message };
   }
   if (error instanceof NodeTrouble) {
-    const isAnswered = error.state === 'unauthorized' || error.state === 'warming_up';
+    const isAnswered = (error.state === 'unauthorized' || error.state === 'warming_up') && !isBrokenTls(error);
     return { state: isAnswered ? 'refused' : 'unanswered', reason: error.message };
   }
   throw error;
 }
+
+/** Bytes that TLS cannot read: they may have been those of the answer. Another certificate than ours is refused before anything is asked. */
+const isBrokenTls = ({ cause }: NodeTrouble): boolean =>
+  /^ERR_(?:OSSL|SSL)/.test((cause as NodeJS.ErrnoException | undefined)?.code ?? '');
 
 /** A refusal to say anything of a payment is no answer about it. */
 function asTrouble(error: unknown): unknown {
