@@ -53,7 +53,18 @@ describe.runIf(HAS_LND)('on LND', () => {
       await at.look();
       return (await at.payment(id)).payment_index !== null;
     });
+    await engine.held(to.hash);
     return { id, hash: to.hash };
+  }
+  /** After a start of our node: it can pay again, and be paid. */
+  async function usable(): Promise<void> {
+    const { shop, customer } = engine.pair;
+    const pays = async (): Promise<boolean> => engine.pay((await at.create()).address, '');
+    await eventually('its channels are usable again', () => pays().catch(() => false), 60_000);
+    const routes = () => shop.call<{ routes?: readonly unknown[] }>('GET', `/v1/graph/routes/${customer.identity}/1000`);
+    const canPay = async (): Promise<boolean> => ((await routes()).routes ?? []).length > 0;
+    await eventually('it finds a route', () => canPay().catch(() => false), 60_000);
+    await at.work();
   }
 
   test('a channel that is force-closed while it pays ends what the recipient took as paid', { timeout: 300_000 }, async () => {
@@ -86,9 +97,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     timeout: 300_000,
   }, async () => {
     const putBack = await engine.pair.shop.backup();
-    const pays = async (): Promise<boolean> => engine.pay((await at.create()).address, '');
-    await eventually('its channels are usable again', () => pays().catch(() => false), 60_000);
-    await at.work();
+    await usable();
     const to = await engine.invoice({ sat: 1_000, isHeld: true });
     const { id } = await at.request(to.request, AMOUNT);
     await at.look({
@@ -130,6 +139,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     const { id } = await at.request(to.request, AMOUNT);
     const copy = await copyDatabase(at.url);
     const putBack = await engine.pair.shop.backup();
+    await usable();
     await eventually('it is on its way', async () => {
       clock.skewMs += 16_000;
       await at.look();
@@ -163,9 +173,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     const known = await at.request(before.request, AMOUNT);
     await becomes(known.id, 'completed');
     const putBack = await engine.pair.shop.backup();
-    const pays = async (): Promise<boolean> => engine.pay((await at.create()).address, '');
-    await eventually('its channels are usable again', () => pays().catch(() => false), 60_000);
-    await at.work();
+    await usable();
     const lost = await engine.invoice({ sat: 1_000 });
     const forgotten = await at.request(lost.request, AMOUNT);
     await becomes(forgotten.id, 'completed');
