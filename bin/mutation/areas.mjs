@@ -295,6 +295,9 @@ export const AREAS = [
       'test/lightning/payout-attacks',
       'test/lightning/missing-booked',
       'test/lightning/closing',
+      'test/lightning/forgotten-requests',
+      'test/lightning/years-long-invoices',
+      'test/lightning/put-back-together',
     ],
   },
   {
