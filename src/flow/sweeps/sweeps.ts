@@ -78,9 +78,7 @@ export function formSweep(ctx: Context, { hot, from, funds, least, gas, offer }:
     await lockOutputs(sql, currency);
     if ((await openSweeps(sql, currency)) >= MOST_SWEEPS) return false;
     const nowMs = ctx.ports.clock.now();
-    const still = (await sweepableAddresses(sql, currency, { least, nowMs, limit: 100 })).find(({ script }) =>
-      script.equals(from.script),
-    );
+    const [still] = await sweepableAddresses(sql, currency, { least, nowMs, limit: 1, only: from.script });
     if (still === undefined || still.amount !== from.amount) return false;
     const address = evmAddressOf(from.script.toString('hex'));
     const amount = isToken(currency) || funds.ether >= from.amount ? from.amount : funds.ether;

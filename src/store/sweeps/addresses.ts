@@ -2,8 +2,16 @@
 import type { EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
-/** An address of a transaction (its receiving chain), with what of its own currency is booked there, final, and not moved. */
-export type SweepableAddress = { readonly script: Buffer; readonly index: number; readonly amount: bigint };
+/**
+ * An address of a transaction (its receiving chain), with what of its own currency is booked there, final, and not moved. `whole`: its payments that were
+ * not moved whole, by which it has its place among the others.
+ */
+export type SweepableAddress = {
+  readonly script: Buffer;
+  readonly index: number;
+  readonly amount: bigint;
+  readonly whole: bigint;
+};
 
 /** How long an address rests after a sweep that failed: whatever made it fail would burn the gas again. */
 const REST = "interval '6 hours'";
@@ -21,29 +29,44 @@ const BOOKED = (currency: string, script: string): string =>
   `(select coalesce(sum(q.amount), 0) from transactions owner join payments q on q.transaction_id = owner.id and q.currency = owner.currency
      where owner.script = ${script} and owner.currency = ${currency} and q.part_key is not null and q.state = 'mined' and q.lock is not null)`;
 
-/** Addresses that hold at least this much that is final, the fullest first; none from which something is on its way. */
+/**
+ * Addresses whose payments that were not moved whole are at least this much, all final, the fullest first; none from which something is on its way.
+ * @param which `after`: those behind this one; `only`: none but this one
+ */
 export async function sweepableAddresses(
   sql: Sql,
   currency: EvmCode,
-  { least, nowMs, limit }: { readonly least: bigint; readonly nowMs: number; readonly limit: number },
+  which: {
+    readonly least: bigint;
+    readonly nowMs: number;
+    readonly limit: number;
+    readonly after?: SweepableAddress | null;
+    readonly only?: Buffer;
+  },
 ): Promise<readonly SweepableAddress[]> {
-  const { rows } = await sql.query<{ script: Buffer; index: bigint; amount: string }>({
+  const { least, nowMs, limit, after = null, only = null } = which;
+  const { rows } = await sql.query<{ script: Buffer; index: bigint; amount: string; whole: string }>({
     name: 'sweepable_addresses',
     text: `with unswept as materialized (
              select t.script, t.address_index, sum(p.amount) as amount from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
               where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and p.lock is not null and t.script is not null
+                and ($7::bytea is null or t.script = $7)
               group by t.script, t.address_index having sum(p.amount) >= $2)
-           select u.script, u.address_index as index, ${BOOKED('$1', 'u.script')} - ${MOVED('$1', 'u.script')} as amount
+           select u.script, u.address_index as index, ${BOOKED('$1', 'u.script')} - ${MOVED('$1', 'u.script')} as amount, u.amount as whole
              from unswept u
-            where not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+            where ($6::bytea is null or (u.amount, u.script) < ($5::numeric, $6))
+              and not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
                                where i.currency = $1 and i.txid = ${SENDER('u.script')}
                                  and (b.state in ('reserved', 'signed', 'mined') or (b.state = 'dead' and b.created_at between $3::timestamptz - ${REST} and $3::timestamptz + ${AHEAD})))
-            order by u.amount desc limit $4`,
-    values: [currency, least, new Date(nowMs), limit],
+            order by u.amount desc, u.script desc limit $4`,
+    values: [currency, least, new Date(nowMs), limit, after?.whole ?? 0n, after?.script ?? null, only],
   });
-  return rows
-    .map((row) => ({ script: row.script, index: Number(row.index), amount: BigInt(row.amount) }))
-    .filter(({ amount }) => amount >= least);
+  return rows.map(({ script, index, amount, whole }) => ({
+    script,
+    index: Number(index),
+    amount: BigInt(amount),
+    whole: BigInt(whole),
+  }));
 }
 
 /** Whether there is anything to move at all, however little. */

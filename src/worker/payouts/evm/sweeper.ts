@@ -30,8 +30,10 @@ export type Sweeper = {
   affordable(batch: Batch<EvmCode>, offer: GasOffer): Promise<GasOffer | null>;
 };
 
-/** Addresses that are looked at in one pass. */
+/** Addresses about which a node is asked in one pass, … */
 const MOST_LOOKED_AT = 20;
+/** … and those that are read for that. */
+const MOST_READ = 500;
 /** Where nothing could be moved, it is looked at again with a new block, and not sooner than this. */
 const LOOK_AGAIN_MS = 10_000;
 
@@ -40,6 +42,8 @@ type Telling = Pick<DriverOptions, 'onFault'> & { readonly onWait: (why: string)
 /** @param telling `onWait`: told why something that is worth moving stays where it is */
 export function createSweeper(ctx: Context, { currency, port, contract }: Lane, { onWait, onFault }: Telling): Sweeper {
   const multiple = ctx.sweepGasMultiple ?? 0;
+  /** Behind this one the next pass goes on: twenty at which nothing can be done hide none of the others. Null: with the fullest. */
+  let after: SweepableAddress | null = null;
   let looked: { readonly height: number; readonly atMs: number; readonly generation: number } | null = null;
 
   type Looked = {
@@ -59,10 +63,24 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     const least = leastSwept(currency, { fees, multiple, rates });
     if (least === null) return false;
     const nowMs = ctx.ports.clock.now();
-    for (const from of await sweepableAddresses(ctx.db, currency, { least, nowMs, limit: MOST_LOOKED_AT }))
-      if (await triedOne({ hot, height: cursor.height, fees, least }, from)) return true;
+    const read = await sweepableAddresses(ctx.db, currency, { least, nowMs, limit: MOST_READ, after });
+    let asked = 0;
+    for (const from of read) {
+      if (from.amount >= least && isOfSigner(hot, from)) {
+        if (asked >= MOST_LOOKED_AT) break;
+        asked++;
+        if (await triedOne({ hot, height: cursor.height, fees, least }, from)) return true;
+      }
+      after = from;
+    }
+    if (read.length < MOST_READ && (read.length === 0 || after === read.at(-1))) after = null;
     looked = { height: cursor.height, atMs: nowMs, generation: ctx.db.identity.generation };
     return false;
+  }
+
+  /** An imported account's addresses, or those of a key that is not in use any more, are not. */
+  function isOfSigner({ key }: HotAddress, { script, index }: SweepableAddress): boolean {
+    return script.equals(Buffer.from(ctx.ports.addresses.of(currency, key.xpub).derive(index).script));
   }
 
   /** One at which we fail holds up none of the others. */
@@ -78,9 +96,6 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
 
   async function formOne(at: Looked, from: SweepableAddress): Promise<boolean> {
     const { hot, height, fees, least } = at;
-    // an imported account's addresses, or those of a key that is not in use any more, are not the signer's
-    const { script } = ctx.ports.addresses.of(currency, hot.key.xpub).derive(from.index);
-    if (!from.script.equals(Buffer.from(script))) return false;
     const address = evmAddressOf(from.script.toString('hex'));
     const funds = await readFunds(ctx, { currency, port }, address, height);
     if (typeof funds.nonce !== 'number') {
