@@ -189,6 +189,8 @@ describe('listening', () => {
       [['listen', '--forward-to', 'http://a b'], { code: 2, message: expect.stringContaining('host:port') }],
       [['listen', '--forward-to', 'ftp://127.0.0.1:9'], { code: 2, message: expect.stringContaining('host:port') }],
       [['listen', '--object', 'txn_1'], { code: 2, message: expect.stringContaining('txn_…') }],
+      [['events', 'list', '--object', 'txn_1'], { code: 2, message: expect.stringContaining('txn_…') }],
+      [['events', 'list', '--limit', '101'], { code: 2, message: expect.stringContaining('1 to 100') }],
       [['trigger', 'transaction.paid'], { code: 2, message: expect.stringContaining('payout.completed') }],
       [['events', 'show', 'txn_1'], { code: 2 }],
       [['events', 'resend', 'evt_t0352N6Rx3HkOeQLXt3hxlO4'], { code: 1, error: 'not_found' }],

@@ -26,6 +26,13 @@ const PAGE = 100;
 /** The identifier of what an event is about. */
 export const objectOf = ({ data }: ApiEvent): string => data.object.transaction_id ?? data.object.id ?? '';
 
+/** The API takes any text, of which there is nothing: whoever mistypes an id would believe that, or wait for it. */
+export function objectIn(text: string): string {
+  if (!/^(transaction|payout|(txn|payout)_[0-9A-Za-z]{22})$/.test(text))
+    throw calledWrongly(`--object: ${text} is no id of a transaction (txn_…) or payout (payout_…), nor transaction or payout`);
+  return text;
+}
+
 /** Adds `events list`, `events show` and `events resend`, over the public API with the tokens of `login`. */
 export function addEventCommands(bursar: Command): void {
   const events = group(bursar, 'events', "A merchant's events.");
@@ -40,8 +47,13 @@ export function addEventCommands(bursar: Command): void {
 }
 
 async function list({ profile, json, limit, object, type, startingAfter }: ListOptions): Promise<void> {
-  if (!/^\d{1,3}$/.test(limit)) throw calledWrongly(`--limit: ${limit} is not a number from 1 to 100`);
-  const asked = { limit: Number(limit), object, type, starting_after: startingAfter };
+  if (!/^([1-9]\d?|100)$/.test(limit)) throw calledWrongly(`--limit: ${limit} is not a number from 1 to 100`);
+  const asked = {
+    limit: Number(limit),
+    object: object === undefined ? undefined : objectIn(object),
+    type,
+    starting_after: startingAfter,
+  };
   const { data, has_more } = await openSession(profile).call<EventPage>('/list_events', asked);
   const rows = data.map((event) => [event.created_at, event.type, objectOf(event), event.id]);
   const more = has_more ? [`more: --starting-after ${data.at(-1)?.id}`] : [];

@@ -12,7 +12,7 @@ import { createWebhookSender } from '../../../outside/webhooks/sender.ts';
 import { CommandFailed, calledWrongly, jsonLine, leaf, writeOut } from '../output.ts';
 import { CallRefused } from './api-client.ts';
 import { type Filter, type Message, streamOnce } from './event-stream.ts';
-import { type ApiEvent, type EventPage, objectOf } from './events.ts';
+import { type ApiEvent, type EventPage, objectIn, objectOf } from './events.ts';
 import { withProfile } from './login.ts';
 import { type Cursor, listenSecret, openCursor, type Place } from './profile.ts';
 import { openSession, type Session, signedOut } from './session.ts';
@@ -82,13 +82,6 @@ function typesIn(text: string): readonly string[] {
   const unknown = types.find((one) => !EVENT_TYPES.includes(one));
   if (unknown !== undefined) throw calledWrongly(`--events: ${unknown} is not one of ${EVENT_TYPES.join(', ')}`);
   return types;
-}
-
-/** The API takes any text, of which nothing ever happens: whoever mistypes an id would wait for it. */
-function objectIn(text: string): string {
-  if (!/^(transaction|payout|(txn|payout)_[0-9A-Za-z]{22})$/.test(text))
-    throw calledWrongly(`--object: ${text} is no id of a transaction (txn_…) or payout (payout_…), nor transaction or payout`);
-  return text;
 }
 
 function countIn(text: string): number {
