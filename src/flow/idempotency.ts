@@ -4,7 +4,8 @@ import { openText, sealDestination, sealText } from '../core/sealed-text.ts';
 import type { Sql } from '../store/postgres/connect.ts';
 import {
   claimKey,
-  findAnswer,
+  findKey,
+  isClaim,
   type KeyOf,
   type StoredAnswer,
   saveAnswer,
@@ -24,19 +25,16 @@ export type Answer = { readonly httpStatus: number; readonly text: string; reado
 
 /** Whether a call with this key has its answer: then nothing more is done for it. */
 export async function isAnswered(ctx: Context, key: IdempotentCall): Promise<boolean> {
-  return (await findAnswer(ctx.db, key, ctx.ports.clock.now())) !== null;
+  const stored = await findKey(ctx.db, key, ctx.ports.clock.now());
+  return stored !== null && !isClaim(stored);
 }
-
-/** As long as the outside may take to do what a call needs before its database transaction. */
-const CLAIMED_MS = 30_000;
 
 /**
  * Before something is done outside for a call that cannot be undone: no other body with its key is, by no process.
  * @throws Refusal request_in_progress while another body may still be answered
  */
 export async function claimForBody(ctx: Context, key: Pick<IdempotentCall, keyof KeyOf | 'bodyHash'>): Promise<void> {
-  const nowMs = ctx.ports.clock.now();
-  if (!(await claimKey(ctx.db, key, { nowMs, untilMs: nowMs + CLAIMED_MS }))) throw new Refusal('request_in_progress');
+  if (!(await claimKey(ctx.db, key, ctx.ports.clock.now()))) throw new Refusal('request_in_progress');
 }
 
 const DAY_MS = 86_400_000;
@@ -70,12 +68,14 @@ export async function answerOnce(
     const isAlone = await tryLockKey(sql, key);
     const nowMs = ctx.ports.clock.now();
     // whoever has the lock may only be reading it too
-    const stored = await findAnswer(sql, key, nowMs);
-    if (stored !== null) {
+    const stored = await findKey(sql, key, nowMs);
+    if (stored !== null && !isClaim(stored)) {
       if (!stored.bodyHash.equals(key.bodyHash)) throw new Refusal('idempotency_conflict', { param: 'idempotency_key' });
       return { httpStatus: stored.httpStatus, text: openText(sealing, stored.answer, about), replayed: true };
     }
-    if (!isAlone) throw new Refusal('request_in_progress');
+    // something that cannot be undone may have been done outside for another body, which is answered then
+    const isClaimed = stored !== null && !stored.bodyHash.equals(key.bodyHash);
+    if (!isAlone || isClaimed) throw new Refusal('request_in_progress');
     const inside = within(ctx, sql, (later) => afterwards.push(later));
     const fresh = await perform(inside, sql, work, refusalText);
     const kept = key.isSecret === true ? sealText(sealing, fresh.answer, about) : sealDestination(sealing, fresh.answer, about);

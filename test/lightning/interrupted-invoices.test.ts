@@ -114,6 +114,8 @@ test('is cancelled at the node for no call whose key another process has for ano
   await pass(-MINUTE / 4);
   expect((await refusal(cancel(second))).code).toBe('request_in_progress');
   expect(await state(second)).toBe('open');
+  // nor is one that asks nothing of the node, such as that of a Bitcoin transaction, answered in its place
+  expect((await refusal(answer(second))).code).toBe('request_in_progress');
   // the same body again, and its answer
   await cancel(first);
   expect(await answer(first)).toMatchObject({ text: first.transactionId, replayed: false });

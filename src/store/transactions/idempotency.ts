@@ -17,15 +17,19 @@ export async function tryLockKey(sql: Sql, { merchantId, operation, key }: KeyOf
 
 /** The HTTP status of a key that has no answer yet. */
 const CLAIMED = 0;
+/** Whether a key has no answer yet, and is claimed for one body ({@link claimKey}). */
+export const isClaim = ({ httpStatus }: StoredAnswer): boolean => httpStatus === CLAIMED;
+/** A claim that was made later than this was made by a clock that has been set back since, and holds nobody up. */
+const LONGEST_CLAIM_MS = 30_000;
 
 /**
- * Claims a key that has no answer for one body, until its answer is stored or a time. False when it is claimed for another body, or has an answer. What is
+ * Claims a key that has no answer for one body, until its answer is stored, 30 seconds long at most. False when it is claimed for another body, or has an answer. What is
  * done outside for a call comes before the lock of its key, and another process does not see it there.
  */
 export async function claimKey(
   sql: Sql,
   { merchantId, operation, key, bodyHash }: KeyOf & Pick<StoredAnswer, 'bodyHash'>,
-  { nowMs, untilMs }: { readonly nowMs: number; readonly untilMs: number },
+  nowMs: number,
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'idempotency_claim',
@@ -35,18 +39,19 @@ export async function claimKey(
              set body_hash = excluded.body_hash, http_status = excluded.http_status, answer = excluded.answer,
                  created_at = excluded.created_at, expires_at = excluded.expires_at
            where k.expires_at <= $5 or (k.http_status = ${CLAIMED} and (k.body_hash = excluded.body_hash or k.created_at > $6))`,
-    values: [merchantId, operation, key, bodyHash, new Date(nowMs), new Date(untilMs)],
+    values: [merchantId, operation, key, bodyHash, new Date(nowMs), new Date(nowMs + LONGEST_CLAIM_MS)],
   });
   return rowCount === 1;
 }
 
-/** The stored answer; null when there is none or it has expired. */
-export async function findAnswer(sql: Sql, { merchantId, operation, key }: KeyOf, nowMs: number): Promise<StoredAnswer | null> {
+/** The stored answer, or for which body the key is claimed ({@link isClaim}); null when there is neither or it has expired. */
+export async function findKey(sql: Sql, { merchantId, operation, key }: KeyOf, nowMs: number): Promise<StoredAnswer | null> {
   const { rows } = await sql.query<StoredAnswer>({
     name: 'idempotency_find',
     text: `select body_hash as "bodyHash", http_status as "httpStatus", answer from idempotency_keys
-           where merchant_id = $1 and operation = $2 and key = $3 and http_status <> ${CLAIMED} and (expires_at is null or expires_at > $4)`,
-    values: [merchantId, operation, key, new Date(nowMs)],
+           where merchant_id = $1 and operation = $2 and key = $3 and (expires_at is null or expires_at > $4)
+             and (http_status <> ${CLAIMED} or created_at <= $5)`,
+    values: [merchantId, operation, key, new Date(nowMs), new Date(nowMs + LONGEST_CLAIM_MS)],
   });
   return rows[0] ?? null;
 }
