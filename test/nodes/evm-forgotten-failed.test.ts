@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import type { Alteration } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
@@ -88,4 +89,34 @@ test('an address rests no longer because the clock was fast when its sweep faile
   await works(2);
   expect(await service.units(address)).toBe(0n);
   expect((await ended()).filter(([, nonce]) => nonce === 2)).toHaveLength(2);
+});
+
+/** A node that has forgotten the states of older blocks. */
+const withStatesFrom = (height: number): Alteration => ({
+  instead({ method, params }) {
+    const isOld = method === 'eth_getTransactionCount' && Number(params[1]) < height;
+    return isOld ? { error: { code: -32000, message: 'missing trie node 0bc3 (path ) state 0x63aa is not available' } } : null;
+  },
+});
+
+test('one that no node can find any more keeps its address waiting, and stops nothing', { timeout: TIMEOUT }, async () => {
+  const { address } = await service.owe('USDT', 300_00n);
+  await service.pay('USDT', address, UNITS);
+  await service.mine(FINAL);
+  await works(4);
+  const before = await ended();
+  await service.pay('USDT', address, UNITS);
+  await service.mine(FINAL);
+  await fails(address);
+  const tip = Number(await service.anvil.rpc('eth_blockNumber'));
+  for (const node of [nodes.read, nodes.other]) node.alter(withStatesFrom(tip));
+  await works(2);
+  expect([await openBreakers(service.db), await ended()]).toEqual([[], before]);
+  expect(service.told.join()).toMatch(/what 0x\w+ has sent at nonce 1 is not known here/);
+  for (const node of [nodes.read, nodes.other]) node.alter({});
+  await works(2);
+  await service.work(REST_MS);
+  await works(2);
+  expect(await service.units(address)).toBe(0n);
+  expect(await openBreakers(service.db)).toEqual([]);
 });

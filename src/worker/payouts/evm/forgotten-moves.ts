@@ -50,7 +50,7 @@ export async function writeMovesBack(
 
 /**
  * The same for one that has failed, at a nonce of the address of a transaction after which more was sent: it has paid nobody, so no block notes it.
- * @returns what the next one waits for; null: none has failed there
+ * @returns what the next one waits for; null: what was sent there has not failed
  * @throws NodeTrouble
  */
 export async function writeFailedBack(
@@ -60,7 +60,10 @@ export async function writeFailedBack(
   { nonce, height }: { readonly nonce: number; readonly height: number },
 ): Promise<string | null> {
   const [sent] = await findSent(ctx, lane, address, { nonces: [nonce], height });
-  if (sent?.facts.outcome?.result !== 'failed') return null;
+  // nothing that is signed for a nonce which is used already is ever mined
+  if (sent === undefined)
+    return `what ${address} has sent at nonce ${nonce} is not known here, and no node knows any more after which block that was (one that keeps older states shows it)`;
+  if (sent.facts.outcome?.result !== 'failed') return null;
   const { txid } = sent.facts;
   const { ended, isFinal } = await lane.port.ended(txid);
   const isShown = isFinal && ended?.blockHash === sent.block.hash && ended.facts.outcome?.result === 'failed';
