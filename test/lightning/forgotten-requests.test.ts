@@ -3,8 +3,21 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { eventually } from '../support/service.ts';
-import { AMOUNT, at, close, engine, invoice, looks, MINUTE, open, outgoing, pass, status } from './funded-payouts.ts';
+import {
+  AMOUNT,
+  at,
+  close,
+  engine,
+  forced,
+  invoice,
+  looks,
+  MINUTE,
+  open,
+  outgoing,
+  pass,
+  reached,
+  status,
+} from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -15,16 +28,6 @@ const unheard = {
     await at.paying.send(asked);
     throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
   },
-};
-const forced = (isForced: boolean): void => engine.node().own.setBetween(isForced, isForced);
-/** The connections to the node that was put back have broken, and others are there. */
-const reached = async (): Promise<void> => {
-  const answers = async (): Promise<boolean> => {
-    await at.paying.track('00'.repeat(32));
-    await at.ctx.ports.lightning?.isClosing();
-    return (await at.paying.node()).identity !== '';
-  };
-  await eventually('the node is reached', () => answers().catch(() => false));
 };
 /** A payout whose recipient holds it, of which nobody here has heard, and which the node has forgotten. */
 async function forgotten(): Promise<{ readonly id: string; readonly hash: string }> {

@@ -9,6 +9,7 @@ import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, type LightningPayoutsOptions, openLightningPayouts } from '../support/lightning-payouts.ts';
+import { eventually } from '../support/service.ts';
 
 export const MINUTE = 60_000;
 export const AMOUNT = '0.00001';
@@ -90,3 +91,15 @@ export async function toAnother() {
   const { id } = await at.request(made.address, '0.0001');
   return { other, made, id };
 }
+
+/** Whether the channel of the node is being closed by force. */
+export const forced = (isForced: boolean): void => engine.node().own.setBetween(isForced, isForced);
+/** The connections to the node that was put back have broken, and others are there. */
+export const reached = async (): Promise<void> => {
+  const answers = async (): Promise<boolean> => {
+    await at.paying.track('00'.repeat(32));
+    await at.ctx.ports.lightning?.isClosing();
+    return (await at.paying.node()).identity !== '';
+  };
+  await eventually('the node is reached', () => answers().catch(() => false));
+};

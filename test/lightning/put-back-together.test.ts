@@ -5,8 +5,7 @@ import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
 import { copyDatabase } from '../support/postgres.ts';
-import { eventually } from '../support/service.ts';
-import { AMOUNT, at, close, code, engine, invoice, open, outgoing, pass } from './funded-payouts.ts';
+import { AMOUNT, at, close, code, engine, forced, invoice, open, outgoing, pass, reached } from './funded-payouts.ts';
 
 let end: () => Promise<void> = async () => undefined;
 beforeEach(() => open());
@@ -14,17 +13,6 @@ afterEach(async () => {
   await end();
   await close();
 });
-
-const forced = (isForced: boolean): void => engine.node().own.setBetween(isForced, isForced);
-/** The connections to the node that was put back have broken, and others are there. */
-const reached = async (): Promise<void> => {
-  const answers = async (): Promise<boolean> => {
-    await at.paying.track('00'.repeat(32));
-    await at.ctx.ports.lightning?.isClosing();
-    return (await at.paying.node()).identity !== '';
-  };
-  await eventually('the node is reached', () => answers().catch(() => false));
-};
 
 /** A payout that the node was asked to pay, of which the database and the node have forgotten that it was. */
 async function forgotten() {

@@ -39,15 +39,22 @@ async function fails(address: string): Promise<void> {
   await service.mine(FINAL);
 }
 
-test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEOUT }, async () => {
+/** An address from which something was moved, and then something failed that was forgotten. @returns what was known before that */
+async function failedOnce() {
   const { address } = await service.owe('USDT', 300_00n);
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
   await works(4);
-  expect(await ended()).toEqual([['final', 0]]);
+  const before = await ended();
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
   await fails(address);
+  return { address, before };
+}
+
+test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEOUT }, async () => {
+  const { address, before } = await failedOnce();
+  expect(before).toEqual([['final', 0]]);
   nodes.other.alter(SILENT);
   service.restart();
   await works(1);
@@ -73,14 +80,7 @@ test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEO
 });
 
 test('an address rests no longer because the clock was fast when its sweep failed', { timeout: TIMEOUT }, async () => {
-  const { address } = await service.owe('USDT', 300_00n);
-  await service.pay('USDT', address, UNITS);
-  await service.mine(FINAL);
-  await works(4);
-  const before = await ended();
-  await service.pay('USDT', address, UNITS);
-  await service.mine(FINAL);
-  await fails(address);
+  const { address, before } = await failedOnce();
   await works(2);
   expect(await ended()).toEqual([...before, ['dead', 1]]);
   // and was put right since
@@ -100,14 +100,7 @@ const withStatesFrom = (height: number): Alteration => ({
 });
 
 test('one that no node can find any more keeps its address waiting, and stops nothing', { timeout: TIMEOUT }, async () => {
-  const { address } = await service.owe('USDT', 300_00n);
-  await service.pay('USDT', address, UNITS);
-  await service.mine(FINAL);
-  await works(4);
-  const before = await ended();
-  await service.pay('USDT', address, UNITS);
-  await service.mine(FINAL);
-  await fails(address);
+  const { address, before } = await failedOnce();
   const tip = Number(await service.anvil.rpc('eth_blockNumber'));
   for (const node of [nodes.read, nodes.other]) node.alter(withStatesFrom(tip));
   await works(2);

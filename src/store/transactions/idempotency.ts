@@ -23,8 +23,8 @@ export const isClaim = ({ httpStatus }: StoredAnswer): boolean => httpStatus ===
 const LONGEST_CLAIM_MS = 30_000;
 
 /**
- * Claims a key that has no answer for one body, until its answer is stored, 30 seconds long at most. False when it is claimed for another body, or has an answer. What is
- * done outside for a call comes before the lock of its key, and another process does not see it there.
+ * Claims a key that has no answer for one body, until its answer is stored, 30 seconds long at most. False when it is claimed for another body, or
+ * has an answer. What is done outside for a call comes before the lock of its key, and another process does not see it there.
  */
 export async function claimKey(
   sql: Sql,
