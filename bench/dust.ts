@@ -6,7 +6,7 @@ import type { Context } from '../src/flow/context.ts';
 import { resolveTransaction } from '../src/flow/transactions/create-cancel-resolve.ts';
 import { createTransactionBatches } from '../src/flow/transactions/request-batches.ts';
 import { systemClock } from '../src/outside/clock.ts';
-import { beginCursor, insertBlock, moveCursor, readCursor, setCaughtUp } from '../src/store/chain/blocks.ts';
+import { beginCursor, insertBlocks, moveCursor, readCursor, setCaughtUp } from '../src/store/chain/blocks.ts';
 import { recordSightings } from '../src/store/chain/sightings.ts';
 import { insertMerchant } from '../src/store/merchants/merchants.ts';
 import { connect, type Database, type Sql } from '../src/store/postgres/connect.ts';
@@ -109,7 +109,7 @@ async function openChain(db: Database, now: () => number) {
     await db.transaction(async (sql) => {
       if (isMined) {
         await moveCursor(sql, 'BTC', cursor, next, now());
-        await insertBlock(sql, 'BTC', next);
+        await insertBlocks(sql, 'BTC', [next]);
       }
       const context = { block: isMined ? next : null, caughtUpAtMs: cursor.caughtUpAtMs, atMs: now() };
       const sightings = seen.map((facts) => ({ facts, seenAtMs: now() }));

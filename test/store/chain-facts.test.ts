@@ -10,7 +10,7 @@ import {
   beginCursor,
   CursorMoved,
   deleteBlocksAbove,
-  insertBlock,
+  insertBlocks,
   moveCursor,
   readCursor,
   setDeepHeight,
@@ -193,7 +193,7 @@ test('of two watchers with the same cursor one loses, and writes nothing', async
   const cursor = (await readCursor(db, 'BTC'))!;
   await db.transaction((sql) => moveCursor(sql, 'BTC', cursor, block(101), T0));
   const late = db.transaction(async (sql) => {
-    await insertBlock(sql, 'BTC', block(101, 'b'));
+    await insertBlocks(sql, 'BTC', [block(101, 'b')]);
     await moveCursor(sql, 'BTC', cursor, block(101, 'b'), T0);
   });
   await expect(late).rejects.toThrow(CursorMoved);
@@ -205,10 +205,10 @@ test('the deep scan begins again where the branches part', async () => {
     const cursor = (await readCursor(db, 'BTC'))!;
     await db.transaction(async (sql) => {
       await moveCursor(sql, 'BTC', cursor, block(height), T0);
-      await insertBlock(sql, 'BTC', block(height));
+      await insertBlocks(sql, 'BTC', [block(height)]);
     });
-    expect(await setDeepHeight(db, 'BTC', block(height, 'b'))).toBe(false);
-    expect(await setDeepHeight(db, 'BTC', block(height))).toBe(true);
+    expect(await setDeepHeight(db, 'BTC', [block(height, 'b')])).toBe(false);
+    expect(await setDeepHeight(db, 'BTC', [block(height)])).toBe(true);
   }
   const cursor = (await readCursor(db, 'BTC'))!;
   await db.transaction(async (sql) => {

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { checkTransaction } from '../../src/flow/transactions/reads.ts';
-import { deleteBlocksAbove, insertBlock, moveCursor, readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
+import { deleteBlocksAbove, insertBlocks, moveCursor, readCursor, setCaughtUp } from '../../src/store/chain/blocks.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { takeBackAbove } from '../../src/store/chain/sightings.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../support/service-on-database.ts';
@@ -35,7 +35,7 @@ async function block(): Promise<void> {
   const next = { height: cursor.height + 1, hash: hash(), previousHash: cursor.hash, timeMs: service.now() };
   await service.db.transaction(async (sql) => {
     await moveCursor(sql, 'BTC', cursor, next, service.now());
-    await insertBlock(sql, 'BTC', next);
+    await insertBlocks(sql, 'BTC', [next]);
   });
 }
 /** The last blocks give way to one empty block; the payment is in no mempool. */
@@ -48,7 +48,7 @@ async function loseBlocks(depth: number, atMs = service.now()): Promise<void> {
     await moveCursor(sql, 'BTC', cursor, end, atMs);
     await deleteBlocksAbove(sql, 'BTC', height);
     await takeBackAbove(sql, 'BTC', { height, oldTip: cursor.height, newTip: end.height, atMs });
-    await insertBlock(sql, 'BTC', end);
+    await insertBlocks(sql, 'BTC', [end]);
   });
 }
 /** Time passes, and nobody has read the chain meanwhile: what the service does at the new time is taken back. */

@@ -1,6 +1,6 @@
 // Blocks that pay us by one node's word: what is said of one counts for what was asked, and for nothing that was recorded meanwhile.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { insertBlock } from '../../src/store/chain/blocks.ts';
+import { insertBlocks } from '../../src/store/chain/blocks.ts';
 import {
   confirmBlock,
   insertUnconfirmed,
@@ -16,7 +16,7 @@ let db: Database;
 let drop: () => Promise<void>;
 beforeAll(async () => {
   ({ db, drop } = await freshDatabase());
-  await insertBlock(db, 'ETH', BLOCK);
+  await insertBlocks(db, 'ETH', [BLOCK]);
 });
 afterAll(() => drop?.());
 

@@ -17,7 +17,7 @@ import { createTransactionBatches } from '../../src/flow/transactions/request-ba
 import {
   beginCursor,
   deleteBlocksAbove,
-  insertBlock,
+  insertBlocks,
   moveCursor,
   readCursor,
   setCaughtUp,
@@ -113,7 +113,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     const block = { height: cursor.height + 1, hash: hash(), previousHash: cursor.hash, timeMs: nowMs };
     await transactionByIndex(db, async (sql) => {
       await moveCursor(sql, currency, cursor, block, nowMs);
-      await insertBlock(sql, currency, block);
+      await insertBlocks(sql, currency, [block]);
       const sightings = taken.map(({ facts }) => ({ facts, seenAtMs: nowMs }));
       await recordSightings(sql, currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs }, sightings);
     });
@@ -194,7 +194,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
         await moveCursor(sql, 'BTC', cursor, block, nowMs);
         await deleteBlocksAbove(sql, 'BTC', cursor.height - 1);
         await takeBackAbove(sql, 'BTC', { height: cursor.height - 1, oldTip: cursor.height, newTip: cursor.height, atMs: nowMs });
-        await insertBlock(sql, 'BTC', block);
+        await insertBlocks(sql, 'BTC', [block]);
         const rivals = lost.map(({ facts }) => ({ facts: { ...facts, txid: hash(), outputs: [] }, seenAtMs: nowMs }));
         await recordSightings(sql, 'BTC', { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: nowMs }, rivals);
         const listed = new Set(mempool.map((sent) => sent.facts.txid));
@@ -230,7 +230,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
         await moveCursor(sql, currency, cursor, first, nowMs);
         await deleteBlocksAbove(sql, currency, height);
         await takeBackAbove(sql, currency, { height, oldTip: cursor.height, newTip: first.height, atMs: nowMs });
-        await insertBlock(sql, currency, first);
+        await insertBlocks(sql, currency, [first]);
       });
       for (let n = 0; n < depth; n++) await mineBlock(currency, []);
       await this.catchUp();

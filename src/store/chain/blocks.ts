@@ -55,14 +55,14 @@ export async function beginCursor(sql: Sql, currency: CurrencyCode, tip: BlockRo
              values ($1, $2, $3, $4, $2, $4) on conflict (currency) do nothing`,
     values: [currency, tip.height, tip.hash, new Date(atMs)],
   });
-  if (rowCount === 1) await insertBlock(sql, currency, tip);
+  if (rowCount === 1) await insertBlocks(sql, currency, [tip]);
 }
 
 /** Moves the cursor if it still stands where it was read. @throws CursorMoved */
 export async function moveCursor(sql: Sql, currency: CurrencyCode, from: ChainCursor, to: BlockRow, atMs: number): Promise<void> {
   const { rowCount } = await sql.query({
     name: 'move_cursor',
-    // a pass of many blocks may take long: each block is a sign that somebody looks at the node
+    // a pass of many blocks may take long: each move is a sign that somebody looks at the node
     text: `
       with moved as (
         update chain_cursors set height = $3, hash = $4, epoch = epoch + 1, updated_at = $5, low_height = least(low_height, height, $3)
@@ -158,12 +158,19 @@ export async function goOn(
   return rows[0] as (typeof rows)[number];
 }
 
-/** Adds a block to the recorded chain; a second one of the same height is an error of the database. */
-export async function insertBlock(sql: Sql, currency: CurrencyCode, block: BlockRow): Promise<void> {
+/** Adds blocks to the recorded chain, lowest first; a second one of the same height is an error of the database. */
+export async function insertBlocks(sql: Sql, currency: CurrencyCode, blocks: readonly BlockRow[]): Promise<void> {
   await sql.query({
-    name: 'insert_block',
-    text: 'insert into blocks (currency, height, hash, previous, time) values ($1, $2, $3, $4, $5)',
-    values: [currency, block.height, block.hash, block.previousHash, new Date(block.timeMs)],
+    name: 'insert_blocks',
+    text: `insert into blocks (currency, height, hash, previous, time)
+             select $1, height, hash, previous, time from unnest($2::int[], $3::text[], $4::text[], $5::timestamptz[]) as b(height, hash, previous, time)`,
+    values: [
+      currency,
+      blocks.map((block) => block.height),
+      blocks.map((block) => block.hash),
+      blocks.map((block) => block.previousHash),
+      blocks.map((block) => new Date(block.timeMs)),
+    ],
   });
 }
 
@@ -201,17 +208,23 @@ export async function hashesDown(
   return rows;
 }
 
-/** Everything up to a height was compared with all addresses, if the block there is still the one that was read. */
+/**
+ * Every block up to the last of these was compared with all addresses, if each is still the one that was read and they follow those before.
+ * @param blocks in their order, at least one
+ */
 export async function setDeepHeight(
   sql: Sql,
   currency: CurrencyCode,
-  block: { readonly height: number; readonly hash: string },
+  blocks: readonly { readonly height: number; readonly hash: string }[],
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'set_deep_height',
-    text: `update chain_cursors c set deep_height = $2 from blocks b
-             where c.currency = $1 and c.deep_height = $2 - 1 and b.currency = $1 and b.height = $2 and b.hash = $3`,
-    values: [currency, block.height, block.hash],
+    text: `update chain_cursors c set deep_height = c.deep_height + cardinality($3::text[])
+             where c.currency = $1 and c.deep_height = $2 - 1
+               and not exists (
+                 select from unnest($3::text[]) with ordinality as read(hash, nth)
+                  where not exists (select from blocks b where b.currency = $1 and b.height = $2 + nth - 1 and b.hash = read.hash offset 0))`,
+    values: [currency, blocks[0]?.height, blocks.map((block) => block.hash)],
   });
   return rowCount === 1;
 }

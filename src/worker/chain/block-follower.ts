@@ -1,9 +1,9 @@
-// The part of a watcher's pass that advances along the chain: reads blocks from the cursor towards the tip, a few ahead, and records each
-// in one database transaction.
+// The part of a watcher's pass that advances along the chain: reads blocks from the cursor towards the tip, a few ahead, and records them:
+// each that holds something of ours in one database transaction, together with those before it that do not.
 
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, NodeCondition } from '../../core/ports.ts';
-import { beginCursor, type ChainCursor, insertBlock, moveCursor, readCursor } from '../../store/chain/blocks.ts';
+import { type BlockRow, beginCursor, type ChainCursor, insertBlocks, moveCursor, readCursor } from '../../store/chain/blocks.ts';
 import { recordSightings, wakeJudge } from '../../store/chain/sightings.ts';
 import { insertUnconfirmed } from '../../store/chain/unconfirmed-blocks.ts';
 import { transactionByIndex } from '../../store/postgres/connect.ts';
@@ -11,6 +11,10 @@ import type { ChainContext } from './context.ts';
 import { factBytes, heights, readAhead } from './read-ahead.ts';
 import { type Followed, type FollowOptions, isBelowTip, saidAt, tokenNotices } from './reorganisation.ts';
 import { type ChainWatchList, watchOnly } from './watch-list.ts';
+
+/** So many blocks that hold nothing of ours are recorded together, or as many as were read in this time. */
+const TOGETHER = 50;
+const TOGETHER_MS = 1_000;
 
 /** The first start on a chain: begins at the node's tip, since nothing older can be ours; returns the cursor there. */
 export async function beginChain(
@@ -32,9 +36,9 @@ export async function beginChain(
 }
 
 /**
- * Records blocks from the cursor towards the tip, each in one database transaction, at most `limit`. Ends early, with `more`, where a block
- * does not follow the one before: the next pass finds the fork.
- * @throws NodeTrouble for a block that cannot be read
+ * Records blocks from the cursor towards the tip, at most `limit`. Ends early, with `more`, where a block does not follow the one before: the
+ * next pass finds the fork.
+ * @throws NodeTrouble for a block that cannot be read; those before it are recorded
  */
 export async function followBlocks(
   ctx: ChainContext,
@@ -47,19 +51,46 @@ export async function followBlocks(
   const last = Math.min(tip.height, cursor.height + options.limit);
   let blocksRead = 0;
   const notices: string[] = [];
-  const read = (height: number) => readAt(port, watch, height, tip);
-  const places = heights(cursor.height + 1, last);
-  for await (const [, block] of readAhead(places, read, { currency: port.currency, heldBytes: factBytes })) {
-    // the chain has changed during the pass: the next pass finds the fork
-    const follows = block !== null && block.previousHash === cursor.hash;
-    if (!follows || !(await options.isSure()) || !(await isBelowTip(port, tip, { height: cursor.height + 1, hash: block.hash })))
-      return { cursor, blocksRead, atTip: false, more: true, notices };
-    cursor = await connectBlock(ctx, port.currency, block, { ...options, cursor });
-    notices.push(...tokenNotices(block));
-    blocksRead++;
+  /** Read, and not recorded yet. */
+  let unrecorded: BlockFacts[] = [];
+  let sinceMs = performance.now();
+  /** False when the chain has changed during the pass: nothing was written, and the next pass finds the fork. */
+  async function record(): Promise<boolean> {
+    const blocks = unrecorded;
+    unrecorded = [];
+    sinceMs = performance.now();
+    const end = blocks.at(-1);
+    if (end === undefined) return true;
+    const place = { height: cursor.height + blocks.length, hash: end.hash };
+    if (!(await options.isSure()) || !(await isBelowTip(port, tip, place))) return false;
+    cursor = await connectBlocks(ctx, port.currency, blocks, { ...options, cursor });
+    notices.push(...blocks.flatMap(tokenNotices));
+    blocksRead += blocks.length;
+    return true;
+  }
+  async function readAll(): Promise<boolean> {
+    const read = (height: number) => readAt(port, watch, height, tip);
+    const places = heights(cursor.height + 1, last);
+    for await (const [, block] of readAhead(places, read, { currency: port.currency, heldBytes: factBytes })) {
+      if (block === null || block.previousHash !== (unrecorded.at(-1) ?? cursor).hash) return false;
+      unrecorded.push(block);
+      const canWait = isWithoutOurs(block) && unrecorded.length < TOGETHER && performance.now() - sinceMs < TOGETHER_MS;
+      if (!canWait && !(await record())) return false;
+    }
+    return true;
+  }
+  try {
+    const isWhole = await readAll();
+    const isRecorded = await record();
+    if (!isWhole || !isRecorded) return { cursor, blocksRead, atTip: false, more: true, notices };
+  } catch (error) {
+    await record();
+    throw error;
   }
   return { cursor, blocksRead, atTip: cursor.height === tip.height, more: cursor.height < tip.height, notices };
 }
+
+const isWithoutOurs = ({ touched, unconfirmed }: BlockFacts): boolean => touched.length === 0 && unconfirmed === undefined;
 
 async function readAt(
   port: ChainPort,
@@ -72,26 +103,34 @@ async function readAt(
   return hash === null ? null : port.readBlock(hash, watch);
 }
 
-async function connectBlock(
+/** @param blocks in their order, at least one; only the last of them may hold something of ours */
+async function connectBlocks(
   ctx: ChainContext,
   currency: CurrencyCode,
-  block: BlockFacts,
+  blocks: readonly BlockFacts[],
   { cursor, atMs, firstSeen }: Pick<FollowOptions, 'cursor' | 'atMs' | 'firstSeen'>,
 ): Promise<ChainCursor> {
-  const row = { height: cursor.height + 1, hash: block.hash, previousHash: block.previousHash, timeMs: block.timeMs };
+  const rows = blocks.map(({ hash, previousHash, timeMs }, at) => ({
+    height: cursor.height + 1 + at,
+    hash,
+    previousHash,
+    timeMs,
+  }));
+  const end = rows.at(-1) as BlockRow;
+  const { unconfirmed, innerWords, touched } = blocks.at(-1) as BlockFacts;
   const seenAtMs = ctx.ports.clock.now();
   await transactionByIndex(ctx.db, async (sql) => {
-    await moveCursor(sql, currency, cursor, row, atMs);
-    await insertBlock(sql, currency, row);
-    if (block.unconfirmed !== undefined)
-      await insertUnconfirmed(sql, currency, row, { ...block.unconfirmed, words: block.innerWords, atMs: seenAtMs });
+    await moveCursor(sql, currency, cursor, end, atMs);
+    await insertBlocks(sql, currency, rows);
+    if (unconfirmed !== undefined)
+      await insertUnconfirmed(sql, currency, end, { ...unconfirmed, words: innerWords, atMs: seenAtMs });
     await recordSightings(
       sql,
       currency,
-      { block: row, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
-      block.touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
+      { block: end, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
+      touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
     );
     await wakeJudge(sql, currency);
   });
-  return { ...cursor, height: row.height, hash: row.hash, epoch: cursor.epoch + 1n };
+  return { ...cursor, height: end.height, hash: end.hash, epoch: cursor.epoch + 1n };
 }

@@ -7,7 +7,7 @@ import {
   type ChainCursor,
   deleteBlocksAbove,
   hashesDown,
-  insertBlock,
+  insertBlocks,
   moveCursor,
 } from '../../store/chain/blocks.ts';
 import {
@@ -129,8 +129,8 @@ async function takeBranch(
     await moveCursor(sql, port.currency, cursor, end, atMs);
     await deleteBlocksAbove(sql, port.currency, fork.height);
     await takeBackAbove(sql, port.currency, { height: fork.height, oldTip: cursor.height, newTip: end.height, atMs });
+    await insertBlocks(sql, port.currency, branch);
     for (const block of branch) {
-      await insertBlock(sql, port.currency, block);
       const { unconfirmed } = block.facts;
       if (unconfirmed !== undefined) await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, atMs: seenAtMs });
       const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs, seenOrder: options.firstSeen(facts.txid) }));

@@ -18,7 +18,7 @@ import { rewindBelow } from '../../store/chain/receipts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
 import { recordSightings, takeBackAt, wakeJudge } from '../../store/chain/sightings.ts';
 import { blockBefore, confirmBlock, insertUnconfirmed, type UnconfirmedBlock } from '../../store/chain/unconfirmed-blocks.ts';
-import type { Sql } from '../../store/postgres/connect.ts';
+import { type Sql, transactionByIndex } from '../../store/postgres/connect.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import { factBytes, readAhead } from '../chain/read-ahead.ts';
@@ -161,10 +161,8 @@ async function recordKnown(ctx: ChainContext, port: ChainPort, blocks: readonly 
   for (const { row, prints } of blocks) {
     if (mayPay(prints)) await recordAgain(ctx, port, row, await read(row.hash, watchOnly(known)));
   }
-  const isOurs = await ctx.db.transaction(async (sql) => {
-    for (const { row } of blocks) if (!(await setDeepHeight(sql, port.currency, row))) return false;
-    return true;
-  });
+  const rows = blocks.map(({ row }) => row);
+  const isOurs = await transactionByIndex(ctx.db, (sql) => setDeepHeight(sql, port.currency, rows));
   if (!isOurs) throw new CursorMoved(`blocks of ${port.currency} are being replaced`);
 }
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TransactionFacts } from '../../../src/core/ports.ts';
 import { reconsider, resolveTransaction } from '../../../src/flow/transactions/create-cancel-resolve.ts';
 import { checkTransaction } from '../../../src/flow/transactions/reads.ts';
-import { insertBlock, moveCursor, readCursor, setCaughtUp } from '../../../src/store/chain/blocks.ts';
+import { insertBlocks, moveCursor, readCursor, setCaughtUp } from '../../../src/store/chain/blocks.ts';
 import { compareWithMempool, recordMempoolChanges, recordSightings } from '../../../src/store/chain/sightings.ts';
 import { readUnmined } from '../../../src/store/chain/unmined.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
@@ -45,7 +45,7 @@ async function readBlock(currency: Chain, facts: readonly TransactionFacts[], ti
   const context = { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: service.now() };
   await service.db.transaction(async (sql) => {
     await moveCursor(sql, currency, cursor, block, service.now());
-    await insertBlock(sql, currency, block);
+    await insertBlocks(sql, currency, [block]);
     await recordSightings(
       sql,
       currency,
