@@ -17,24 +17,18 @@ import {
   pass,
   reached,
   status,
+  unheard,
 } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
 
-/** Of the request to pay the worker hears nothing, and the node has it. */
-const unheard = {
-  async send(asked: Parameters<typeof at.paying.send>[0]) {
-    await at.paying.send(asked);
-    throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
-  },
-};
 /** A payout whose recipient holds it, of which nobody here has heard, and which the node has forgotten. */
 async function forgotten(): Promise<{ readonly id: string; readonly hash: string }> {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
   const putBack = engine.backup();
-  await at.look(unheard);
+  await at.look(unheard());
   expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
   await putBack();
   await reached();
@@ -73,7 +67,7 @@ test('what the node took at once, or shows to have taken, is failed by its word 
   const first = await at.request(answered.request, AMOUNT);
   await at.look();
   const second = await at.request(shown.request, AMOUNT);
-  await at.look(unheard);
+  await at.look(unheard());
   await looks(1);
   forced(true);
   for (const { hash } of [answered, shown]) outgoing().resolve(hash, false);
@@ -111,4 +105,51 @@ test('a node that is put back to between a first attempt, which failed, and a se
   await at.look();
   expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
   expect((await openBreakers(at.ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['LN-5']);
+});
+
+test('a process that ends when it has noted the answer to a request has noted what the node took as well', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  const putBack = engine.backup();
+  const { db } = at.ctx;
+  const { query } = db;
+  let hasEnded = false;
+  Object.assign(db, {
+    async query(asked: { readonly name?: string }, ...more: never[]) {
+      if (hasEnded) throw new Error('the process has ended');
+      const answer = await Reflect.apply(query, db, [asked, ...more]);
+      hasEnded = asked.name === 'note_lightning_answer';
+      return answer;
+    },
+  });
+  await expect(at.look()).rejects.toThrow('the process has ended');
+  Object.assign(db, { query });
+  expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+  await putBack();
+  await reached();
+  await looks(3, 2 * MINUTE);
+  expect(outgoing().payment(to.hash)).toBeNull();
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+});
+
+test("what the node says it never had, while a channel holds it, is an operator's to decide", async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  const isPending = { track: async () => ({ payment: null, isPending: true }) };
+  await at.look({ ...isPending, ...unheard() });
+  let asked = 0;
+  // it was taken between the two answers
+  await reached();
+  pass(16_000);
+  await at.look({ track: async (hash) => (asked++ === 0 ? { payment: null, isPending: true } : at.paying.track(hash)) });
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
+  pass(16_000);
+  await at.look(isPending);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  pass(2 * 60 * MINUTE);
+  await at.look({ track: async () => ({ payment: null, isPending: false }) });
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  outgoing().resolve(to.hash, true);
+  await looks(1, 2 * MINUTE);
+  expect(await status(id)).toBe('completed');
 });

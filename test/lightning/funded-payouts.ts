@@ -103,3 +103,10 @@ export const reached = async (): Promise<void> => {
   };
   await eventually('the node is reached', () => answers().catch(() => false));
 };
+/** Of the request to pay the worker hears nothing, and the node has it. */
+export const unheard = () => ({
+  async send(asked: Parameters<typeof at.paying.send>[0]) {
+    await at.paying.send(asked);
+    throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+  },
+});

@@ -90,9 +90,10 @@ export type LightningPort = {
   isClosing(): Promise<boolean>;
   /**
    * Whether a channel shows that the node may have been put back to an older state within a time: the other side knows more of it, or it is being closed
-   * by force, or was. A node that has forgotten a payment of which a channel held something shows that as soon as the other side has been met again.
+   * by force, or was. A node that has forgotten a payment of which a channel held something shows that as soon as the other side has been met again:
+   * `not_met` where it is not there, and the node has not run since well before that time.
    */
-  mayBeOlder(withinMs: number): Promise<boolean>;
+  mayBeOlder(withinMs: number): Promise<'no' | 'yes' | 'not_met'>;
   /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first: the next of it, and none when there is no more. */
   forwarded(afterNs: bigint): Promise<readonly Forwarded[]>;
   /** When it has forwarded something last, by its own clock; null when it never has. */

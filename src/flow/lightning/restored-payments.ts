@@ -6,7 +6,8 @@ import { signEntry } from '../../core/payouts/postings.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { isOfAnother, readPaymentState, setAskedBefore, setSentAgain } from '../../store/lightning/payment-rows.ts';
+import { setAskedBefore, setSentAgain } from '../../store/lightning/asked-before.ts';
+import { isOfAnother, readPaymentState } from '../../store/lightning/payment-rows.ts';
 import { isBookedHere } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movedPayout, movePayout, paidFrom } from '../../store/payouts/payouts.ts';
@@ -16,7 +17,7 @@ import type { Context } from '../context.ts';
 export type RestoredPayment = 'known' | 'written_back' | 'never_sent' | 'unknown_payout';
 
 /** Longer than a request to pay, made before the database was restored, can still arrive. */
-const STILL_ARRIVES_MS = 60_000;
+export const STILL_ARRIVES_MS = 60_000;
 
 /**
  * Writes one payment back of which this database does not know that it was sent. One that it does not know at all, or has cancelled, and that
@@ -40,8 +41,11 @@ export function restorePayment(
     const state = await readPaymentState(sql, payoutId);
     if (state === 'sent' || state === 'paid' || state === 'closed') return 'known';
     const isOpen = row !== null && state === 'waiting' && row.step !== 'ended';
-    // what shows that the node has forgotten it may be seen later
-    if (!isGone && isOpen && at.isForgotten === false) await setAskedBefore(sql, payoutId, atMs + STILL_ARRIVES_MS);
+    // what shows that the node has forgotten it may be seen later; until then nothing ends it
+    if (!isGone && isOpen && at.isForgotten === false) {
+      await setAskedBefore(sql, payoutId, atMs + STILL_ARRIVES_MS);
+      if (row.step === 'held') await movePayout(sql, row, 'hold_ended', { atMs });
+    }
     if (!isGone && !(isOpen && at.isForgotten === true)) return 'never_sent';
     // it failed, and its merchant has asked once more for the same invoice
     if (state === 'failed' && (await isOfAnother(sql, paymentHash, payoutId))) return 'known';

@@ -7,6 +7,7 @@ import { approvalBytes } from '../../core/payouts/intent.ts';
 import { releaseEntry } from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { isAskedBefore } from '../../store/lightning/asked-before.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { notComparedSince } from '../../store/payouts/comparisons.ts';
@@ -62,6 +63,11 @@ async function cancelLocked(ctx: Context, sql: Sql, payout: PayoutRow, why: { re
     const message =
       'The server compares what it knows with chain and bank first: it was started again, or a node shows a payment that it does not know. Try again later.';
     throw new Refusal('payout_not_cancellable', { message, param: 'payout_id', passes: true });
+  }
+  if (payout.paymentHash != null && (await isAskedBefore(sql, payout.id))) {
+    const message =
+      'Our Lightning node was to pay it before the server was restored from a copy, and may have: only its end says whether it was paid.';
+    throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
   }
   const atMs = ctx.ports.clock.now();
   // the judge of its transaction says where the payments of a reimbursement belong

@@ -63,8 +63,24 @@ const BY_FORCE = ['LOCAL_FORCE_CLOSE', 'REMOTE_FORCE_CLOSE', 'BREACH_CLOSE'];
 const LEAST_BLOCK_MS = 200_000;
 const HOUR_OF_BLOCKS = 6;
 
+/** How far our clock may have been set back. */
+const CLOCK_SET_MS = 3_600_000;
+
+/** For how long an LND has run at least: it counts from its start how long it has had each channel, in seconds. */
+const runsMs = (channels: readonly Answer[]): number =>
+  1_000 * channels.reduce((most, channel) => Math.max(most, Number(whole(channel, 'lifetime'))), 0);
+
 /** Whether a channel shows that the node may have been put back to an older state within a time: the other side closes a channel then, or has. */
-export async function readMayBeOlder(call: Call, withinMs: number): Promise<boolean> {
+export async function readMayBeOlder(call: Call, withinMs: number): Promise<'no' | 'yes' | 'not_met'> {
+  // in this order: one whose other side comes meanwhile is away in this list, or is being closed in the next
+  const channels = objects(await call('GET', '/v1/channels'), 'channels');
+  if (await isClosedByForce(call, withinMs)) return 'yes';
+  // only a start follows another state; its `uptime` counts also while nobody is there
+  const hasRun = runsMs(channels) >= withinMs + CLOCK_SET_MS;
+  return hasRun || channels.every((channel) => channel.active === true) ? 'no' : 'not_met';
+}
+
+async function isClosedByForce(call: Call, withinMs: number): Promise<boolean> {
   const pending = await call('GET', '/v1/channels/pending');
   const waiting = objects(pending, 'waiting_close_channels').map((one) => (one.channel ?? {}) as Answer);
   if (waiting.some((channel) => textOr(channel, 'chan_status_flags').includes(DATA_LOSS))) return true;

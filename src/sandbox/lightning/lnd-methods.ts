@@ -151,10 +151,12 @@ const info = ({ node, nowMs }: Asked): unknown => ({
 
 const CONSTRAINTS = { chan_reserve_sat: '0', max_accepted_htlcs: MOST_HTLCS };
 
-const channels = ({ node }: Asked): unknown => ({
-  channels: [
+const channels = ({ node, query }: Asked): unknown => {
+  const state = { active: !node.isPeerAway(), lifetime: seconds(node.runsMs()) };
+  if (!state.active && query.get('active_only') === 'true') return { channels: [] };
+  const all = [
     {
-      active: true,
+      ...state,
       channel_point: CHANNEL_POINT,
       chan_id: '1',
       capacity: String(node.capacityMsat / 1000n),
@@ -173,7 +175,7 @@ const channels = ({ node }: Asked): unknown => ({
       })),
     },
     ...node.own.channels().map(({ channelPoint, capacity, pushed }) => ({
-      active: true,
+      ...state,
       channel_point: channelPoint,
       capacity: String(capacity),
       local_balance: String(capacity - pushed),
@@ -184,8 +186,9 @@ const channels = ({ node }: Asked): unknown => ({
       push_amount_sat: String(pushed),
       pending_htlcs: [],
     })),
-  ],
-});
+  ];
+  return { channels: all };
+};
 
 const pending = ({ node }: Asked): unknown => ({
   total_limbo_balance: '0',

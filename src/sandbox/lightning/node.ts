@@ -67,6 +67,8 @@ export function openLightningNode(folder: string, now: () => number) {
   let settled = 0;
   let receivedMsat = 0n;
   let trouble: Trouble = NO_TROUBLE;
+  const startedMs = now();
+  let isPeerAway = false;
   const outgoing = createOutgoing({
     write: (line) => write(line),
     now,
@@ -183,6 +185,12 @@ export function openLightningNode(folder: string, now: () => number) {
     localMsat: (): bigint => EACH_SIDE_MSAT + receivedMsat + own.earnedMsat() - outgoing.outMsat(),
     remoteMsat,
     capacityMsat: 2n * EACH_SIDE_MSAT,
+    runsMs: (): number => now() - startedMs,
+    isPeerAway: (): boolean => isPeerAway,
+    /** Whoever is on the other side of its channels cannot be reached, until it is started again. */
+    setPeerAway(isAway: boolean): void {
+      isPeerAway = isAway;
+    },
     trouble: (): Trouble => trouble,
     setTrouble(after: Trouble): void {
       write({ kind: 'trouble', trouble: after });

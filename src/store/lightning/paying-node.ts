@@ -62,6 +62,15 @@ export async function doubtPayments(
   return rows.map((row) => row.payout_id).sort();
 }
 
+/** What the node says of this payment proves nothing any more. */
+export async function doubtPayment(sql: Sql, payoutId: string): Promise<void> {
+  await sql.query({
+    name: 'doubt_lightning_payment',
+    text: `update lightning_payments set doubted = true where payout_id = $1 and state = 'sent'`,
+    values: [payoutId],
+  });
+}
+
 /** Whether the node that was asked to pay a payout was restored since: then only a preimage counts. */
 export async function isInDoubt(sql: Sql, payoutId: string): Promise<boolean> {
   const { rows } = await sql.query<{ doubted: boolean }>({

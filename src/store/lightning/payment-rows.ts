@@ -166,55 +166,6 @@ export async function isOfAnother(sql: Sql, paymentHash: string, payoutId: strin
   return rowCount === 1;
 }
 
-/** It was sent before this copy of the database was made current again: a request of then may still arrive for a while. */
-export async function setSentAgain(
-  sql: Sql,
-  payoutId: string,
-  of: { readonly node: string; readonly unansweredUntilMs: number; readonly dueAtMs: number },
-): Promise<void> {
-  await sql.query({
-    name: 'set_lightning_sent_again',
-    text: `update lightning_payments set state = 'sent', node = $2, unanswered_until = $3, due_at = $4, asked_at = $4, lease_epoch = lease_epoch + 1,
-                   lease_until = null
-            where payout_id = $1`,
-    values: [payoutId, of.node, new Date(of.unansweredUntilMs), new Date(of.dueAtMs)],
-  });
-}
-
-/** The signer had it made before this copy of the database was made current again, and the node, which may have been put back too, knows nothing of it. */
-export async function setAskedBefore(sql: Sql, payoutId: string, unansweredUntilMs: number): Promise<void> {
-  await sql.query({
-    name: 'set_lightning_asked_before',
-    text: `update lightning_payments set sends = greatest(sends, 1), unanswered_until = greatest(unanswered_until, $2)
-            where payout_id = $1 and state = 'waiting'`,
-    values: [payoutId, new Date(unansweredUntilMs)],
-  });
-}
-
-/** Those of the payouts of which this database does not know what became of them after they were authorized. */
-export async function notSent(sql: Sql, payoutIds: readonly string[]): Promise<ReadonlySet<string>> {
-  const { rows } = await sql.query<{ id: string }>({
-    name: 'lightning_not_sent',
-    text: `select t.id from unnest($1::text[]) as t(id)
-            where not exists (select from lightning_payments l where l.payout_id = t.id
-                                 -- one that failed after it was sent has had the node's last word
-                                 and (l.state in ('sent', 'paid', 'closed') or (l.state = 'failed' and l.node is not null)))`,
-    values: [payoutIds],
-  });
-  return new Set(rows.map(({ id }) => id));
-}
-
-/** Payouts of which this database says that nobody was asked to pay them yet; those to invoices here are paid by no node. */
-export async function neverSent(sql: Sql): Promise<readonly { readonly payoutId: string; readonly paymentHash: string }[]> {
-  const { rows } = await sql.query<{ payoutId: string; paymentHash: string }>({
-    name: 'lightning_never_sent',
-    text: `select l.payout_id as "payoutId", l.payment_hash as "paymentHash" from lightning_payments l join payouts p on p.id = l.payout_id
-            where l.state = 'waiting' and p.internal_to is null and p.step <> 'ended' order by l.payout_id`,
-    values: [],
-  });
-  return rows;
-}
-
 /** Another request is about to be made, which the node refuses after the lease. False when the lease is another one by now. */
 export async function beginSend(sql: Sql, { payoutId, leaseEpoch }: Leased, atMs: number): Promise<boolean> {
   const { rowCount } = await sql.query({
@@ -226,12 +177,22 @@ export async function beginSend(sql: Sql, { payoutId, leaseEpoch }: Leased, atMs
   return rowCount === 1;
 }
 
-/** The node has answered the request that was begun under this lease; what was unanswered before it stays so. */
-export async function noteAnswer(sql: Sql, { payoutId, leaseEpoch, unansweredUntilMs }: LightningPayment): Promise<void> {
+/**
+ * The node has answered the request that was begun under this lease; what was unanswered before it stays so. What it has taken is written with that: it would
+ * look as if the node had answered, and had it not.
+ * @param paymentIndex the place that it gave to what it has taken; null when it has taken nothing
+ */
+export async function noteAnswer(
+  sql: Sql,
+  { payoutId, leaseEpoch, unansweredUntilMs, node }: LightningPayment,
+  paymentIndex: bigint | null,
+): Promise<void> {
   await sql.query({
     name: 'note_lightning_answer',
-    text: 'update lightning_payments set unanswered_until = $3 where payout_id = $1 and lease_epoch = $2',
-    values: [payoutId, leaseEpoch, unansweredUntilMs === null ? null : new Date(unansweredUntilMs)],
+    text: `with payment as (
+             update lightning_payments set unanswered_until = $3, payment_index = greatest(payment_index, $4) where payout_id = $1 and lease_epoch = $2)
+           update lightning_nodes set payment_index = greatest(payment_index, $4) where identity = $5 and $4 is not null`,
+    values: [payoutId, leaseEpoch, unansweredUntilMs === null ? null : new Date(unansweredUntilMs), paymentIndex, node],
   });
 }
 

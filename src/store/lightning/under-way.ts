@@ -57,7 +57,7 @@ export async function heldAndExpired(sql: Sql, nowMs: number): Promise<readonly 
   const { rows } = await sql.query<{ id: string }>({
     name: 'held_and_expired',
     text: `select p.id from lightning_payments l join payouts p on p.id = l.payout_id
-            where l.state = 'waiting' and p.step = 'held' and p.invoice_expires_at <= $1
+            where l.state = 'waiting' and l.sends = 0 and p.step = 'held' and p.invoice_expires_at <= $1
             order by p.invoice_expires_at limit 100`,
     values: [new Date(nowMs)],
   });

@@ -4,9 +4,9 @@ import { LIGHTNING } from '../../../core/currencies/lightning.ts';
 import type { PayingNode, TrackedPayment } from '../../../core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
-import { restorePayment } from '../../../flow/lightning/restored-payments.ts';
+import { restorePayment, STILL_ARRIVES_MS } from '../../../flow/lightning/restored-payments.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
-import { neverSent, notSent } from '../../../store/lightning/payment-rows.ts';
+import { neverSent, notSent, setAllAskedAgain } from '../../../store/lightning/asked-before.ts';
 import { unaskedHashes } from '../../../store/lightning/sent-payments.ts';
 import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
@@ -65,6 +65,8 @@ export async function isPaidKnown(
     return false;
   }
   if (generation !== ctx.db.identity.generation) return false;
+  // also of what it knows to be sent it may not know the last request
+  await setAllAskedAgain(ctx.db, ctx.ports.clock.now() + STILL_ARRIVES_MS);
   await saveChecked(ctx.db, LIGHTNING.code, 0);
   return true;
 }
@@ -72,7 +74,8 @@ export async function isPaidKnown(
 /** Whether the node may have been put back to before a payment was authorized, as its channels say. Throws with a `fault` when that is not known. */
 async function mayHaveForgotten({ ports }: Context, authorizedAtMs: number): Promise<boolean> {
   try {
-    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - authorizedAtMs))) === true;
+    // where the other side of a channel is away, that is asked again before the payment is asked for, and before it ends
+    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - authorizedAtMs))) === 'yes';
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null) throw error;

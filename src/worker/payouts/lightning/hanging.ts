@@ -1,6 +1,9 @@
-// A payment that the node calls under way: it is looked at more and more rarely, and an operator is asked only once nothing can end it any more.
+// A payment that the node calls under way is looked at more and more rarely, and an operator is asked only once nothing can end it any more; so is one of
+// which the node's word proves nothing.
+import type { PayingNode, PaymentFacts } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
+import { doubtPayment } from '../../../store/lightning/paying-node.ts';
 import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 
@@ -42,9 +45,12 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment):
   const isKnown = payment.sends <= 1 && payment.paymentIndex !== null;
   if (payment.unansweredUntilMs === null || isKnown) return null;
   const said = 'a request to pay it was not answered';
+  const nowMs = ctx.ports.clock.now();
+  let isAway = false;
   try {
-    const withinMs = Math.max(0, ctx.ports.clock.now() - payment.createdAtMs);
-    if (ctx.ports.lightning === null || !(await ctx.ports.lightning.mayBeOlder(withinMs))) return null;
+    const mayBe = (await ctx.ports.lightning?.mayBeOlder(Math.max(0, nowMs - payment.createdAtMs))) ?? 'no';
+    if (mayBe === 'no') return null;
+    isAway = mayBe === 'not_met';
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null) throw error;
@@ -53,8 +59,35 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment):
       trouble: `${said}, and whether the Lightning node was put back since is not known: ${trouble.reason}`,
     };
   }
+  const away = `${said}, and the other side of a channel is away: once it is met again it shows whether the Lightning node was put back since`;
+  // it may never come back
+  if (isAway && nowMs < hangsFrom(payment)) return { againMs: RARE_LOOK_MS, trouble: away };
   await holdUnknownPayment(ctx, payment);
+  if (isAway) return { againMs: RARE_LOOK_MS, trouble: `${away}; ask its recipient, or decide (bursar payout resolve)` };
   const trouble = `${said}, and a channel was closed by force since, or is: the Lightning node may have been restored from an older state and have forgotten that it has paid; ask its recipient, and decide (bursar payout resolve)`;
+  return { againMs: RARE_LOOK_MS, trouble };
+}
+
+/** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */
+export async function ofAnotherNode(ctx: Context, payment: LightningPayment, { identity }: PayingNode): Promise<Next> {
+  if (ctx.ports.clock.now() >= hangsFrom(payment)) await holdUnknownPayment(ctx, payment);
+  const trouble = `Lightning node ${payment.node} was asked to pay it, and this is node ${identity}: put the first one back, or decide when it can never pay again (bursar payout resolve)`;
+  return { againMs: RARE_LOOK_MS, trouble };
+}
+
+/** The node pays each hash once, and has paid this one for somebody else, with another amount: it will never pay the payout. Whether to give it back a person says. */
+export async function paidOtherwise(ctx: Context, payment: LightningPayment, { amountMsat }: PaymentFacts): Promise<Next> {
+  await holdUnknownPayment(ctx, payment);
+  const trouble = `the Lightning node has paid ${payment.paymentHash} with ${amountMsat} thousandths of a satoshi, and the payout sends ${payment.amount} satoshis: it was paid for somebody else; decide (bursar payout resolve)`;
+  return { againMs: RARE_LOOK_MS, trouble };
+}
+
+/** A channel holds an HTLC of it, and the node says that it has no such payment: its list of payments is older than its channels. From now on only a preimage counts. */
+export async function heldUnlisted(ctx: Context, payment: LightningPayment): Promise<Next> {
+  await holdUnknownPayment(ctx, payment);
+  await doubtPayment(ctx.db, payment.payoutId);
+  const trouble =
+    'a channel holds an HTLC of it, and the Lightning node says that it has no such payment: ask its recipient, and decide (bursar payout resolve)';
   return { againMs: RARE_LOOK_MS, trouble };
 }
 

@@ -14,17 +14,18 @@ import {
   expirePayment,
   failPayment,
   holdCrowded,
-  holdUnknownPayment,
   refusePayment,
 } from '../../../flow/lightning/payout-progress.ts';
 import { askPayingNode, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
+import { restorePayment } from '../../../flow/lightning/restored-payments.ts';
 import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { isInDoubt } from '../../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
 import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
-import { forgottenPerhaps, hangsFrom, inFlight, LOOK_MS, type Next, RARE_LOOK_MS } from './hanging.ts';
+import type { Next } from './hanging.ts';
+import { forgottenPerhaps, heldUnlisted, inFlight, LOOK_MS, ofAnotherNode, paidOtherwise, RARE_LOOK_MS } from './hanging.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
 export type LightningPaying = AuthorizedPayments & {
@@ -70,7 +71,9 @@ export async function begin(
   payment: LightningPayment,
 ): Promise<Next> {
   if (ctx.ports.clock.now() >= payment.expiresAtMs) {
-    await expirePayment(ctx, payment);
+    if (payment.sends === 0) await expirePayment(ctx, payment);
+    // the signer had it made before the database was put back: it ends as one that was sent
+    else await restorePayment(ctx, payment, { node: node.identity, tracked: NOTHING_KNOWN, isForgotten: true });
     return { againMs: RETRY_MS };
   }
   const { others } = payment;
@@ -100,6 +103,8 @@ export async function begin(
   const forgotten = await forgottenPerhaps(ctx, payment);
   return forgotten ?? sendBegun(ctx, options, node, { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now() });
 }
+
+const NOTHING_KNOWN = { payment: null, isPending: false };
 
 /** From here on the node may be asked for it: null; else why not, and when it is looked at again. */
 async function authorizeAndCommit(
@@ -165,11 +170,14 @@ async function sendBegun(
 ): Promise<Next> {
   const answer = await asked(options, payment);
   await options.reached?.('ln-sent');
-  // what was unanswered before still is; that it is paid is written below, and ends that too
-  const isPaid = answer.state === 'taken' && answer.payment.status === 'succeeded';
-  if (answer.state !== 'unanswered' && !isPaid) await noteAnswer(ctx.db, payment);
-  if (answer.state === 'taken') return followed(ctx, options, payment, { payment: answer.payment, isPending: true });
   if (answer.state === 'known') return follow(ctx, options, node, payment);
+  // what was unanswered before still is; that it is paid is written below, and ends that too
+  if (answer.state === 'taken') {
+    const paymentIndex = BigInt(answer.payment.paymentIndex);
+    if (answer.payment.status !== 'succeeded') await noteAnswer(ctx.db, payment, paymentIndex);
+    return followed(ctx, options, { ...payment, paymentIndex }, { payment: answer.payment, isPending: true });
+  }
+  if (answer.state !== 'unanswered') await noteAnswer(ctx.db, payment, null);
   if (answer.state === 'never') return failNever(ctx, options, payment, answer.reason);
   return { againMs: answer.state === 'refused' ? RETRY_MS : LOOK_MS, trouble: answer.reason };
 }
@@ -182,8 +190,8 @@ async function failNever(
   reason: string,
 ): Promise<Next> {
   const nowMs = ctx.ports.clock.now();
-  const { payment: said } = await options.paying.track(payment.paymentHash);
-  const isOpen = said !== null || payment.paymentIndex !== null || payment.isDoubted;
+  const { payment: said, isPending } = await options.paying.track(payment.paymentHash);
+  const isOpen = said !== null || isPending || payment.paymentIndex !== null || payment.isDoubted;
   if (isOpen || mayStillArrive(payment, nowMs)) return { againMs: RETRY_MS, trouble: reason };
   return failed(ctx, options, payment, `the Lightning node cannot pay the invoice: ${reason}`);
 }
@@ -224,18 +232,16 @@ export async function follow(
     await stopOnRestored(ctx, seen, `it has forgotten ${payment.paymentHash}`);
     return { againMs: RARE_LOOK_MS };
   }
+  // asked once more: it may have been taken between the two answers
+  if (isPending && (await options.paying.track(payment.paymentHash)).payment === null) {
+    await askPayingNode(ctx, () => options.paying.node());
+    return heldUnlisted(ctx, payment);
+  }
   const nowMs = ctx.ports.clock.now();
   if (nowMs < payment.expiresAtMs) return send(ctx, options, node, payment);
   const { unansweredUntilMs: until } = payment;
   if (until !== null && mayStillArrive(payment, nowMs)) return { againMs: until + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
   return failed(ctx, options, payment, 'the invoice expired, and the Lightning node was never asked to pay it');
-}
-
-/** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */
-async function ofAnotherNode(ctx: Context, payment: LightningPayment, { identity }: PayingNode): Promise<Next> {
-  if (ctx.ports.clock.now() >= hangsFrom(payment)) await holdUnknownPayment(ctx, payment);
-  const trouble = `Lightning node ${payment.node} was asked to pay it, and this is node ${identity}: put the first one back, or decide when it can never pay again (bursar payout resolve)`;
-  return { againMs: RARE_LOOK_MS, trouble };
 }
 
 /** Fails one by the word of the node, which is asked once more whether it is the one that was asked to pay: it may have been replaced during this look. */
@@ -247,13 +253,6 @@ async function failed(ctx: Context, { paying }: LightningDriverOptions, payment:
   if (forgotten !== null) return forgotten;
   await failPayment(ctx, payment, error);
   return { againMs: RETRY_MS };
-}
-
-/** The node pays each hash once, and has paid this one for somebody else, with another amount: it will never pay the payout. Whether to give it back a person says. */
-async function paidOtherwise(ctx: Context, payment: LightningPayment, { amountMsat }: PaymentFacts): Promise<Next> {
-  await holdUnknownPayment(ctx, payment);
-  const trouble = `the Lightning node has paid ${payment.paymentHash} with ${amountMsat} thousandths of a satoshi, and the payout sends ${payment.amount} satoshis: it was paid for somebody else; decide (bursar payout resolve)`;
-  return { againMs: RARE_LOOK_MS, trouble };
 }
 
 const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: number): boolean =>

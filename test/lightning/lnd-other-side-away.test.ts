@@ -1,0 +1,76 @@
+// A real LND that is put back to before a payment, while the node that holds the payment's HTLC is away: only once the two have met does a channel show
+// that it is older.
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
+import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { eventually } from '../support/service.ts';
+
+describe.runIf(HAS_LND)('on LND', () => {
+  const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
+  let engine: Awaited<ReturnType<typeof lndEngine>>;
+  let at: LightningPayouts;
+  beforeEach(async () => {
+    clock.skewMs = 0;
+    engine = await lndEngine();
+    at = await openLightningPayouts(
+      createLnd(async () => engine.target(), { chain: 'regtest' }),
+      createLndPayer(async () => engine.payTarget()),
+      clock,
+    );
+    await at.work();
+    await at.look();
+    await paidIn(at, engine, 500_00n);
+  }, 120_000);
+  afterEach(async () => {
+    await at?.close();
+    await engine?.close();
+  });
+
+  test('its word that it never had the payment ends nothing before the other side was met', { timeout: 300_000 }, async () => {
+    const { shop, customer } = engine.pair;
+    const putBack = await shop.backup();
+    const routes = () => shop.call<{ routes?: readonly unknown[] }>('GET', `/v1/graph/routes/${customer.identity}/1000`);
+    await eventually(
+      'it finds a route',
+      () =>
+        routes().then(
+          (said) => (said.routes ?? []).length > 0,
+          () => false,
+        ),
+      60_000,
+    );
+    const to = await engine.invoice({ sat: 1_000, isHeld: true });
+    const { id } = await at.request(to.request, '0.00001');
+    await at.look({
+      async send(asked) {
+        await at.paying.send(asked);
+        throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+      },
+    });
+    await engine.held(to.hash);
+    await customer.kill();
+    await putBack();
+    for (let n = 0; n < 6; n++) {
+      clock.skewMs += 8 * 60_000;
+      await at.look();
+    }
+    expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
+    for (let n = 0; n < 6; n++) {
+      clock.skewMs += 8 * 60_000;
+      await at.look();
+    }
+    expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    await customer.start();
+    await eventually('the other side has shown that it knows more', async () => {
+      const pending = await shop.call<{ waiting_close_channels: readonly unknown[] }>('GET', '/v1/channels/pending');
+      return pending.waiting_close_channels.length > 0;
+    });
+    await engine.decide(to.hash, true);
+    await engine.pair.mine(3);
+    expect(await engine.arrived(to.hash)).toBe(1_000);
+    await at.look();
+    expect((await at.payout(id)).status).toBe('processing');
+  });
+});
