@@ -1,9 +1,9 @@
 // LND's REST interface, as bytes on the wire: TLS with a pinned certificate, the macaroon, deadlines, answers that stream. What an answer
 // means is lnd.ts's business.
-import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions } from 'node:http';
-import type { Agent as HttpsAgent } from 'node:https';
-import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
 import { NodeTrouble, plainText, type TroubleState } from '../utxo/node/trouble.ts';
+import { leavingOut } from './left-out.ts';
+import { type KeptConnections, keptConnections } from './lnd-connections.ts';
 
 // not by an import: see http/server.ts
 const http = process.getBuiltinModule('node:http');
@@ -34,17 +34,20 @@ export class LndRefusal extends Error {
   }
 }
 
-/** Of one answer, and of one line of a stream: an invoice comes with all parts in which it was paid, and what their payer wrote into each. */
+/** Of one answer, and of one line of a stream. */
 const MOST_BYTES = 32 * 1024 * 1024;
-const CONNECTIONS = 32;
 /** How long an answer may still take to end once all that is wanted of it was read: only then can its connection serve the next call. */
 const END_MS = 1_000;
 
 /** The cause of trouble with an answer that is not read to its end, or that did not come in time. */
 class AnswerTooLong extends Error {}
 
+/** gRPC's resource exhausted: an answer is larger than the node makes them. */
+const EXHAUSTED = 8;
+
 /** Whether a list was too much for one answer, of the node or for us: half of it may not be. */
-export const isTooLong = (error: unknown): boolean => (error as Error).cause instanceof AnswerTooLong;
+export const isTooLong = (error: unknown): boolean =>
+  (error as Error).cause instanceof AnswerTooLong || (error instanceof LndRefusal && error.code === EXHAUSTED);
 
 /** Texts of LND that say something of the node as a whole, not of the call. */
 const STATES: readonly (readonly [pattern: RegExp, state: TroubleState])[] = [
@@ -64,43 +67,6 @@ function troubleOf(url: string, error: unknown): NodeTrouble {
   return new NodeTrouble(state, `LND at ${new URL(url).host}: ${message === '' ? code : message}${hint}`, { cause: error });
 }
 
-type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent };
-type KeptConnections = {
-  readonly certificate: string | null;
-  readonly calls: Agents;
-  /** A stream that stays open takes no connection from the calls. */
-  readonly streams: Agents;
-  close(): void;
-};
-
-/**
- * Connections that serve one call after the other: a handshake costs more than a short call. What the node is compared with belongs to the agent,
- * since Node closes a connection after one call when the call says it.
- * @param certificate null = the system's authorities decide
- */
-function keptConnections(certificate: string | null): KeptConnections {
-  const pinned =
-    certificate === null
-      ? {}
-      : {
-          ca: certificate,
-          checkServerIdentity: (host: string, peer: PeerCertificate) => identityProblem(certificate, host, peer),
-        };
-  const agents = (most: { readonly maxSockets?: number }): Agents => ({
-    http: new http.Agent({ keepAlive: true, ...most }),
-    https: new https.Agent({ keepAlive: true, ...most, ...pinned }),
-  });
-  const [calls, streams] = [agents({ maxSockets: CONNECTIONS }), agents({})];
-  return {
-    certificate,
-    calls,
-    streams,
-    close() {
-      for (const agent of [calls.http, calls.https, streams.http, streams.https]) agent.destroy();
-    },
-  };
-}
-
 /** @param target asked for each connection: in the sandbox the address is known only when it runs */
 export function createLndRest(target: () => Promise<LndTarget>) {
   let kept: KeptConnections | null = null;
@@ -113,7 +79,12 @@ export function createLndRest(target: () => Promise<LndTarget>) {
   }
 
   /** `narrowed` makes of our macaroon the one that this call is sent with. */
-  type Asked = { readonly body?: unknown; readonly narrowed?: (macaroon: string) => string };
+  type Asked = {
+    readonly body?: unknown;
+    readonly narrowed?: (macaroon: string) => string;
+    /** The lists of this name that the answer is read without. */
+    readonly without?: string;
+  };
   type Sent = { readonly url: string; readonly response: IncomingMessage };
 
   /** Resolves when the headers are there, which a stream sends only with its first line. */
@@ -154,7 +125,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     async call(
       verb: 'GET' | 'POST',
       path: string,
-      options: { readonly deadlineMs: number; readonly body?: unknown },
+      options: { readonly deadlineMs: number; readonly body?: unknown; readonly without?: string },
     ): Promise<Answer> {
       const ending = new AbortController();
       const timer = setTimeout(() => ending.abort(), options.deadlineMs);
@@ -162,7 +133,7 @@ export function createLndRest(target: () => Promise<LndTarget>) {
       try {
         const { url: asked, response } = await send(verb, path, options, ending.signal, false);
         url = asked;
-        const text = await textOf(response);
+        const text = await textOf(response, leavingOut(options.without));
         return answerOf(url, path, response.statusCode ?? 0, text);
       } catch (error) {
         if (ending.signal.aborted) {
@@ -180,18 +151,19 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     /**
      * Reads an answer line by line, until it ends or breaks, or the signal ends it. When the reader leaves, the answer has a second more to end,
      * unless the signal ends it: then its connection serves the next call.
-     * @param posted what is sent; absent: nothing, by GET
+     * @param posted what is sent; without a body: nothing, by GET
      * @throws NodeTrouble, LndRefusal
      */
     async *lines(path: string, signal: AbortSignal, posted?: Asked): AsyncGenerator<Answer> {
-      const { url, response } = await send(posted === undefined ? 'GET' : 'POST', path, posted ?? {}, signal, true);
+      const { url, response } = await send(posted?.body === undefined ? 'GET' : 'POST', path, posted ?? {}, signal, true);
       try {
         /** A line as far as it has come. */
         let begun: string[] = [];
         let size = 0;
         response.setEncoding('utf8');
+        const read = leavingOut(posted?.without);
         for await (const chunk of response.iterator({ destroyOnReturn: false })) {
-          const [first = '', ...others] = (chunk as string).split('\n');
+          const [first = '', ...others] = read(chunk as string).split('\n');
           begun.push(first);
           size += first.length;
           for (const next of others) {
@@ -241,25 +213,17 @@ export type Answer = Readonly<Record<string, unknown>>;
 
 const pathOnly = (path: string): string => path.split('?')[0] ?? path;
 
-/**
- * A node's own certificate is pinned: it needs no name of its own. One that an authority signed must have the host's.
- * @returns why it is not accepted
- */
-function identityProblem(pem: string, host: string, peer: PeerCertificate): Error | undefined {
-  const own = peer.raw.toString('base64');
-  const isPinned = pem.split('-----BEGIN CERTIFICATE-----').some((one) => one.replace(/-----END[\s\S]*$|\s/g, '') === own);
-  return isPinned ? undefined : checkServerIdentity(host, peer);
-}
-
-async function textOf(response: IncomingMessage): Promise<string> {
-  const parts: Buffer[] = [];
+async function textOf(response: IncomingMessage, read: (piece: string) => string): Promise<string> {
+  const parts: string[] = [];
   let size = 0;
-  for await (const part of response) {
-    size += (part as Buffer).length;
+  response.setEncoding('utf8');
+  for await (const piece of response) {
+    const part = read(piece as string);
+    size += part.length;
     if (size > MOST_BYTES) throw new AnswerTooLong(`an answer of more than ${MOST_BYTES} bytes`);
-    parts.push(part as Buffer);
+    parts.push(part);
   }
-  return Buffer.concat(parts).toString('utf8');
+  return parts.join('');
 }
 
 function parsed(url: string, path: string, status: number, text: string): Answer {

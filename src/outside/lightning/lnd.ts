@@ -40,6 +40,12 @@ export const RECEIVING: readonly string[] = [
   ...STATEMENT,
 ];
 
+/**
+ * An invoice comes with every part that was ever sent for it, also those that were given back, which cost nothing, and with what the sender wrote into each:
+ * three kilobytes of it, as often as he likes. None of it is ours to read.
+ */
+const WITHOUT_PARTS = { without: 'htlcs' };
+
 /** In AMP, which we never ask for, each payment has a hash of its own, and LND lists its invoice without one. A stranger makes it by paying. */
 const hasOneHash = (invoice: Answer): boolean => invoice.is_amp !== true;
 
@@ -80,6 +86,7 @@ export function createLnd(
   const rest = createLndRest(target);
   const call = (verb: 'GET' | 'POST', path: string, body?: unknown): Promise<Answer> =>
     rest.call(verb, path, { deadlineMs: CALL_MS, ...(body === undefined ? {} : { body }) });
+  const readInvoices = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs: CALL_MS, ...WITHOUT_PARTS });
 
   async function readCondition(): Promise<LightningCondition> {
     const { state } = await rest.call('GET', '/v1/state', { deadlineMs: CONDITION_MS });
@@ -104,9 +111,11 @@ export function createLnd(
     return channels.reduce((total, channel) => total + receivableOf(channel), 0n);
   }
 
+  /** How many invoices are asked for at once. */
+  let listed = PAGE;
   async function invoice(paymentHash: string): Promise<InvoiceFacts | null> {
     try {
-      return invoiceFacts(await call('GET', `/v1/invoice/${paymentHash}`));
+      return invoiceFacts(await readInvoices(`/v1/invoice/${paymentHash}`));
     } catch (error) {
       if (isNone(error)) return null;
       throw error;
@@ -180,10 +189,12 @@ export function createLnd(
       }
     },
     async invoices(afterIndex, { openOnly }) {
-      for (let [from, most] = [afterIndex, PAGE]; ; ) {
+      for (let from = afterIndex; ; ) {
+        const most = listed;
         const query = `index_offset=${from}&num_max_invoices=${most}${openOnly ? '&pending_only=true' : ''}`;
         try {
-          const page = objects(await call('GET', `/v1/invoices?${query}`), 'invoices');
+          const page = objects(await readInvoices(`/v1/invoices?${query}`), 'invoices');
+          listed = Math.min(PAGE, most * 2);
           const found = page.filter(hasOneHash).map(invoiceFacts);
           const last = page.at(-1);
           // whoever asks goes on after the last one that he gets, and a page without any is the last
@@ -192,9 +203,9 @@ export function createLnd(
           if (next <= from) throw bad(`invoices after number ${from} end at number ${next}`);
           from = next;
         } catch (error) {
-          // whoever pays chooses in how many parts, and each is listed
+          // it makes no answer of more than 200 MB, and one that did not come in time may come for fewer the next time
+          listed = Math.ceil(most / 8);
           if (most === 1 || !isTooLong(error)) throw error;
-          most = Math.ceil(most / 8);
         }
       }
     },
@@ -202,7 +213,8 @@ export function createLnd(
       const ending = new AbortController();
       const follow = async (): Promise<void> => {
         // no add_index: invoices that are made are told too, and left out below
-        for await (const line of rest.lines(`/v1/invoices/subscribe?settle_index=${afterIndex}`, ending.signal)) {
+        const path = `/v1/invoices/subscribe?settle_index=${afterIndex}`;
+        for await (const line of rest.lines(path, ending.signal, WITHOUT_PARTS)) {
           if (!hasOneHash(line)) continue;
           const facts = invoiceFacts(line);
           if (facts.state === 'settled') onSettled(facts);
