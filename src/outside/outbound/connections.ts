@@ -155,7 +155,7 @@ function bounded(
     const isSecure = options.protocol === 'https:';
     if (!isSecure)
       return connect(options, (...result) => {
-        if (result[0] === null) boundAnswers(result[1]);
+        if (result[0] === null) boundAnswers(endingOnce(result[1]));
         done(...result);
       });
     const handshake = handshakeWith(options.host as string, merchantId);
@@ -166,12 +166,24 @@ function bounded(
       const { stream, hearKey, endHandshake } = countedHandshake(raw, handshake);
       // undici's types name what this is for other callers, and do not say that it returns the socket
       const socket = secure({ ...options, httpSocket: stream as Socket }, (...result) => {
-        if (result[0] === null) endHandshake(boundAnswers(result[1]));
+        if (result[0] === null) endHandshake(boundAnswers(endingOnce(result[1])));
         done(...result);
       }) as unknown as TLSSocket;
       socket.on('keylog', hearKey);
     });
   };
+}
+
+/**
+ * What TLS cannot read after the handshake is an error that does not end the connection, and what cannot be written then another one, which may be
+ * told when the connection has ended: undici has forgotten it by then, and throws.
+ */
+function endingOnce(socket: Socket): Socket {
+  socket.once('close', () => {
+    socket.emit = () => false;
+  });
+  // by then what came before it has been heard
+  return socket.once('error', () => void setImmediate(() => socket.destroy()));
 }
 
 /** Ends a connection over which too much comes in answer to a request. What came before that is heard: its status may say all. */

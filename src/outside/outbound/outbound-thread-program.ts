@@ -15,6 +15,17 @@ const outbound = createOutbound(policyOf(data.settings), {
   isOver: (merchantId) => merchantId !== null && costs.isOver(merchantId),
 });
 
+/** Each is told once. */
+const faults = new Set<string>();
+const MOST_FAULTS = 100;
+// What is thrown to nobody belongs to one connection, or one call, whose time will be over: a server that brings it about is to end no other call
+process.on('uncaughtException', (error: unknown) => {
+  const fault = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  if (faults.has(fault) || faults.size === MOST_FAULTS) return;
+  faults.add(fault);
+  console.error(`outbound calls: a fault of this program, which ended at most one of them: ${fault}`);
+});
+
 answerQuestions<Question, Answer>(async (question, signal) => {
   if (question.ask === 'address') return outbound.addressProblemOf(question.url);
   const { merchantId } = question.request;
