@@ -75,6 +75,16 @@ export async function knownNonces(sql: Sql, currency: EvmCode, sender: string, f
   return new Set(rows.map(({ vout }) => vout));
 }
 
+/** All of a sender's nonces that something is reserved for, was signed for, or is known to have used. */
+export async function reservedNonces(sql: Sql, currency: EvmCode, sender: string): Promise<Set<number>> {
+  const { rows } = await sql.query<{ vout: number }>({
+    name: 'reserved_nonces',
+    text: 'select distinct vout from outgoing_inputs where currency = $1 and txid = $2',
+    values: [currency, sender],
+  });
+  return new Set(rows.map(({ vout }) => vout));
+}
+
 /** How many nonces of a sender are used or signed for, as far as it is known here; null while none is. */
 export async function signedNonces(sql: Sql, currency: EvmCode, sender: string): Promise<number | null> {
   const { rows } = await sql.query<{ signed: number | null }>({

@@ -110,6 +110,17 @@ export async function noteSwept(sql: Sql, currency: EvmCode, script: Uint8Array)
   });
 }
 
+/** The block in which a payment to an address of a transaction was mined first; null: none was. */
+export async function firstPaid(sql: Sql, currency: EvmCode, script: Uint8Array): Promise<number | null> {
+  const { rows } = await sql.query<{ height: number | null }>({
+    name: 'first_paid',
+    text: `select min(p.height)::int as height from payments p join transactions t on t.id = p.transaction_id
+            where t.script = $1 and p.currency = $2 and p.state = 'mined'`,
+    values: [Buffer.from(script), currency],
+  });
+  return rows[0]?.height ?? null;
+}
+
 /** Whether ether for gas is on its way to an address. */
 export async function isToppedUp(sql: Sql, script: Uint8Array): Promise<boolean> {
   const { rows } = await sql.query({

@@ -218,7 +218,9 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     if (epoch === null) return null;
     const restored = await restore(batch);
     if (restored === 0) {
-      if (refusal !== null && batch.purpose !== 'payout') sweepAgainMs = clock.now() + REFUSED_SWEEP_MS;
+      // what it has against the nonce of one address says nothing of the others
+      const rests = batch.purpose === 'top_up' || refusedRule(refusal ?? '') !== 'conflict';
+      if (refusal !== null && batch.purpose !== 'payout' && rests) sweepAgainMs = clock.now() + REFUSED_SWEEP_MS;
       else if (refusal !== null && refusalKind(refusal) === 'later') forming.wait();
       await (batch.purpose === 'payout' ? giveUpUnsignedBatch : giveUpSweep)(ctx, batch, epoch, refusal);
     }

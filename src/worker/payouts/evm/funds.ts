@@ -47,10 +47,6 @@ export async function whyMovedBefore(
   const { nonce } = await port.account(address, height);
   const next = await nextNonce(ctx.db, currency, sender.txid);
   const known = Math.max(nonce, next ?? 0);
-  if (most <= known) {
-    // before the first that is known here, its words may have been used elsewhere
-    if (next === null || nonce <= next) return null;
-    return writeFailedBack(ctx, { currency, port }, address, { nonce: next, height });
-  }
+  if (most <= known) return writeFailedBack(ctx, { currency, port }, address, { below: nonce, height, toSign: true });
   return `a node knows of ${most} transactions that ${address} has sent, and ${known} of them are known here: it is emptied once a block that was read shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
 }

@@ -69,6 +69,8 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       if (from.amount >= least && isOfSigner(hot, from)) {
         if (asked >= MOST_LOOKED_AT) break;
         asked++;
+        // of one that the signer refuses nothing is on its way, and it is the fullest again
+        after = from;
         if (await triedOne({ hot, height: cursor.height, fees, least }, from)) return true;
       }
       after = from;
