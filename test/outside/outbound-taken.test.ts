@@ -1,7 +1,7 @@
 // A merchant whose servers have taken much of what all share: nothing more is computed for him there, also of what is under way.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { createServer, getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
+import { createServer, getCACertificates, type SecureVersion, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { UNWATCHED } from '../../src/outside/outbound/handshake-costs.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
@@ -19,8 +19,8 @@ afterAll(() => setDefaultCACertificates(usual));
 const FAILED = { kind: 'failed', failure: 'failed_here', reason: 'servers of this merchant took much of what all share' };
 
 /** @returns where it is, and the connections on which it was asked something */
-async function asked(): Promise<{ url: string; next(): Promise<TLSSocket> }> {
-  const server = createServer({ key: own.key, cert: own.certificate });
+async function asked(maxVersion: SecureVersion = 'TLSv1.3'): Promise<{ url: string; next(): Promise<TLSSocket> }> {
+  const server = createServer({ key: own.key, cert: own.certificate, maxVersion });
   server.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
   closing.push(() => server.close());
   await once(server, 'listening');
@@ -77,4 +77,22 @@ test('nor is a handshake with another of his servers computed', async () => {
   end();
   expect(await call({ ...asking, merchantId: 1n, url })).toMatchObject(FAILED);
   expect(partsSince()).toBe(0);
+});
+
+test('what HTTP makes of an answer counts for him too', async () => {
+  let parts = 0;
+  const compute = (_: bigint | null, part: () => void): void => {
+    parts += 1;
+    part();
+  };
+  const { call } = opened(createOutbound(ANYWHERE, { ...UNWATCHED, compute }));
+  // nothing comes between its handshake and its answer
+  const { url, next } = await asked('TLSv1.2');
+  const [socket, answered] = [next(), call({ ...asking, url })];
+  const his = await socket;
+  parts = 0;
+  his.write('HTTP/1.1 204 No Content\r\n\r\n');
+  expect(await answered).toMatchObject({ kind: 'answered', status: 204 });
+  // one by TLS, one by HTTP
+  expect(parts).toBe(2);
 });

@@ -5,7 +5,7 @@ import { DEFAULT_CIPHERS, type TLSSocket } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { OutboundRequest } from '../../core/outbound.ts';
 import { countedHandshake, type Passing } from './handshake-bytes.ts';
-import { HandshakeTooDear, handshakeCosts, UNWATCHED, type Watch } from './handshake-costs.ts';
+import { type Handshake, HandshakeTooDear, handshakeCosts, UNWATCHED, type Watch } from './handshake-costs.ts';
 import { headLines, passingContinue } from './interim-answers.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
@@ -166,7 +166,7 @@ function bounded(
       const { stream, hearKey, endHandshake } = countedHandshake(raw, handshake);
       // undici's types name what this is for other callers, and do not say that it returns the socket
       const socket = secure({ ...options, httpSocket: stream as Socket }, (...result) => {
-        if (result[0] === null) endHandshake(boundAnswers(endingOnce(result[1])));
+        if (result[0] === null) endHandshake(boundAnswers(counting(endingOnce(result[1]), handshake)));
         done(...result);
       }) as unknown as TLSSocket;
       socket.on('keylog', hearKey);
@@ -184,6 +184,17 @@ function endingOnce(socket: Socket): Socket {
   });
   // by then what came before it has been heard
   return socket.once('error', () => void setImmediate(() => socket.destroy()));
+}
+
+/** What HTTP makes of an answer is counted like what TLS does: many lines in many small parts take more than their decryption. */
+function counting(socket: Socket, { compute }: Handshake): Socket {
+  const emit = socket.emit.bind(socket);
+  socket.emit = (event: string, ...what: unknown[]) => {
+    if (event !== 'readable') return emit(event, ...what);
+    compute(() => void emit(event));
+    return true;
+  };
+  return socket;
 }
 
 /** Ends a connection over which too much comes in answer to a request. What came before that is heard: its status may say all. */
