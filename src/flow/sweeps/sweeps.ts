@@ -23,7 +23,7 @@ import {
 import type { Context } from '../context.ts';
 import { type Funds, HOT_INDEX, type HotAddress } from '../evm/batches.ts';
 
-/** How many sweeps of a currency wait for a block at most, … */
+/** How many sweeps of a currency wait for the next blocks at most, … */
 const MOST_SWEEPS = 16;
 /** … and how many transactions of our address, when one with gas for a sweep is added: what nodes keep of one sender is left for payouts. */
 const MOST_AHEAD = 8;
@@ -68,15 +68,18 @@ export type NewSweep = {
   readonly least: bigint;
   readonly gas: number;
   readonly offer: GasOffer;
+  /** What the newest block has asked for a unit of gas, wei. */
+  readonly base: bigint;
 };
 
 /** Reserves the nonce of a sweep. @returns whether it was; not while payouts are stopped, or when its address has changed meanwhile */
-export function formSweep(ctx: Context, { hot, from, funds, least, gas, offer }: NewSweep): Promise<boolean> {
+export function formSweep(ctx: Context, { hot, from, funds, least, gas, offer, base }: NewSweep): Promise<boolean> {
   const { currency } = hot;
   return ctx.db.transaction(async (sql) => {
     if ((await openBreakers(sql)).length > 0) return false;
     await lockOutputs(sql, currency);
-    if ((await openSweeps(sql, currency)) >= MOST_SWEEPS) return false;
+    // small payments, of which none can offer what has become dear since, hold up none that can
+    if ((await openSweeps(sql, currency, base)) >= MOST_SWEEPS) return false;
     const nowMs = ctx.ports.clock.now();
     const [still] = await sweepableAddresses(sql, currency, { least, nowMs, limit: 1, only: from.script });
     if (still === undefined || still.amount !== from.amount) return false;

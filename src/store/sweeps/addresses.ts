@@ -131,12 +131,14 @@ export async function isToppedUp(sql: Sql, script: Uint8Array): Promise<boolean>
   return rows.length > 0;
 }
 
-/** How many sweeps of a currency are not in a block yet. */
-export async function openSweeps(sql: Sql, currency: EvmCode): Promise<number> {
+/** How many sweeps of a currency wait for the next blocks. @param base wei: those that offer less for a unit of gas wait for fees to fall */
+export async function openSweeps(sql: Sql, currency: EvmCode, base: bigint): Promise<number> {
   const { rows } = await sql.query<{ count: number }>({
     name: 'open_sweeps',
-    text: `select count(*)::int as count from outgoing_batches where currency = $1 and purpose = 'sweep' and state in ('reserved', 'signed')`,
-    values: [currency],
+    text: `select count(*)::int as count from outgoing_batches b
+            where b.currency = $1 and b.purpose = 'sweep'
+              and (b.state = 'reserved' or (b.state = 'signed' and (select max(a.max_fee) from outgoing_attempts a where a.batch_id = b.id) >= $2))`,
+    values: [currency, base],
   });
   return rows[0]?.count ?? 0;
 }

@@ -108,7 +108,8 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       onWait(`${address} has ${funds.units} units of ${currency}, and ${from.amount} are booked there`);
       if (isToken(currency)) return false;
     }
-    if (contract === null) return formUnlessMoved({ hot, from, funds, least, gas: GAS.plain, offer: exactOffer(fees) }, height);
+    const sweep = { hot, from, funds, least, base: fees.base };
+    if (contract === null) return formUnlessMoved({ ...sweep, gas: GAS.plain, offer: exactOffer(fees) }, height);
     const problem = await port.payeeProblem(address, hot.address);
     if (problem !== null) {
       onWait(problem.what);
@@ -122,7 +123,7 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
     }
     const gas = gasLimit(asked.gas, call.input);
     const offer = within(funds.ether, gas, payoutOffer(fees), fees);
-    if (offer !== null) return formUnlessMoved({ hot, from, funds, least, gas, offer }, height);
+    if (offer !== null) return formUnlessMoved({ ...sweep, gas, offer }, height);
     await topUp(from.script, minus(BigInt(gas) * payoutOffer(fees).maxFee, funds.ether), fees);
     return false;
   }
