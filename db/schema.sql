@@ -441,6 +441,13 @@ create table public.idempotency_keys (
   constraint idempotency_keys_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
 );
 
+create table public.lightning_channels (
+  node text not null,
+  channel_point text collate "C" not null,
+  gone_at timestamp with time zone,
+  constraint lightning_channels_pkey PRIMARY KEY (node, channel_point)
+);
+
 create table public.lightning_invoices (
   payment_hash text collate "C" not null,
   preimage bytea not null,
@@ -1899,6 +1906,8 @@ grant delete, insert, select, update on public.fee_rates to bursar_app;
 grant delete, insert, select, update on public.forgotten_moves to bursar_app;
 
 grant delete, insert, select, update on public.idempotency_keys to bursar_app;
+
+grant delete, insert, select, update on public.lightning_channels to bursar_app;
 
 grant delete, insert, select, update on public.lightning_invoices to bursar_app;
 

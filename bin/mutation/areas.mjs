@@ -254,7 +254,14 @@ export const AREAS = [
       'test/lightning/operators-own',
       'test/lightning/missing-booked',
       'test/lightning/long-lists',
+      'test/lightning/forgotten-requests',
+      'test/lightning/other-side-away',
     ],
+  },
+  { code: /^src\/outside\/lightning\/left-out\.ts$/, tests: ['test/lightning/many-parts'] },
+  {
+    code: /^src\/store\/lightning\/asked-before\.ts$/,
+    tests: ['test/lightning/put-back-together', 'test/lightning/other-side-away', 'test/lightning/payout-restored'],
   },
   { code: /^src\/outside\/lightning\/bolt11\.ts$/, tests: ['test/lightning/bolt11', 'test/keys/destinations'] },
   { code: /^src\/flow\/lightning\/lnurl\.ts$/, tests: ['test/outside/outbound', 'test/lightning/unpayable'] },
@@ -263,10 +270,11 @@ export const AREAS = [
     tests: ['test/lightning/permissions', 'test/cli/config-check', 'test/lightning/payout-variants'],
   },
   {
-    code: /^src\/(outside\/lightning\/(lnd|lnd-answers|lnd-payer|lnd-rest)|core\/lightning\/payment-failures)\.ts$/,
+    code: /^src\/(outside\/lightning\/(lnd|lnd-answers|lnd-connections|lnd-payer|lnd-rest)|core\/lightning\/payment-failures)\.ts$/,
     tests: [
       'test/lightning/connections',
       'test/lightning/long-lists',
+      'test/lightning/many-parts',
       'test/lightning/permissions',
       'test/lightning/payments',
       'test/lightning/payout-variants',
@@ -298,6 +306,7 @@ export const AREAS = [
       'test/lightning/forgotten-requests',
       'test/lightning/years-long-invoices',
       'test/lightning/put-back-together',
+      'test/lightning/other-side-away',
     ],
   },
   {

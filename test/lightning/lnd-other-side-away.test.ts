@@ -73,4 +73,45 @@ describe.runIf(HAS_LND)('on LND', () => {
     await at.look();
     expect((await at.payout(id)).status).toBe('processing');
   });
+
+  test('one that is put back to before it had the channel has forgotten the channel, and shows it in no list', {
+    timeout: 300_000,
+  }, async () => {
+    type Channel = { readonly channel_point: string; readonly chan_id: string; readonly active: boolean };
+    const { shop, customer } = engine.pair;
+    const channels = async () => (await shop.call<{ channels: readonly Channel[] }>('GET', '/v1/channels')).channels;
+    const active = (count: number) => async (): Promise<boolean> => {
+      const all = await channels().catch(() => []);
+      return all.length === count && all.every((one) => one.active);
+    };
+    const putBack = await shop.backup();
+    await eventually('its channels are usable again', active(2), 60_000);
+    const before = new Set((await channels()).map((one) => one.channel_point));
+    await shop.call('POST', '/v1/channels', {
+      ...{ node_pubkey: Buffer.from(customer.identity, 'hex').toString('base64'), local_funding_amount: '1000000' },
+      ...{ sat_per_vbyte: '5' },
+    });
+    await engine.pair.mine(6);
+    await eventually('it has another channel', active(3), 60_000);
+    const opened = (await channels()).find((one) => !before.has(one.channel_point)) as Channel;
+    const to = await engine.invoice({ sat: 1_000, isHeld: true });
+    const payment = { payment_request: to.request, timeout_seconds: 20, fee_limit_msat: '10000' };
+    await eventually('it is on its way by that channel', async () => {
+      shop.call('POST', '/v2/router/send', { ...payment, outgoing_chan_ids: [opened.chan_id] }).catch(() => undefined);
+      return engine.held(to.hash, 1_000).then(
+        () => true,
+        () => false,
+      );
+    });
+    await putBack();
+    await eventually('the two have met', active(2), 60_000);
+    const port = createLnd(async () => engine.target(), { chain: 'regtest' });
+    expect(await port.mayBeOlder(60_000)).toBe('no');
+    expect(await port.mayBeOlder(60_000, { had: [...before], closedBefore: [] })).toBe('no');
+    expect(await port.mayBeOlder(60_000, { had: [...before, opened.channel_point], closedBefore: [] })).toBe('yes');
+    port.close();
+    await engine.decide(to.hash, true);
+    await engine.pair.mine(3);
+    expect(await engine.arrived(to.hash)).toBe(1_000);
+  });
 });

@@ -60,6 +60,8 @@ export type PayingNode = {
   readonly spendable: string;
   /** How many HTLCs more its usable channels can have on their way out. */
   readonly freeSlots: number;
+  /** Its open channels, each by the output that it spends; also those that cannot be used now. */
+  readonly channels: readonly string[];
 };
 
 /** What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash. */

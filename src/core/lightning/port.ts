@@ -81,6 +81,9 @@ export type SettlementEvents = {
   readonly onEnd: (reason: string) => void;
 };
 
+/** Channels, each by the output that it spends. */
+export type KnownChannels = { readonly had: readonly string[]; readonly closedBefore: readonly string[] };
+
 export type LightningPort = {
   condition(): Promise<LightningCondition>;
   /** What the node's usable channels can receive now, together. */
@@ -92,8 +95,9 @@ export type LightningPort = {
    * Whether a channel shows that the node may have been put back to an older state within a time: the other side knows more of it, or it is being closed
    * by force, or was. A node that has forgotten a payment of which a channel held something shows that as soon as the other side has been met again:
    * `not_met` where it is not there, and the node has not run since well before that time.
+   * @param known which channels it had open within that time, as far as is known, and which were closed before it and say nothing
    */
-  mayBeOlder(withinMs: number): Promise<'no' | 'yes' | 'not_met'>;
+  mayBeOlder(withinMs: number, known?: KnownChannels): Promise<'no' | 'yes' | 'not_met'>;
   /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first: the next of it, and none when there is no more. */
   forwarded(afterNs: bigint): Promise<readonly Forwarded[]>;
   /** When it has forwarded something last, by its own clock; null when it never has. */

@@ -1,6 +1,7 @@
 // A Lightning node that knows fewer payments than it did was restored from an older state: what it says of payments it may have forgotten proves
 // nothing, so nothing new is paid, and what was under way waits for an operator.
 import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { recordChannels } from '../../store/lightning/channels.ts';
 import { doubtPayments, readKnownPayments, recordPayingNode } from '../../store/lightning/paying-node.ts';
 import { lockPayouts, movePayout } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
@@ -10,21 +11,21 @@ const SIGN_OF_LIFE_MS = 20_000;
 
 export type SeenNode = { readonly identity: string; readonly paymentIndex: bigint };
 
+type Said = { readonly identity: string; readonly paymentIndex: string; readonly channels: readonly string[] };
+
 /**
  * Asks the node, and records how many payments it knows. Payouts are stopped when it knows fewer than it did before it was asked: another
  * worker may have paid and recorded more since.
  * @throws what `ask` throws
  */
-export async function askPayingNode<T extends { readonly identity: string; readonly paymentIndex: string }>(
-  ctx: Context,
-  ask: () => Promise<T>,
-): Promise<T> {
+export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Promise<T>): Promise<T> {
   const known = await readKnownPayments(ctx.db);
   const said = await ask();
   const node = { identity: said.identity, paymentIndex: BigInt(said.paymentIndex) };
   const before = known.get(node.identity);
   const nowMs = ctx.ports.clock.now();
   const isNews = before?.paysAtMs == null || Math.abs(nowMs - before.paysAtMs) >= SIGN_OF_LIFE_MS;
+  if (isNews) await recordChannels(ctx.db, said, nowMs);
   if (isNews || node.paymentIndex > before.paymentIndex) await recordPayingNode(ctx.db, node, nowMs);
   if (node.paymentIndex < (before?.paymentIndex ?? 0n))
     await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);

@@ -122,18 +122,20 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
 
   return {
     async node() {
-      const [info, newest, active] = await Promise.all([
+      const [info, newest, open] = await Promise.all([
         get('/v1/getinfo'),
         get(`/v1/payments?${ALL}&reversed=true&max_payments=1`),
-        get('/v1/channels?active_only=true'),
+        get('/v1/channels'),
       ]);
       if (info.synced_to_chain !== true) throw new NodeTrouble('syncing', 'LND has not read its chain to the end');
-      const channels = objects(active, 'channels');
+      const all = objects(open, 'channels');
+      const channels = all.filter(({ active }) => active === true);
       return {
         identity: identityOf(info),
         paymentIndex: String(objects(newest, 'payments').reduce((most, one) => maxOf(most, whole(one, 'payment_index')), 0n)),
         spendable: String(channels.reduce((total, channel) => total + spendableOf(channel), 0n)),
         freeSlots: channels.reduce((total, channel) => total + freeSlotsOf(channel), 0),
+        channels: all.map((channel) => text(channel, 'channel_point')),
       };
     },
     async identity() {

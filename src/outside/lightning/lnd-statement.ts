@@ -1,6 +1,6 @@
 // What an LND has of its own, and what has happened to that besides invoices and payments: its channels and its wallet, what it has forwarded for
 // others, and its transactions on the chain. It is only read.
-import type { Forwarded, NodeChainEvents, NodeHoldings, WalletTransaction } from '../../core/lightning/port.ts';
+import type { Forwarded, KnownChannels, NodeChainEvents, NodeHoldings, WalletTransaction } from '../../core/lightning/port.ts';
 import { bad, objects, text, whole } from './lnd-answers.ts';
 import type { Answer } from './lnd-rest.ts';
 
@@ -70,24 +70,41 @@ const CLOCK_SET_MS = 3_600_000;
 const runsMs = (channels: readonly Answer[]): number =>
   1_000 * channels.reduce((most, channel) => Math.max(most, Number(whole(channel, 'lifetime'))), 0);
 
+const NOTHING_KNOWN: KnownChannels = { had: [], closedBefore: [] };
+const CHANNEL = 'channel_point';
+const pendingIn = (pending: Answer, list: string): readonly Answer[] =>
+  objects(pending, list).map((one) => (one.channel ?? {}) as Answer);
+
 /** Whether a channel shows that the node may have been put back to an older state within a time: the other side closes a channel then, or has. */
-export async function readMayBeOlder(call: Call, withinMs: number): Promise<'no' | 'yes' | 'not_met'> {
+export async function readMayBeOlder(
+  call: Call,
+  withinMs: number,
+  { had, closedBefore } = NOTHING_KNOWN,
+): Promise<'no' | 'yes' | 'not_met'> {
   // in this order: one whose other side comes meanwhile is away in this list, or is being closed in the next
-  const channels = objects(await call('GET', '/v1/channels'), 'channels');
-  if (await isClosedByForce(call, withinMs)) return 'yes';
+  const open = objects(await call('GET', '/v1/channels'), 'channels');
+  const pending = await call('GET', '/v1/channels/pending');
+  const closed = objects(await call('GET', '/v1/channels/closed'), 'channels');
+  if (pendingIn(pending, 'waiting_close_channels').some((channel) => textOr(channel, 'chan_status_flags').includes(DATA_LOSS)))
+    return 'yes';
+  const saysNothing = new Set(closedBefore);
+  const counts = (channel: Answer): boolean => !saysNothing.has(textOr(channel, CHANNEL));
+  if (pendingIn(pending, 'pending_force_closing_channels').some(counts)) return 'yes';
+  if (await isOneSince(call, withinMs, closed.filter(counts))) return 'yes';
+  const opening = pendingIn(pending, 'pending_open_channels');
+  const listed = [...open, ...BETWEEN.flatMap((list) => pendingIn(pending, list)), ...closed];
+  const points = (channels: readonly Answer[]) => new Set(channels.map((channel) => textOr(channel, CHANNEL)));
+  const [all, again] = [points(listed), points(opening)];
+  // what it had open it has forgotten
+  if (had.some((point) => !all.has(point))) return 'yes';
   // only a start follows another state; its `uptime` counts also while nobody is there
-  const hasRun = runsMs(channels) >= withinMs + CLOCK_SET_MS;
-  return hasRun || channels.every((channel) => channel.active === true) ? 'no' : 'not_met';
+  if (runsMs(open) >= withinMs + CLOCK_SET_MS) return 'no';
+  return open.every((channel) => channel.active === true) && !had.some((point) => again.has(point)) ? 'no' : 'not_met';
 }
 
-async function isClosedByForce(call: Call, withinMs: number): Promise<boolean> {
-  const pending = await call('GET', '/v1/channels/pending');
-  const waiting = objects(pending, 'waiting_close_channels').map((one) => (one.channel ?? {}) as Answer);
-  if (waiting.some((channel) => textOr(channel, 'chan_status_flags').includes(DATA_LOSS))) return true;
-  if (objects(pending, 'pending_force_closing_channels').length > 0) return true;
-  const closed = objects(await call('GET', '/v1/channels/closed'), 'channels').filter((one) =>
-    BY_FORCE.includes(text(one, 'close_type')),
-  );
+/** Whether one of them was closed by force within a time. */
+async function isOneSince(call: Call, withinMs: number, channels: readonly Answer[]): Promise<boolean> {
+  const closed = channels.filter((one) => BY_FORCE.includes(text(one, 'close_type')));
   if (closed.length === 0) return false;
   const height = Number(whole(await call('GET', '/v1/getinfo'), 'block_height'));
   const from = height - HOUR_OF_BLOCKS - Math.ceil(withinMs / LEAST_BLOCK_MS);

@@ -151,7 +151,7 @@ export function createLnd(
     },
     holdings: () => permitted(readHoldings(call)),
     isClosing: () => permitted(readIsClosing(call)),
-    mayBeOlder: (withinMs) => permitted(readMayBeOlder(call, withinMs)),
+    mayBeOlder: (withinMs, known) => permitted(readMayBeOlder(call, withinMs, known)),
     forwarded: (afterNs) => permitted(readForwarded(call, afterNs)),
     lastForwardedNs: () => permitted(readLastForwarded(call)),
     chainEvents: (fromHeight, toHeight) => permitted(readChainEvents(call, fromHeight, toHeight)),

@@ -3,6 +3,7 @@
 import type { PayingNode, PaymentFacts } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
+import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
 import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
@@ -48,7 +49,8 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment):
   const nowMs = ctx.ports.clock.now();
   let isAway = false;
   try {
-    const mayBe = (await ctx.ports.lightning?.mayBeOlder(Math.max(0, nowMs - payment.createdAtMs))) ?? 'no';
+    const known = await channelsSince(ctx.db, payment.node ?? '', payment.createdAtMs);
+    const mayBe = (await ctx.ports.lightning?.mayBeOlder(Math.max(0, nowMs - payment.createdAtMs), known)) ?? 'no';
     if (mayBe === 'no') return null;
     isAway = mayBe === 'not_met';
   } catch (error) {

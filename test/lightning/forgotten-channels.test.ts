@@ -1,0 +1,129 @@
+// A node that is put back to before it had a channel has forgotten the channel too, and shows nothing of it in any list. What was closed before a payout was
+// requested says nothing of it. On a simulated node with a clock that the test moves.
+import { createServer } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { closeServer, listen } from '../../src/sandbox/server.ts';
+import { channelsSince } from '../../src/store/lightning/channels.ts';
+import {
+  AMOUNT,
+  at,
+  clock,
+  close,
+  engine,
+  invoice,
+  looks,
+  MINUTE,
+  open,
+  outgoing,
+  reached,
+  status,
+  unheard,
+} from './funded-payouts.ts';
+
+describe('with a node that is put back', () => {
+  beforeEach(() => open());
+  afterEach(close);
+  const own = () => engine.node().own;
+
+  test('to before it had a channel, one of which no answer came is neither asked for again nor failed', async () => {
+    own().move(2_000_000);
+    const putBack = engine.backup();
+    own().open(1_000_000);
+    await looks(1, 21_000);
+    const to = invoice('hold');
+    const { id } = await at.request(to.request, AMOUNT);
+    await at.look(unheard());
+    await putBack();
+    await reached();
+    await looks(3, 2 * MINUTE);
+    expect(outgoing().payment(to.hash)).toBeNull();
+    expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    // what is requested from then on has nothing to do with it
+    await looks(1, 62 * MINUTE);
+    const later = await at.request(invoice('fail').request, AMOUNT);
+    await at.look(unheard());
+    await looks(3, 2 * MINUTE);
+    expect(await status(later.id)).toBe('failed');
+  });
+
+  test('what was closed an hour before a payout is known to say nothing of it', async () => {
+    own().move(2_000_000);
+    const point = own().open(1_000_000);
+    await looks(1, 21_000);
+    const { identity } = engine.node();
+    const known = () => channelsSince(at.ctx.db, identity, clock.nowMs);
+    expect((await known()).had).toContain(point);
+    own().close(point, 0);
+    await looks(1, 21_000);
+    expect((await known()).had).toContain(point);
+    await looks(1, 61 * MINUTE);
+    expect(await known()).toMatchObject({ had: [expect.any(String)], closedBefore: [point] });
+  });
+});
+
+describe('what the lists of a node say of its channels', () => {
+  const point = (n: number): string => `${String(n).repeat(64)}:0`;
+  const pendingOf = (n: number, more = {}) => [{ channel: { channel_point: point(n), ...more } }];
+  type Lists = { open?: readonly object[]; pending?: object; closed?: readonly object[] };
+  async function says(
+    { open: channels = [], pending = {}, closed = [] }: Lists,
+    known?: { had?: string[]; closedBefore?: string[] },
+  ) {
+    const answers: Record<string, unknown> = {
+      '/v1/channels': { channels },
+      '/v1/channels/pending': pending,
+      '/v1/channels/closed': { channels: closed },
+      '/v1/getinfo': { block_height: 1_000 },
+    };
+    const node = createServer((request, response) => void response.end(JSON.stringify(answers[request.url ?? ''])));
+    const url = `http://127.0.0.1:${await listen(node, 0)}`;
+    const lnd = createLnd(async () => ({ url, certificate: null, macaroon: '' }), { chain: 'regtest' });
+    const said = await lnd.mayBeOlder(10 * MINUTE, { had: [], closedBefore: [], ...known });
+    lnd.close();
+    await closeServer(node);
+    return said;
+  }
+  const usable = { channel_point: point(1), active: true, lifetime: '60' };
+  const away = { channel_point: point(1), active: false, lifetime: '60' };
+  const byForce = (height: number) => ({ channel_point: point(2), close_type: 'REMOTE_FORCE_CLOSE', close_height: height });
+
+  test.each<[string, Lists, { had?: string[]; closedBefore?: string[] }, string]>([
+    ['all of them usable', { open: [usable] }, { had: [point(1)] }, 'no'],
+    ['one away', { open: [usable, { ...away, channel_point: point(2) }] }, {}, 'not_met'],
+    ['one away, of a node that has run for long enough', { open: [{ ...away, lifetime: String(70 * 60) }] }, {}, 'no'],
+    ['one away, of a node that has not', { open: [{ ...away, lifetime: String(70 * 60 - 1) }] }, {}, 'not_met'],
+    ['one that it had is in no list', { open: [usable] }, { had: [point(1), point(2)] }, 'yes'],
+    [
+      'one that it had is opened',
+      { open: [usable], pending: { pending_open_channels: pendingOf(2) } },
+      { had: [point(2)] },
+      'not_met',
+    ],
+    ['one that it had is closing', { pending: { waiting_close_channels: pendingOf(2) } }, { had: [point(2)] }, 'no'],
+    [
+      'one that it had is closed',
+      { closed: [{ ...byForce(1_000), close_type: 'COOPERATIVE_CLOSE' }] },
+      { had: [point(2)] },
+      'no',
+    ],
+    [
+      'one has lost data',
+      { pending: { waiting_close_channels: pendingOf(2, { chan_status_flags: 'ChanStatusLocalDataLoss' }) } },
+      { closedBefore: [point(2)] },
+      'yes',
+    ],
+    ['one is closing by force', { pending: { pending_force_closing_channels: pendingOf(2) } }, {}, 'yes'],
+    [
+      'one was closing by force before',
+      { pending: { pending_force_closing_channels: pendingOf(2) } },
+      { closedBefore: [point(2)] },
+      'no',
+    ],
+    ['one was closed by force', { closed: [byForce(991)] }, {}, 'yes'],
+    ['one was closed by force before', { closed: [byForce(991)] }, { closedBefore: [point(2)] }, 'no'],
+    ['one was closed by force long ago', { closed: [byForce(990)] }, {}, 'no'],
+  ])('%s', async (_what, lists, known, wanted) => {
+    expect(await says(lists, known)).toBe(wanted);
+  });
+});
