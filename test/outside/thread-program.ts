@@ -1,5 +1,6 @@
 // A program of a thread, for thread.test.ts.
 import { answerQuestions, given } from '../../src/outside/outbound/thread-answers.ts';
+import { WORKING } from './thread-words.ts';
 
 export type Question =
   | 'your data'
@@ -13,9 +14,13 @@ export type Question =
 
 const { data, work } = given<string>();
 
+/** Hears when something is computed. */
+const told = new BroadcastChannel(WORKING);
+
 /** Longer than one piece of work may last. */
 const LONG_MS = 4_000;
 function computeFor(ms: number): void {
+  told.postMessage('computes');
   for (const began = performance.now(); performance.now() - began < ms; );
 }
 

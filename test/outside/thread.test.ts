@@ -3,25 +3,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { openThread, ThreadEnded } from '../../src/outside/outbound/thread.ts';
+import { ThreadEnded } from '../../src/outside/outbound/thread.ts';
+import { thread } from './opened-thread.ts';
 import { closing, outboundServersForEach } from './outbound-servers.ts';
-import type { Question } from './thread-program.ts';
 
 outboundServersForEach();
 
 const LONG_MS = 60_000;
-
-function thread() {
-  const limits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
-  const file = new URL('./thread-program.ts', import.meta.url);
-  const [stuck, failed]: [{ whom: bigint; exited: Promise<void> }[], bigint[]] = [[], []];
-  const opened = openThread<Question, string>(
-    { file, data: 'what it was given', limits },
-    { stuck: (whom, exited) => void stuck.push({ whom, exited }), failed: (whom) => void failed.push(whom) },
-  );
-  closing.push(() => opened.close());
-  return { ...opened, stuck, failed };
-}
 
 test.each([
   ['throws', 'throw', 'the thread ended: a fault of its own'],
@@ -119,18 +107,23 @@ test('whoever waits for an answer of a thread that is closed is told so', async 
   await expect(opened.ask('your data', LONG_MS)).rejects.toThrow('the thread was closed');
 });
 
-test.each([['close'], []])(
+/** Runs the program whose thread computes when it ends. @returns it, and what it says */
+function exiting(...how: readonly string[]) {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./thread-exit-program.ts', import.meta.url)), ...how]);
+  closing.push(() => child.kill('SIGKILL'));
+  return Promise.all([once(child.stdout, 'data'), once(child, 'exit')]);
+}
+
+test.each([[], ['close'], ['beside an idle one']])(
   'a process ends although a thread does not come back from what native code computes (%s)',
   async (...how) => {
-    const child = spawn(process.execPath, [fileURLToPath(new URL('./thread-exit-program.ts', import.meta.url)), ...how]);
-    closing.push(() => child.kill('SIGKILL'));
-    const [[said], [, signal]] = await Promise.all([once(child.stdout, 'data'), once(child, 'exit')]);
+    const [[said], [, signal]] = await exiting(...how);
     expect(String(said)).toBe('exits\n');
     expect(signal).toBe('SIGKILL');
   },
 );
 
-test('a process whose thread works at nothing ends as it says', async () => {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./thread-exit-program.ts', import.meta.url)), 'idle']);
-  expect(await once(child, 'exit')).toEqual([0, null]);
+test.each(['idle', 'returns'])('a process whose thread works at nothing any more ends as it says (%s)', async (how) => {
+  const [, exit] = await exiting(how);
+  expect(exit).toEqual([0, null]);
 });
