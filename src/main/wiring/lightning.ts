@@ -1,5 +1,5 @@
 // The Lightning node of this configuration: the operator's LND, or the sandbox's own.
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { chainNetwork } from '../../core/currency.ts';
 import type { LightningPort } from '../../core/lightning/port.ts';
 import { createLnd } from '../../outside/lightning/lnd.ts';
@@ -10,6 +10,9 @@ import { sandboxEndpoint } from '../sandbox/paths.ts';
 
 /** The sandbox's address is read again after this time: another run of it may have another port. */
 const REREAD_MS = 1_000;
+
+const HEX = /^(?:[0-9a-fA-F]{2})+$/;
+const isPem = (given: string): boolean => given.includes('-----BEGIN');
 
 /** Null where none is configured. Nothing is opened: whoever asks connects. */
 export function lightningOf(config: Config): LightningPort | null {
@@ -35,12 +38,46 @@ export function sandboxTarget(dataFolder: string, which: 'macaroon' | 'payMacaro
 /** @throws StartRefused for files that cannot be read */
 export function configuredTarget({ lndUrl, lndCert, lndMacaroon }: Config): (() => Promise<LndTarget>) | null {
   if (lndUrl === null || lndMacaroon === null) return null;
-  const target = {
-    url: lndUrl,
-    certificate: lndCert === null ? null : certificateOf(lndCert),
-    macaroon: macaroonOf(lndMacaroon),
+  return targetOf(lndUrl, lndCert, lndMacaroon, 'BURSAR_LND_MACAROON');
+}
+
+/**
+ * A node whose certificate and macaroon may be in files of its own: they are read again when they have changed, for LND makes another certificate when the
+ * one before has expired.
+ * @param name of the variable that names the macaroon. Throws StartRefused for files that cannot be read now; later what was read before counts until they can
+ */
+export function targetOf(url: string, cert: string | null, macaroon: string, name: string): () => Promise<LndTarget> {
+  const read = (): LndTarget => ({
+    url,
+    certificate: cert === null ? null : certificateOf(cert),
+    macaroon: macaroonOf(macaroon, name),
+  });
+  const files = [...(cert === null || isPem(cert) ? [] : [cert]), ...(HEX.test(macaroon) ? [] : [macaroon])];
+  let target = read();
+  let seen = stampOf(files);
+  return async () => {
+    const stamp = stampOf(files);
+    if (stamp === seen) return target;
+    try {
+      target = read();
+      seen = stamp;
+    } catch {}
+    return target;
   };
-  return () => Promise.resolve(target);
+}
+
+/** Another text when one of the files is another one, or was written. */
+function stampOf(files: readonly string[]): string {
+  return files
+    .map((file) => {
+      try {
+        const { ino, size, mtimeMs } = statSync(file);
+        return `${ino} ${size} ${mtimeMs}`;
+      } catch {
+        return '';
+      }
+    })
+    .join();
 }
 
 /**
@@ -48,8 +85,8 @@ export function configuredTarget({ lndUrl, lndCert, lndMacaroon }: Config): (() 
  * @param given PEM (with line breaks or `\n`) or the path of a file with it. Throws StartRefused where there is none.
  */
 export function certificateOf(given: string): string {
-  const text = given.includes('-----BEGIN') ? given.replaceAll('\\n', '\n') : readOf('BURSAR_LND_CERT', given).toString('utf8');
-  if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
+  const text = isPem(given) ? given.replaceAll('\\n', '\n') : readOf('BURSAR_LND_CERT', given).toString('utf8');
+  if (/-----BEGIN CERTIFICATE-----[\s\S]*-----END CERTIFICATE-----/.test(text)) return text;
   throw new StartRefused(`BURSAR_LND_CERT: there is no certificate (PEM) in ${given}`);
 }
 
@@ -58,7 +95,7 @@ export function certificateOf(given: string): string {
  * @param name of the variable
  */
 export function macaroonOf(given: string, name = 'BURSAR_LND_MACAROON'): string {
-  return /^(?:[0-9a-fA-F]{2})+$/.test(given) ? given : readOf(name, given).toString('hex');
+  return HEX.test(given) ? given : readOf(name, given).toString('hex');
 }
 
 function readOf(name: string, path: string): Buffer {

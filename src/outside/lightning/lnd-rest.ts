@@ -56,7 +56,7 @@ const STATES: readonly (readonly [pattern: RegExp, state: TroubleState])[] = [
 ];
 
 const OTHER = 'is BURSAR_LND_CERT the certificate of this node?';
-const EXPIRED = 'LND makes another when it is started again: BURSAR_LND_CERT has to be that one then';
+const EXPIRED = 'LND makes another when it is started again: BURSAR_LND_CERT has to be that one then, or the path of its file';
 /** What an error of the connection says. */
 function troubleOf(url: string, error: unknown): NodeTrouble {
   if (error instanceof NodeTrouble) return error;
