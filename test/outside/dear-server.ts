@@ -74,10 +74,17 @@ export function certificateWithNames(names: number, constraints: number, name = 
 }
 export const certificateWithMailboxes = (names: number, constraints: number): string =>
   certificateWithNames(names, constraints, mailbox);
-/** For all addresses of IPv4. */
-export function certificateForNetworks(): string {
+/** Its issuer is named there in so many parts. */
+export function certificateOfIssuer(parts: number): string {
+  const name = der(0xa4, sequence(der(0x31, ...Array.from({ length: parts }, () => sequence(oid('2a'), der(0x0c))))));
+  const extensions = [extension('551d23', sequence(der(0xa1, name), der(0x82, Buffer.from([1]))))];
+  return certificateOf({ issuer: named('1'), subject: named('0'), key: ownKey, extensions }, WITH_RSA);
+}
+/** For all addresses of IPv4, or the network of a number. */
+export function certificateForNetworks(of: 'addresses' | 'number'): string {
   const blocks = sequence(sequence(der(0x04, Buffer.from([0, 1])), sequence(bits(Buffer.alloc(0)))));
-  const extensions = [extension('2b06010505070107', blocks)];
+  const numbers = sequence(der(0xa0, sequence(der(0x02, Buffer.from([1])))));
+  const extensions = [of === 'addresses' ? extension('2b06010505070107', blocks) : extension('2b06010505070108', numbers)];
   return certificateOf({ issuer: named('1'), subject: named('0'), key: ownKey, extensions }, WITH_RSA);
 }
 

@@ -9,6 +9,7 @@ import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.t
 import {
   type Chain,
   certificateForNetworks,
+  certificateOfIssuer,
   certificateWithLists,
   certificateWithMailboxes,
   certificateWithNames,
@@ -130,8 +131,20 @@ test('a name of a mailbox is as sixteen of them', async () => {
   expect(await callingWith(certificateWithMailboxes(257, 16), 'TLSv1.3')).toMatchObject(UNUSUAL);
 });
 
-test('a server has no certificate for networks', async () => {
-  expect(await callingWith(certificateForNetworks(), 'TLSv1.3')).toMatchObject(UNUSUAL);
+test.each(['addresses', 'number'] as const)('a server has no certificate for networks (%s)', async (of) => {
+  expect(await callingWith(certificateForNetworks(of), 'TLSv1.3')).toMatchObject(UNUSUAL);
+});
+
+/** Each takes memory as long as the connection is there: 11,000 names of two bytes are 2 MB. */
+test.each([
+  ['other names', (parts: number) => certificateWithNames(parts, 1)],
+  ['the name of the issuer', (parts: number) => certificateWithLists('whole', 1, Math.floor(parts / 3))],
+  ['the name of the issuer beside its key', (parts: number) => certificateOfIssuer(Math.floor(parts / 3))],
+])('certificates consist of at most 3,000 parts: %s', async (_, certificate) => {
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    expect(await callingWith(certificate(2_900), version)).toMatchObject(HEARD);
+    expect(await callingWith(certificate(3_000), version)).toMatchObject(UNUSUAL);
+  }
 });
 
 test('what is no TLS is named as TLS does', async () => {

@@ -7,18 +7,24 @@ import { element, elements, expected, part } from './der.ts';
 const MOST_CERTIFICATES = 16;
 /** CAs sign keys of RSA up to 4,096 bits, with an exponent of three bytes. */
 const MOST_RSA_BYTES = { modulus: 1024, exponent: 8 };
+/** Of names, extensions and what is in them: each takes some 200 bytes as long as the connection is there, 2 MB in all. A chain has some hundreds. */
+const MOST_PARTS = 3_000;
 /** Each name of a chain is compared with each constraint of it, which takes up to 0.3 µs. */
 const MOST_COMPARISONS = 65_536;
 /** A name of a kind of its own may be that of a mailbox: for each comparison a constraint is decoded from Punycode, which takes up to 5 µs. */
 const AS_DEAR_AS_NAMES = 16;
+/** Of tags of elements that consist of others. */
+const CONSTRUCTED = 0x20;
 const [BOOLEAN, INTEGER, BIT_STRING, OCTET_STRING, OID, SEQUENCE] = [0x01, 0x02, 0x03, 0x04, 0x06, 0x30];
 /** Parts that may be there or not have a number. */
 const [PART_0, PART_1, PART_3] = [0xa0, 0xa1, 0xa3];
 const [VERSION, EXTENSIONS] = [PART_0, PART_3];
 /** Kinds of extensions (RFC 5280 §4.2.1). */
-const [OTHER_NAMES, CONSTRAINTS, LISTS] = ['551d11', '551d1e', '551d1f'];
-/** RFC 3779 §2: blocks of addresses of networks, which no server has. Each is compared with all those of each issuer. */
-const NETWORKS = '2b06010505070107';
+const [OTHER_NAMES, CONSTRAINTS, LISTS, ISSUER_KEY] = ['551d11', '551d1e', '551d1f', '551d23'];
+/** Those that OpenSSL takes apart and keeps. */
+const KEPT: ReadonlySet<string> = new Set([OTHER_NAMES, CONSTRAINTS, LISTS, ISSUER_KEY]);
+/** RFC 3779: blocks of addresses of networks and their numbers, which no server has. Each is compared with all those of each issuer. */
+const NETWORKS: ReadonlySet<string> = new Set(['2b06010505070107', '2b06010505070108']);
 /** Kinds of keys, as they begin in DER: those that CAs of browsers may sign, and EdDSA. */
 const EC = '2a8648ce3d0201';
 const RSA: ReadonlySet<string> = new Set(['2a864886f70d010101', '2a864886f70d01010a']);
@@ -35,16 +41,19 @@ const UNCOMPRESSED = 4;
 export function unusualCertificates(body: Buffer, isTls13: boolean): string | null {
   try {
     const list = isTls13 ? bytes(body, 1 + body.readUInt8(0), 3) : bytes(body, 0, 3);
-    let [count, names, constraints] = [0, 0, 0];
+    let [count, parts, names, constraints] = [0, 0, 0, 0];
     for (let at = 0; at < list.length; ) {
       if (++count > MOST_CERTIFICATES) return `a chain of more than ${MOST_CERTIFICATES} certificates`;
       const certificate = bytes(list, at, 3);
       at += 3 + certificate.length;
       if (isTls13) at += 2 + bytes(list, at, 2).length;
-      const { subject, key, extensions } = partsOf(certificate);
+      const { issuer, subject, key, extensions } = partsOf(certificate);
       if (!isUsualKey(key)) return 'a certificate with an unusual key';
       if (extensions.some(isPartOfName)) return 'a certificate with part of a name for its revocation list';
-      if (extensions.some(({ kind }) => kind === NETWORKS)) return 'a certificate for networks';
+      if (extensions.some(({ kind }) => NETWORKS.has(kind))) return 'a certificate for networks';
+      const kept = extensions.filter(({ kind }) => KEPT.has(kind)).map(({ value }) => value);
+      parts += [issuer, ...subject, ...kept].reduce((all, one) => all + partsIn(one), extensions.length);
+      if (parts > MOST_PARTS) return `certificates of more than ${MOST_PARTS} parts`;
       const others = extensions.filter(({ kind }) => kind === OTHER_NAMES).flatMap(({ value }) => elements(value));
       names += sum(subject) + others.length + others.filter(({ tag }) => tag === PART_0).length * (AS_DEAR_AS_NAMES - 1);
       constraints += sum(extensions.filter(({ kind }) => kind === CONSTRAINTS).flatMap(({ value }) => bodies(value)));
@@ -64,12 +73,18 @@ const bodies = (from: Buffer): readonly Buffer[] => elements(from).map(({ body }
 /** How many elements are in all of these. */
 const sum = (all: readonly Buffer[]): number => all.reduce((count, one) => count + elements(one).length, 0);
 
+/** How many elements there are, with all that they consist of. */
+function partsIn(from: Buffer): number {
+  return elements(from).reduce((count, { tag, body }) => count + 1 + ((tag & CONSTRUCTED) === 0 ? 0 : partsIn(body)), 0);
+}
+
 type Extension = {
   readonly kind: string;
   /** Of those that are looked at, what is in their sequence. */
   readonly value: Buffer;
 };
 type Parts = {
+  readonly issuer: Buffer;
   /** The sets that it consists of. */
   readonly subject: readonly Buffer[];
   /** subjectPublicKeyInfo */
@@ -81,12 +96,15 @@ type Parts = {
 function partsOf(certificate: Buffer): Parts {
   let left = expected(SEQUENCE, expected(SEQUENCE, certificate).body).body;
   if (element(left).tag === VERSION) left = element(left).rest;
-  // serialNumber, signature, issuer, validity
-  for (const tag of [INTEGER, SEQUENCE, SEQUENCE, SEQUENCE]) left = expected(tag, left).rest;
-  const subject = expected(SEQUENCE, left);
+  // serialNumber, signature
+  for (const tag of [INTEGER, SEQUENCE]) left = expected(tag, left).rest;
+  const issuer = expected(SEQUENCE, left);
+  const validity = expected(SEQUENCE, issuer.rest);
+  const subject = expected(SEQUENCE, validity.rest);
   const key = expected(SEQUENCE, subject.rest);
   const extensions = elements(key.rest).filter(({ tag }) => tag === EXTENSIONS);
   return {
+    issuer: issuer.body,
     subject: bodies(subject.body),
     key: key.body,
     extensions: extensions.flatMap(({ body }) => bodies(expected(SEQUENCE, body).body).map(extension)),
@@ -96,7 +114,7 @@ function partsOf(certificate: Buffer): Parts {
 function extension(body: Buffer): Extension {
   const { body: name, rest } = expected(OID, body);
   const kind = name.toString('hex');
-  if (kind !== OTHER_NAMES && kind !== CONSTRAINTS && kind !== LISTS) return { kind, value: rest };
+  if (!KEPT.has(kind)) return { kind, value: rest };
   const isCritical = element(rest);
   const value = expected(OCTET_STRING, isCritical.tag === BOOLEAN ? isCritical.rest : rest).body;
   return { kind, value: expected(SEQUENCE, value).body };
