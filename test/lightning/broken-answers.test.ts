@@ -1,8 +1,10 @@
 // The connection breaks in the middle of the answer to a request to pay, in whatever way: the node may have it, so nobody has answered.
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import net from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { AMOUNT, at, close, engine, invoice, looks, open, outgoing, status } from './funded-payouts.ts';
 
 let server: net.Server;
@@ -52,4 +54,23 @@ test('an answer that TLS cannot read is none, though the node was asked', async 
   outgoing().resolve(to.hash, true);
   await looks(1);
   expect(await status(id)).toBe('completed');
+});
+
+test.each([
+  [2, 'routerrpc server shutting down', 'unanswered'],
+  [14, 'transport is closing', 'unanswered'],
+  [2, 'max fee exceeds the limit', 'refused'],
+  [2, 'wallet locked, unlock it to enable full RPC access', 'refused'],
+  [2, 'invoice expired. Valid until 2026-01-01 00:00:00 +0000 UTC', 'never'],
+  [6, 'payment is in transition', 'known'],
+])('of what the node says instead of a payment, code %i %s is %s', async (code, message, state) => {
+  const node = createServer((_request, response) =>
+    response.writeHead(500).end(JSON.stringify({ error: { code, message, details: [] } })),
+  );
+  const at = `http://127.0.0.1:${await listen(node, 0)}`;
+  const payer = createLndPayer(async () => ({ ...engine.payTarget(), url: at, certificate: null }));
+  const order = { paymentRequest: 'lnbc1', amount: null, feeLimit: 10n, notAfterMs: Date.now() + 60_000 };
+  expect(await payer.send(order)).toMatchObject({ state });
+  payer.close();
+  await closeServer(node);
 });

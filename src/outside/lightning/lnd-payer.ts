@@ -206,6 +206,9 @@ const maxOf = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 /** gRPC's cancelled, deadline exceeded and unavailable: a request was cut off, and may have been taken before. */
 const OPEN_CODES: readonly number[] = [1, 4, 14];
 
+/** What LND says while it is stopped, also of a payment that it has begun. */
+const STOPPING = /shutting down/;
+
 /** What LND says of an invoice that it can never pay, before it begins a payment: its texts are all that tells them from other refusals. */
 const NEVER =
   /^invoice expired|^invoice not for current active network|^self-payments not allowed|must contain either a payment address|^the AMP flag|feature|^cltv limit|^amount must (?:not )?be specified|^invalid (?:payment request|invoice signature)/;
@@ -213,7 +216,7 @@ const NEVER =
 function notTaken(error: unknown): SendAnswer {
   if (error instanceof LndRefusal) {
     if (error.code === 6 || error.httpStatus === 409) return { state: 'known' };
-    if (OPEN_CODES.includes(error.code)) return { state: 'unanswered', reason: error.message };
+    if (OPEN_CODES.includes(error.code) || STOPPING.test(error.said)) return { state: 'unanswered', reason: error.message };
     return NEVER.test(error.said) ? { state: 'never', reason: error.said } : { state: 'refused', reason: error.message };
   }
   if (error instanceof NodeTrouble) {
