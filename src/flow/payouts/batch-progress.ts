@@ -12,6 +12,7 @@ import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } 
 import { asBooked } from '../../store/payouts/booked-amounts.ts';
 import { announcePayouts } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { isNoted } from '../../store/sweeps/forgotten-moves.ts';
 import type { Context } from '../context.ts';
 
 /**
@@ -158,7 +159,7 @@ async function stopOnForeignSpend<Code extends CurrencyCode>(
   finalWith?: (input: Batch<Code>['inputs'][number]) => number,
 ): Promise<void> {
   const foreign = batch.inputs.filter((input) => input.spentBy !== null);
-  if (foreign.length === 0 || batch.state === 'dead') return;
+  if (foreign.length === 0 || batch.state === 'dead' || (await isForgottenMove(sql, batch))) return;
   const until = (block: number): string =>
     `: decided once two of our nodes hold block ${block} (one that is away for good: take it out of BURSAR_${batch.currency}_RPC_URL)`;
   await tripBreaker(sql, {
@@ -171,6 +172,18 @@ async function stopOnForeignSpend<Code extends CurrencyCode>(
     }),
     atMs: ctx.ports.clock.now(),
   });
+}
+
+/**
+ * Whether its nonce was used by what an address of ours has sent to another one, as a block shows, and database and signer have forgotten: nothing is
+ * lost, and it is booked once this has failed.
+ */
+async function isForgottenMove<Code extends CurrencyCode>(
+  sql: Sql,
+  { currency, purpose, inputs }: Batch<Code>,
+): Promise<boolean> {
+  const by = inputs[0]?.spentBy ?? null;
+  return purpose !== 'payout' && by !== null && (await isNoted(sql, currency, by));
 }
 
 /**

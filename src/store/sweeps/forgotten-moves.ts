@@ -60,7 +60,7 @@ export async function readMovesOf(sql: Sql, currency: EvmCode, from: Outpoint, l
 }
 
 /** Whether a transaction is noted as one. */
-export async function isNoted(sql: Sql, currency: EvmCode, txid: string): Promise<boolean> {
+export async function isNoted(sql: Sql, currency: CurrencyCode, txid: string): Promise<boolean> {
   const { rows } = await sql.query({
     name: 'is_noted_move',
     text: 'select from forgotten_moves where currency = $1 and txid = $2',

@@ -22,6 +22,7 @@ import {
   type UnsignedPayout,
   unsignedPayouts,
 } from '../../../store/payouts/unknown-movements.ts';
+import { isNoted } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
@@ -106,7 +107,8 @@ export async function recordSent(
   const movements: UnknownMovement[] = [];
   for (const { nonce, block, facts } of sent) {
     const { txid, outputs } = facts;
-    if (ours.has(txid)) continue;
+    // what has gone to another address of ours is booked by itself
+    if (ours.has(txid) || (await isNoted(ctx.db, currency, txid))) continue;
     const paid = open.filter((payout) => outputs.some((output) => paysPayout(output, payout))).map(({ id }) => id);
     if (onlyPaying && paid.length === 0) continue;
     payoutIds.push(...paid);
