@@ -28,7 +28,11 @@ function trusting(throws?: string) {
  * A server with the certificate that says what is no TLS as soon as its handshake has ended, or behind an answer.
  * @returns its port
  */
-async function garbled(then: 'resets the connection' | 'says nothing more', answer: string | null = null): Promise<number> {
+async function garbled(
+  then: 'resets the connection' | 'says nothing more',
+  answer: string | null = null,
+  said = NO_RECORD,
+): Promise<number> {
   let isAnswered = answer === null;
   const server = createServer({ key: own.key, cert: own.certificate }, (socket) =>
     socket
@@ -46,7 +50,7 @@ async function garbled(then: 'resets the connection' | 'says nothing more', answ
     socket.on('data', (part) => behind.write(part)).on('close', () => behind.destroy());
     // in TLS 1.3 all of the server's handshake is its first answer
     behind.on('data', (part) => {
-      socket.write(isAnswered ? Buffer.concat([part, NO_RECORD]) : part);
+      socket.write(isAnswered ? Buffer.concat([part, said]) : part);
       if (then === 'resets the connection') setImmediate(() => socket.resetAndDestroy());
     });
   });
@@ -62,18 +66,23 @@ async function waiting() {
   return { url: `http://127.0.0.1:${port}/`, asked: asked.promise, connections };
 }
 
-test('what is no TLS after a handshake, and a reset, end the call and nobody else’s', async () => {
+test.each([
+  ['what is no TLS after a handshake, and a reset,', NO_RECORD],
+  ['a reset after a handshake', Buffer.alloc(0)],
+])('%s ends the call and nobody else’s', async (_, said) => {
+  const told = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
   const outbound = trusting();
-  const [port, other] = [await garbled('resets the connection'), await waiting()];
+  const [port, other] = [await garbled('resets the connection', null, said), await waiting()];
   const others = outbound.call({ ...asking, merchantId: 2n, url: other.url });
   const answer = await other.asked;
-  for (let n = 0; n < 5; n++) {
+  for (let n = 0; n < 10; n++) {
     const result = await outbound.call({ ...asking, connectionsOf: null, url: `https://localhost:${port}/` });
     expect(result).toMatchObject({ kind: 'failed', failure: expect.stringMatching(/^(tls|connection)_failed$/) });
   }
   answer();
   expect(await others).toMatchObject({ kind: 'answered', status: 204 });
   expect(other.connections()).toBe(1);
+  expect(told).not.toHaveBeenCalled();
 });
 
 test('what is no TLS after a handshake ends the call at once', async () => {
