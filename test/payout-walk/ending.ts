@@ -61,7 +61,7 @@ const isBack = async (merchant: Merchant, one: Purchase): Promise<boolean> =>
 /** What of a merchant is not at its end, in words. */
 async function unfinishedOf(scene: Scene, merchant: Merchant): Promise<string[]> {
   await decide(scene, merchant);
-  const { model, name, automatic } = merchant;
+  const { model, name, automatic, caller } = merchant;
   const open: string[] = [];
   for (const { id, body, ending } of model.payouts)
     if (ending === null) open.push(`${name} ${id} ${JSON.stringify(body)}: ${JSON.stringify(id && (await now(merchant, id)))}`);
@@ -72,6 +72,8 @@ async function unfinishedOf(scene: Scene, merchant: Merchant): Promise<string[]>
   }
   if (automatic === null) return open;
   const going = (await listed(merchant)).filter((one) => one.destination === automatic && !ended(one));
+  for (const one of going)
+    if (one.held_reason === 'approval') await caller.ask('/cancel_payout', { payout_id: one.id, idempotency_key: newKey() });
   return [...open, ...going.map((one) => `${name}, by itself: ${JSON.stringify(one)}`)];
 }
 const unfinished = async (scene: Scene): Promise<string[]> =>

@@ -28,6 +28,8 @@ type Walk = LightningWorld & {
   readonly log: string[];
   readonly wrong: string[];
   readUntil: number;
+  /** When the service looked last, the node did not answer: it makes no invoice before it has looked again. */
+  wasAway: boolean;
 };
 
 const isDown = ({ engine }: Walk): boolean => engine.node().trouble().down;
@@ -43,7 +45,7 @@ const viewOf = ({ clock, readUntil }: Walk): View => ({
 
 async function create(walk: Walk): Promise<boolean> {
   const { at, engine, clock, random, lives } = walk;
-  if (lives.length === MOST_ORDERS || isMute(walk)) return false;
+  if (lives.length === MOST_ORDERS || isMute(walk) || walk.wasAway) return false;
   await at.rate('100000.00');
   const [from, until] = random.one([
     [1, 99],
@@ -101,16 +103,29 @@ function noteOf({ engine, clock }: Walk, { hash, order }: Life): void {
   });
 }
 
+/** What the node announced before it could not be asked any more may have arrived, or not. */
+async function noteWhatIsKnown(walk: Walk): Promise<void> {
+  const { at, lives } = walk;
+  for (const life of lives) {
+    const shown = await checkTransaction(at.ctx, { merchantId: at.merchantId, transactionId: life.id });
+    if (shown.receivedMinor === 0n) continue;
+    noteOf(walk, life);
+    judge(life.order, viewOf(walk));
+  }
+}
+
 /** The worker looks; then the service must be where the rules are. */
 async function look(walk: Walk): Promise<void> {
   const { at, lives, wrong } = walk;
   await at.rate('100000.00');
   const canFail = isMute(walk);
   const { caughtUp } = await at.work();
+  walk.wasAway = !caughtUp;
   if (caughtUp) {
     note(walk);
     for (const { order } of lives) judge(order, viewOf(walk));
   } else if (!canFail) wrong.push('the node can be read, and the watcher has not caught up');
+  else await noteWhatIsKnown(walk);
   wrong.push(...(await redAnswers({ ...at, db: at.ctx.db }, 'after the judge')));
   for (const life of lives) wrong.push(...(await differences(walk, life)));
 }
@@ -146,10 +161,8 @@ function cancelByRules(walk: Walk, life: Life): boolean {
   const { order, hash } = life;
   if (order.status !== 'started') return say(order, 'cancel', viewOf(walk));
   if (isMute(walk)) return false;
-  if (walk.engine.node().find(hash)?.status !== 'SETTLED') return say(order, 'cancel', viewOf(walk));
-  noteOf(walk, life);
-  judge(order, viewOf(walk));
-  return false;
+  // what was paid is decided when the worker looks
+  return walk.engine.node().find(hash)?.status !== 'SETTLED' && say(order, 'cancel', viewOf(walk));
 }
 
 const word =
@@ -211,7 +224,7 @@ function passTime({ clock, random, lives }: Walk): void {
 }
 
 export async function runLightningWalk(world: LightningWorld, random: Random): Promise<{ wrong: string[]; log: string[] }> {
-  const walk: Walk = { ...world, random, lives: [], log: [], wrong: [], readUntil: 0 };
+  const walk: Walk = { ...world, random, lives: [], log: [], wrong: [], readUntil: 0, wasAway: false };
   world.clock.nowMs += SECOND - (world.clock.nowMs % SECOND);
   await look(walk);
   await create(walk);

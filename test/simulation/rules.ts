@@ -172,7 +172,11 @@ function undecided(order: Order, view: View): undefined {
   if (order.cause !== 'late' || order.byHand || terms.policy !== 'accept') return undefined;
   suspense(order, view);
   const here = own.filter((one) => ownDeep(order, view, one));
-  const worth = total(here, (one) => one.amount * one.arrivedPrice);
+  // R twice: the price is compared with what has that of the price, and what is credited beside it has that of its own value
+  const worth = total(
+    here.filter((one) => deepAt(view, one, terms.cents)),
+    (one) => one.amount * one.arrivedPrice,
+  );
   if (worth < terms.cents * unitOf(terms.currency) - toleranceScaled(terms)) return undefined;
   // what came in another currency is credited too
   const others = order.arrived.filter((one) => one.currency !== terms.currency && (one.booked?.suspense ?? 0n) > 0n);
