@@ -134,8 +134,8 @@ test('one that no node shows any more: the signer refuses what is next at its ad
   const other = await paid();
   service.told.length = 0;
   for (let turn = 0; turn < 4; turn++) {
-    // what the signer has refused is asked for no more for ten minutes
-    await service.work(601_000);
+    // what the signer refuses for other reasons is asked for no more for ten minutes
+    await service.work(LATER_MS);
     await service.mine();
   }
   expect(service.told.join()).toMatch(/rule conflict .* the next nonce of/);
