@@ -29,6 +29,28 @@ export async function nextOwnIndex(sql: Sql, accountId: bigint): Promise<number>
   return Number(rows[0]?.next ?? 0n);
 }
 
+/** How many addresses after the last that was given out may be in use; one is used with each batch. */
+const NEXT_ADDRESSES = 200;
+const MOST_LEFT_OUT = 1_000;
+
+/**
+ * The indexes of an account's own addresses that were not given out here, and may have been before an older state was put back: those after the
+ * last, and the newest that are left out before it, for what was forgotten is not always booked in the order in which it was made.
+ */
+export async function ungivenOwnIndexes(sql: Sql, accountId: bigint): Promise<readonly number[]> {
+  const { rows } = await sql.query<{ index: bigint }>({
+    name: 'ungiven_own_indexes',
+    text: `with next as (select coalesce(max(address_index) + 1, 0) as index from own_addresses where account_xpub_id = $1)
+           (select n as index from next cross join lateral generate_series(next.index, next.index + $2::bigint - 1) n)
+           union all
+           (select n from next cross join lateral generate_series(0, next.index - 1) n
+             where not exists (select from own_addresses o where o.account_xpub_id = $1 and o.address_index = n)
+             order by n desc limit $3)`,
+    values: [accountId, NEXT_ADDRESSES, MOST_LEFT_OUT],
+  });
+  return rows.map(({ index }) => Number(index));
+}
+
 /** SQL: what nobody here has signed: capital. What a transaction of ours makes is looked after with its batch. */
 export const isCapital = (output: string): string =>
   `not exists (select from outgoing_attempts t where t.currency = ${output}.currency and t.txid = ${output}.txid)`;

@@ -13,7 +13,7 @@ import { readCursor } from '../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { checkedHeight, dropChecked, saveChecked } from '../../store/payouts/comparisons.ts';
 import { savePayoutsWait } from '../../store/payouts/fee-rates.ts';
-import { knownOwnScripts, nextOwnIndex } from '../../store/payouts/own-outputs.ts';
+import { knownOwnScripts, ungivenOwnIndexes } from '../../store/payouts/own-outputs.ts';
 import {
   believedUnspent,
   blocksAbove,
@@ -41,8 +41,6 @@ const READ_AGAIN_SECONDS = 1_209_600;
 const MARGIN = 10;
 /** After this time the driver goes on with what was signed; the blocks that are left are read at its next pass. */
 const READS_WITHIN_MS = 2_000;
-/** Addresses of our own after the last that was given out: one is used with each batch. */
-const NEXT_ADDRESSES = 200;
 const IN_MEMPOOL_AT_ONCE = 2_000;
 /** How often outputs are compared again while payouts are made, and while something is not explained. */
 const AGAIN_MS = 600_000;
@@ -221,8 +219,8 @@ async function wantedOf(ctx: Context, key: SpendingKey): Promise<Wanted> {
   const outputs = await outputsOfKey(ctx, key);
   const payouts = await unsignedPayouts(ctx.db, currency);
   const deriver = ctx.ports.addresses.ownOf(currency, xpub);
-  const first = await nextOwnIndex(ctx.db, key.id);
-  const next = Array.from({ length: NEXT_ADDRESSES }, (_, n) => Buffer.from(deriver.derive(first + n).script));
+  const ungiven = await ungivenOwnIndexes(ctx.db, key.id);
+  const next = ungiven.map((index) => Buffer.from(deriver.derive(index).script));
   const scripts = [...next, ...payouts.map(({ script }) => Buffer.from(script, 'hex'))];
   return {
     outputs,

@@ -24,10 +24,10 @@ async function knownOutput(): Promise<Output> {
   const { rows } = await service.admin.query('select txid, vout from payments where part_key is not null and not spent limit 1');
   return rows[0];
 }
-/** The next address of our own, which this database has not given out. */
-async function nextOwn(): Promise<string> {
+/** An address of our own after the last that this database has given out; 0 = the next. */
+async function nextOwn(after = 0): Promise<string> {
   const key = (await spendingKey(ctx.db, 'BTC')) as NonNullable<Awaited<ReturnType<typeof spendingKey>>>;
-  const index = await nextOwnIndex(ctx.db, key.id);
+  const index = (await nextOwnIndex(ctx.db, key.id)) + after;
   return Buffer.from(ctx.ports.addresses.ownOf('BTC', key.xpub).derive(index).script).toString('hex');
 }
 async function scriptOf(payoutId: string): Promise<string> {
@@ -107,6 +107,19 @@ test('one of whose outputs none is known: its payouts are paid, and its change i
   expect(await service.balance('equity:operator:BTC')).toBe(250_000n);
   expect(await service.balance('asset:chain:BTC')).toBe(1_050_000n);
   await goesOn();
+});
+
+test('each has its change, in whatever order they are booked', async () => {
+  await batches.earn(2);
+  for (const script of [await nextOwn(), await nextOwn(1)].reverse()) {
+    const id = await batches.request();
+    const pays = [
+      { script: await scriptOf(id), amountMinor: 200_000n },
+      { script, amountMinor: 799_500n },
+    ];
+    const { recover } = await found([await knownOutput()], pays, [id]);
+    expect(await recover(false)).toMatchObject({ payoutIds: [id], lost: 0n, fee: 500n });
+  }
 });
 
 test('one that concerns nobody here is closed, and payouts go on', async () => {

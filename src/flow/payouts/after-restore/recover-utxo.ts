@@ -10,7 +10,7 @@ import { postEntries } from '../../../store/ledger/ledger.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../../store/payouts/batches.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
-import { knownOwnScripts, nextOwnIndex } from '../../../store/payouts/own-outputs.ts';
+import { knownOwnScripts, ungivenOwnIndexes } from '../../../store/payouts/own-outputs.ts';
 import { lockPayouts, type PayoutRow } from '../../../store/payouts/payouts.ts';
 import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
 import {
@@ -179,9 +179,6 @@ async function giveUpUnsigned(sql: Sql, batchId: string | null): Promise<void> {
   if (batch !== null && batch.attempts.length === 0) await giveUpBatch(sql, batch.id, batch.leaseEpoch);
 }
 
-/** An address of our own may have been given out after the state that was put back. */
-const NEXT_ADDRESSES = 200;
-
 async function changeOf(ctx: Context, sql: Sql, key: SpendingKey, outputs: readonly OutputFacts[]): Promise<Plan['change']> {
   const deriver = ctx.ports.addresses.ownOf(key.currency, key.xpub);
   const known = await knownOwnScripts(
@@ -189,11 +186,11 @@ async function changeOf(ctx: Context, sql: Sql, key: SpendingKey, outputs: reado
     key.currency,
     outputs.map(({ script }) => script),
   );
-  const first = await nextOwnIndex(sql, key.id);
-  const next = Array.from({ length: NEXT_ADDRESSES }, (_, n) => first + n);
+  // an address of our own may have been given out after the state that was put back
+  const ungiven = await ungivenOwnIndexes(sql, key.id);
   const indexes = new Map([
     ...known,
-    ...next.map((index) => [Buffer.from(deriver.derive(index).script).toString('hex'), index] as const),
+    ...ungiven.map((index) => [Buffer.from(deriver.derive(index).script).toString('hex'), index] as const),
   ]);
   for (const { vout, script, amountMinor: amount } of outputs) {
     const index = indexes.get(script);
