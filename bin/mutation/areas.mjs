@@ -311,6 +311,7 @@ export const AREAS = [
       'test/lightning/years-long-invoices',
       'test/lightning/put-back-together',
       'test/lightning/other-side-away',
+      'test/lightning/forgotten-channels',
     ],
   },
   {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { channelsSince } from '../../src/store/lightning/channels.ts';
+import { copyDatabase } from '../support/postgres.ts';
 import {
   AMOUNT,
   at,
@@ -16,6 +17,7 @@ import {
   MINUTE,
   open,
   outgoing,
+  pass,
   reached,
   status,
   unheard,
@@ -45,6 +47,32 @@ describe('with a node that is put back', () => {
     await at.look(unheard());
     await looks(3, 2 * MINUTE);
     expect(await status(later.id)).toBe('failed');
+  });
+
+  test('to before it had a channel, and the database to before a payout was sent, it is not asked for again', async () => {
+    own().move(2_000_000);
+    const putBack = engine.backup();
+    own().open(1_000_000);
+    await looks(1, 21_000);
+    const to = invoice('hold');
+    const { id } = await at.request(to.request, AMOUNT);
+    const copy = await copyDatabase(at.url);
+    await at.look();
+    expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+    await putBack();
+    await reached();
+    const restored = await at.onCopy(copy);
+    await copy.db.query({ text: `update comparisons set timeline = 'another'` });
+    pass(16_000);
+    await restored.look();
+    expect(outgoing().payment(to.hash)).toBeNull();
+    const { rows } = await copy.db.query<{ reason: string }>({
+      text: 'select held_reason as reason from payouts where id = $1',
+      values: [id],
+    });
+    expect(rows).toEqual([{ reason: 'unknown_outcome' }]);
+    await restored.close();
+    await copy.drop();
   });
 
   test('what was closed an hour before a payout is known to say nothing of it', async () => {

@@ -100,8 +100,8 @@ export async function begin(
   }
   await options.reached?.('ln-committed');
   // nobody here knows of a request, and the signer may have let one be made
-  const forgotten = await forgottenPerhaps(ctx, payment);
-  return forgotten ?? sendBegun(ctx, options, node, { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now() });
+  const begun = { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now() };
+  return (await forgottenPerhaps(ctx, begun)) ?? sendBegun(ctx, options, node, begun);
 }
 
 const NOTHING_KNOWN = { payment: null, isPending: false };
