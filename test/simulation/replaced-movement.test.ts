@@ -1,9 +1,12 @@
 // Transactions that our key has signed and this service has not, seen in a mempool: a second copy of the server makes them. Simulated chain, the
 // production watcher and look at our outputs, a real database.
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { recoverTransaction } from '../../src/flow/payouts/after-restore/recover-utxo.ts';
 import { createAddressDeriver } from '../../src/outside/utxo/derive.ts';
 import { RBF_SEQUENCE, sealed, type Transaction } from '../../src/sandbox/utxo/transaction.ts';
+import { spendingKey } from '../../src/store/chain/xpubs.ts';
+import { insertOwnAddress } from '../../src/store/payouts/own-outputs.ts';
 import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../../src/worker/chain/context.ts';
 import { EVERYTHING } from '../../src/worker/chain/watch-list.ts';
@@ -68,4 +71,24 @@ test('one that another has replaced for good is over, not before that, and one t
   expect(await open(), 'the block could still be left').toEqual([first.txid, third.txid]);
   node.mine(1);
   expect(await open()).toEqual([third.txid]);
+});
+
+test('one that pays an address of ours below the last that was given out is found, though it spends nothing that is known here', async () => {
+  const { ctx, db } = service;
+  const key = await spendingKey(db, 'BTC');
+  if (key === null) throw new Error('the simulated service has a key of BTC');
+  const own = ctx.ports.addresses.ownOf('BTC', key.xpub);
+  const history = await openFixedHistory(service, { currency: 'BTC' });
+  await insertOwnAddress(db, key.id, 'BTC', own.derive(1));
+  const coin = { txid: randomBytes(32).toString('hex'), vout: 0 };
+  const change = sealed({
+    version: 2,
+    inputs: [{ ...coin, scriptSig: Buffer.alloc(0), sequence: RBF_SEQUENCE, witness: [] }],
+    outputs: [{ minor: 50_000n, script: Buffer.from(own.derive(0).script) }],
+    lockTime: 0,
+  });
+  service.node('BTC').enter(change, { denied: false });
+  await history.look();
+  await createOutputCheck(ctx, 'BTC').trouble();
+  expect((await openMovements(db)).map(({ txid }) => txid)).toContain(change.txid);
 });
