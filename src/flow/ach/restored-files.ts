@@ -1,15 +1,13 @@
 // A bank file that our folder or the bank has and the database does not: the database was put back to a time before the file was made. It is written back
 // with its entries, so that its payouts are neither paid by another file nor cancelled; then the bank is asked whether it has it.
 import { createHash } from 'node:crypto';
-import { readBankAccount } from '../../core/ach/bank-account.ts';
 import type { BankFile } from '../../core/ach/bank-port.ts';
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
-import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
+import type { ReadFile } from '../../core/ach/nacha-reader.ts';
 import { formatAmount, minus, sum } from '../../core/money.ts';
 import { achHandOverEntry, bankOutflowEntry } from '../../core/payouts/ach-postings.ts';
 import { adoptedEntry } from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { openText } from '../../core/sealed-text.ts';
 import { decidedAsPaid, payoutsByReference, readAchEntries, setAchLost } from '../../store/ach/entries.ts';
 import { insertAchFile, lockAchFile, lockAchFiles, readAchHashes } from '../../store/ach/files.ts';
 import { raiseTraces } from '../../store/ach/traces.ts';
@@ -20,6 +18,7 @@ import { recordMovements, resolveMovement } from '../../store/payouts/unknown-mo
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
+import { entriesOf, holdAlike, isFor } from './alike-payouts.ts';
 
 /** `contradicts`: it pays what this database does not know, or knows as ended; payouts are stopped. */
 export type RestoredFile = 'restored' | 'known' | 'contradicts';
@@ -46,6 +45,11 @@ export function restoreAchFile(ctx: Context, { name, bytes }: Omit<BankFile, 'sh
         );
       else await write(ctx, sql, { name, bytes, entries, found });
       if (!isTaken && found.size === entries.length) return 'restored';
+      await holdAlike(
+        ctx,
+        sql,
+        entries.filter(({ trace }) => !found.has(trace)),
+      );
     }
     const finding = `bank file ${name} pays what this database does not know: ask the bank, and book it (bursar payout recover)`;
     await recordMovements(sql, [{ currency: 'USD', txid: name, blockHash: null, finding }], atMs);
@@ -58,6 +62,14 @@ async function isKnown(sql: Sql, name: string, bytes: Uint8Array): Promise<boole
   return (await readAchHashes(sql)).get(name) === createHash('sha256').update(bytes).digest('hex');
 }
 
+export type RecoveredFile = {
+  readonly payoutIds: readonly string[];
+  /** In cents. */
+  readonly lost: bigint;
+  /** Those that wait, as unknown_outcome, because what was lost went to the same account and was as much. */
+  readonly alike: readonly string[];
+};
+
 /**
  * Books a file of which this database does not know every payout: those that it knows are paid by it, the others become a loss.
  * @throws Refusal not_resolvable
@@ -65,7 +77,7 @@ async function isKnown(sql: Sql, name: string, bytes: Uint8Array): Promise<boole
 export function recoverAchFile(
   ctx: Context,
   { name, bytes, by, acceptsLoss }: Omit<BankFile, 'sha256'> & { readonly by: string; readonly acceptsLoss: boolean },
-): Promise<{ readonly payoutIds: readonly string[]; readonly lost: bigint }> {
+): Promise<RecoveredFile> {
   return ctx.db.transaction(async (sql) => {
     const refused = (what: string) => new Refusal('not_resolvable', { message: `Bank file ${name} ${what}.` });
     await lockAchFiles(sql);
@@ -99,7 +111,8 @@ export function recoverAchFile(
     const text = `booked: ${known.length + adopted.length} payouts, ${formatAmount(booked, 'USD')} USD lost`;
     if (!(await resolveMovement(sql, { currency: 'USD', txid: name }, { by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');
-    return { payoutIds: [...known.map(({ payoutId }) => payoutId), ...adopted.map(({ id }) => id)], lost: booked };
+    const alike = booked > 0n ? await holdAlike(ctx, sql, others) : [];
+    return { payoutIds: [...known.map(({ payoutId }) => payoutId), ...adopted.map(({ id }) => id)], lost: booked, alike };
   });
 }
 
@@ -118,15 +131,6 @@ async function raiseTracesAbove(sql: Sql, entries: ReadFile['entries']): Promise
   if (used.length > 0) await raiseTraces(sql, Math.max(...used));
 }
 
-function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
-  try {
-    return readNachaFile(new TextDecoder().decode(bytes)).entries;
-  } catch (error) {
-    if (error instanceof NachaMalformed) return null;
-    throw error;
-  }
-}
-
 /** The payout of each entry by its trace number, locked; without those that are missing, are others, or are not at these steps. */
 async function match(
   ctx: Context,
@@ -143,10 +147,7 @@ async function match(
   const found = new Map<string, PayoutRow>();
   for (const entry of entries) {
     const payout = byId.get(byReference.get(entry.id) ?? '');
-    const account = payout === undefined ? null : readBankAccount(openText(ctx.ports.sealing, payout.destination, payout.id));
-    const isSame =
-      account !== null && !('problem' in account) && account.routing === entry.routing && account.account === entry.account;
-    if (payout === undefined || !isSame || payout.amount !== entry.cents || !steps.includes(payout.step)) continue;
+    if (payout === undefined || !isFor(ctx, payout, entry) || !steps.includes(payout.step)) continue;
     found.set(entry.trace, payout);
   }
   return found;

@@ -27,6 +27,7 @@ import {
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { openMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { adoptLost } from '../ach/alike-payouts.ts';
 import type { Context } from '../context.ts';
 
 export type Resolution = {
@@ -52,6 +53,7 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
     }
     await refuseBeforeRecover(sql, payout);
     if (outcome === 'paid') await bookPaidByOthers(ctx, sql, payout);
+    if (outcome === 'paid' && payout.source !== null) await adoptLost(ctx, sql, payout);
     return resolveLocked(ctx, sql, payout, { outcome, evidence });
   });
 }

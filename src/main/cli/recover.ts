@@ -33,6 +33,8 @@ type Found = Recovered & {
   readonly currency: LedgerCurrency;
   /** Whose customer's payment it is. */
   readonly transactionId?: string;
+  /** Of a bank file: payouts to the account that what was lost went to, of as much. */
+  readonly alike?: readonly string[];
 };
 type Options = {
   readonly json?: boolean;
@@ -67,7 +69,14 @@ async function recover(id: string, { json, acceptLoss = false, own = false, exec
   if (executed) return recoverExecuted(id, json);
   if (own && acceptLoss) throw new CommandFailed('it is yours (--own), or lost (--accept-loss): not both');
   if (own || LIGHTNING_NODE.test(id)) return recoverOwn(id, { json: json === true, own, acceptLoss });
-  const { payoutIds, transactionId, lost, fee, currency }: Found = BANK_FILE.test(id)
+  const {
+    payoutIds,
+    transactionId,
+    lost,
+    fee,
+    currency,
+    alike = [],
+  }: Found = BANK_FILE.test(id)
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
       (EVM_HASH.test(id)
@@ -76,8 +85,13 @@ async function recover(id: string, { json, acceptLoss = false, own = false, exec
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
   const whose = payoutIds.join(', ') || transactionId || 'no payout';
-  print(json, { ...(currency === 'USD' ? { file: id } : { txid: id }), currency, payout_ids: payoutIds, ...amounts }, [
+  const named = currency === 'USD' ? { file: id, alike_payout_ids: alike } : { txid: id };
+  print(json, { ...named, currency, payout_ids: payoutIds, ...amounts }, [
     `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
+    ...alike.map(
+      (one) =>
+        `${one} is for as much to the same account, and waits: was it this one, bursar payout resolve ${one} --paid, else --failed.`,
+    ),
     'When bursar audit is green, bursar audit --clear lets payouts go on.',
   ]);
 }
@@ -148,7 +162,7 @@ async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {
   return found;
 }
 
-function recoveredFile(name: string, acceptsLoss: boolean): Promise<Recovered & { currency: 'USD' }> {
+function recoveredFile(name: string, acceptsLoss: boolean): Promise<Found> {
   return withBooks(async (ctx, config) => {
     await movementOf(ctx, name);
     // nothing is handed over here

@@ -1,27 +1,13 @@
 // Database and our folder put back together: what the bank has of us tells what was forgotten, and where nobody can tell, a person does.
-import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { writeNachaFile } from '../../../src/core/ach/nacha-file.ts';
 import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
-import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { recoverAchFile } from '../../../src/flow/ach/restored-files.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
-import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers } from '../../../src/store/ledger/breakers.ts';
 import { testBank } from '../../support/bank.ts';
-import {
-  approvalAbove,
-  BTC,
-  ctx,
-  ledgerFindings,
-  merchantsForAll,
-  of,
-  refusedWith,
-  row,
-  shopWith,
-  world,
-} from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, of, refusedWith, row, world } from '../payouts/merchants.ts';
+import { balanceOf, forgottenFile, putBack, requested } from './forgotten-files.ts';
 
 merchantsForAll();
 
@@ -31,47 +17,6 @@ beforeEach(() => {
   bank = testBank(ctx, { dedupes: false });
 });
 
-const balanceOf = async (code: string): Promise<bigint> =>
-  BigInt((await world.admin.query('select amount from ledger.account_balance where code = $1', [code])).rows[0]?.amount ?? 0);
-let files = 0;
-/** @param approval USD above which it waits for its approval */
-async function requested(
-  approval: string | null = null,
-): Promise<{ readonly id: string; readonly cents: bigint; readonly merchantId: bigint }> {
-  const merchantId = await shopWith(BTC);
-  if (approval !== null) await approvalAbove(merchantId, approval);
-  const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
-  const { id, amount } = await requestAchPayout(ctx, asked);
-  return { id, cents: amount, merchantId };
-}
-/** A file that the bank has, and that neither database nor folder remembers. */
-function forgotten(payouts: readonly { readonly id: string; readonly cents: bigint }[]): string {
-  files += 1;
-  const name = `2026-05-2${files}-A`;
-  const text = writeNachaFile({
-    origin: SANDBOX_BANK,
-    date: name.slice(0, 10),
-    time: '2000',
-    modifier: 'A',
-    entryClass: 'CCD',
-    description: 'PAYOUT',
-    effective: '2026-06-01',
-    entries: payouts.map(({ id, cents }, at) => ({
-      transactionCode: 22,
-      routing: '021000021',
-      account: '123456789',
-      cents,
-      id: id.slice(-15),
-      name: 'SHOP',
-      trace: `0910000100${files}000${at}`,
-    })),
-  });
-  const bytes = new TextEncoder().encode(text);
-  bank.executed.push({ name, bytes, sha256: createHash('sha256').update(bytes).digest() });
-  return name;
-}
-/** What is stored is of before PostgreSQL was started. */
-const putBack = () => world.admin.query(`update comparisons set checked_at = '2020-01-01' where currency = 'USD'`);
 const fileOf = async (id: string) =>
   (
     await world.admin.query(
@@ -84,7 +29,7 @@ describe('a file of which only the bank knows', () => {
   test('is written back, and its payout is not paid by another one', async () => {
     await bank.look();
     const payout = await requested();
-    const name = forgotten([payout]);
+    const name = forgottenFile(bank, [payout]);
     await putBack();
     bank.cutOff();
     await bank.look();
@@ -100,7 +45,7 @@ describe('a file of which only the bank knows', () => {
   test('holds back every payment and every cancel until the bank can be asked', async () => {
     await bank.look();
     const payout = await requested('50');
-    forgotten([payout]);
+    forgottenFile(bank, [payout]);
     await putBack();
     bank.cutOff();
     bank.state.isSilent = true;
@@ -117,7 +62,7 @@ describe('a file of which only the bank knows', () => {
   test('or our folder, and that the bank never got, waits for an approval that was forgotten, and goes when it is given again', async () => {
     await bank.look();
     const payout = await requested('50');
-    const name = forgotten([payout]);
+    const name = forgottenFile(bank, [payout]);
     bank.copies.set(name, bank.executed.pop()?.bytes as Uint8Array);
     await putBack();
     await bank.look();
@@ -135,7 +80,7 @@ describe('a file of which only the bank knows', () => {
   test('and that pays somebody unknown stops payouts, until it is booked: what it paid to him is a loss', async () => {
     await bank.look();
     const payout = await requested();
-    const name = forgotten([payout, { id: 'payout_nobody000000000', cents: 7_000n }]);
+    const name = forgottenFile(bank, [payout, { id: 'payout_nobody000000000', cents: 7_000n }]);
     await putBack();
     bank.cutOff();
     await bank.look();
@@ -146,7 +91,7 @@ describe('a file of which only the bank knows', () => {
     const bytes = bank.executed[0]?.bytes as Uint8Array;
     const recover = (acceptsLoss: boolean) => recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss });
     await expect(recover(false)).rejects.toMatchObject({ code: 'not_resolvable', message: expect.stringContaining('70.00 USD') });
-    expect(await recover(true)).toEqual({ payoutIds: [payout.id], lost: 7_000n });
+    expect(await recover(true)).toEqual({ payoutIds: [payout.id], lost: 7_000n, alike: [] });
     await clearBreakers(ctx.db, 'ann', world.now());
     await bank.look();
     expect(await fileOf(payout.id)).toEqual({ name, state: 'acked' });
@@ -161,11 +106,13 @@ test('a file that pays a payout which an operator had found paid by hand is book
   await world.admin.query(`update payouts set step = 'held', held_reason = 'unknown_outcome' where id = $1`, [payout.id]);
   const before = await balanceOf('asset:bank:USD');
   await resolvePayout(ctx, { payoutId: payout.id, outcome: 'paid', evidence: 'the bank says so' });
-  const name = forgotten([payout]);
+  const name = forgottenFile(bank, [payout]);
   const bytes = bank.executed.at(-1)?.bytes as Uint8Array;
   await putBack();
   await bank.look();
-  expect(await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: false })).toEqual({ payoutIds: [payout.id], lost: 0n });
+  expect(await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: false })).toEqual({
+    ...{ payoutIds: [payout.id], lost: 0n, alike: [] },
+  });
   await clearBreakers(ctx.db, 'ann', world.now());
   await bank.look();
   expect(await balanceOf('asset:bank:USD')).toBe(before - payout.cents);
@@ -178,7 +125,7 @@ describe('a file of our folder that pays a payout of this database and one that 
   async function halfKnown() {
     await bank.look();
     const payout = await requested();
-    const name = forgotten([payout, { id: 'payout_nobody000000000', cents: 7_000n }]);
+    const name = forgottenFile(bank, [payout, { id: 'payout_nobody000000000', cents: 7_000n }]);
     const bytes = bank.executed[0]?.bytes as Uint8Array;
     bank.copies.set(name, bytes);
     bank.cutOff();
@@ -200,6 +147,7 @@ describe('a file of our folder that pays a payout of this database and one that 
     expect(await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: true })).toEqual({
       payoutIds: [payout.id],
       lost: 7_000n,
+      alike: [],
     });
     await clearBreakers(ctx.db, 'ann', world.now());
     const next = await requested();
