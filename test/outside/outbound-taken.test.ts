@@ -96,3 +96,19 @@ test('what HTTP makes of an answer counts for him too', async () => {
   // one by TLS, one by HTTP
   expect(parts).toBe(2);
 });
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)('an answer that ends its connection counts once (%s)', async (version) => {
+  let [within, most] = [0, 0];
+  const compute = (_: bigint | null, part: () => void): void => {
+    most = Math.max(most, ++within);
+    part();
+    within -= 1;
+  };
+  const { call } = opened(createOutbound(ANYWHERE, { ...UNWATCHED, compute }));
+  const { url, next } = await asked(version);
+  const [socket, answered] = [next(), call({ ...asking, url })];
+  // both come in one part: HTTP reads the answer while TLS reads the end
+  (await socket).end('HTTP/1.1 204 No Content\r\n\r\n');
+  expect(await answered).toMatchObject({ kind: 'answered', status: 204 });
+  expect(most).toBe(1);
+});
