@@ -2,14 +2,12 @@
 // a block shows that, the forgotten one is booked, and nothing stops.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import { GAS_PRICE, ledgerIsChain, sent, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const UNITS = 300_000_000n;
-const GAS_PRICE = 20n * 10n ** 9n;
 const TENTH = 10n ** 17n;
 let nodes: TwoNodes;
 let service: TwoNodes['service'];
@@ -22,31 +20,6 @@ beforeAll(async () => {
 }, TIMEOUT);
 afterAll(() => nodes?.close(), TIMEOUT);
 
-async function works(turns: number): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) {
-    await service.work(LATER_MS);
-    await service.mine(FINAL);
-  }
-  await service.work(LATER_MS);
-}
-const hex = (amount: bigint): string => `0x${amount.toString(16)}`;
-async function sent(from: string, to: string, call: { readonly value?: bigint; readonly data?: string }): Promise<string> {
-  await service.anvil.rpc('anvil_impersonateAccount', from);
-  const { value = 0n, data = '0x' } = call;
-  const gas = data === '0x' ? 21_000n : 70_000n;
-  // of a token, all the ether that was brought for its gas
-  const gasPrice = data === '0x' ? GAS_PRICE : (await service.ether(from)) / gas;
-  const transaction = { from, to, value: hex(value), data, gas: hex(gas), gasPrice: hex(gasPrice) };
-  return service.anvil.rpc<string>('eth_sendTransaction', transaction);
-}
-const transfer = (to: string, units: bigint): string => callData(QUIRKY_TOKEN, 'transfer(address,uint256)', to, units);
-async function ledgerIsChain(): Promise<void> {
-  const total = async (read: (address: string) => Promise<bigint>): Promise<bigint> =>
-    (await Promise.all([...ours].map(read))).reduce((a, b) => a + b, 0n);
-  expect(await service.findings()).toEqual([]);
-  expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
-  expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
-}
 /** A transaction that was paid whole, and whose payment is about to be moved by a signed transaction that no block has. */
 async function signed(currency: 'ETH' | 'USDT'): Promise<string> {
   const { address } = await service.owe(currency, 300_00n);
@@ -69,25 +42,31 @@ test.each(['ETH', 'USDT'] as const)('%s', { timeout: TIMEOUT }, async (currency)
   const before = await ended();
   const address = await signed(currency);
   const hot = await service.hot(currency);
+  const gas = 70_000n;
+  // of a token, all the ether that was brought for its gas
   await (currency === 'ETH'
-    ? sent(address, hot, { value: TENTH - 21_000n * GAS_PRICE })
-    : sent(address, service.anvil.token, { data: transfer(hot, UNITS) }));
+    ? sent(service, address, hot, { value: TENTH - 21_000n * GAS_PRICE })
+    : sent(service, address, service.anvil.token, {
+        data: transfer(hot, UNITS),
+        gas,
+        gasPrice: (await service.ether(address)) / gas,
+      }));
   await service.mine();
   await service.work(LATER_MS);
   expect(await openBreakers(service.db)).toEqual([]);
   expect((await ended()).at(-1)).toBe(`${currency} signed 0`);
   await service.mine(FINAL);
-  await works(3);
+  await works(service, 3);
   expect(await openBreakers(service.db)).toEqual([]);
   expect((await ended()).sort()).toEqual([...before, `${currency} dead 0`, `${currency} final 0`].sort());
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
   // what comes there later is moved with the next nonce
   await service.pay(currency, address, currency === 'ETH' ? TENTH : UNITS);
   await service.mine(FINAL);
   await service.work(6 * 3_600_000);
-  await works(3);
+  await works(service, 3);
   expect((await ended()).filter((one) => one === `${currency} final 1`)).toHaveLength(1);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('ether for gas', { timeout: TIMEOUT }, async () => {
@@ -101,17 +80,17 @@ test('ether for gas', { timeout: TIMEOUT }, async () => {
   for (let turn = 0; turn < 4 && (await topUps()).at(-1) !== `signed ${nonce}`; turn++) await service.work(LATER_MS);
   expect((await topUps()).at(-1)).toBe(`signed ${nonce}`);
   await service.anvil.rpc('anvil_dropAllTransactions');
-  await sent(await service.hot('ETH'), address, { value: TENTH });
+  await sent(service, await service.hot('ETH'), address, { value: TENTH });
   await service.mine();
   await service.work(LATER_MS);
   expect(await openBreakers(service.db)).toEqual([]);
   await service.mine(FINAL);
-  await works(4);
+  await works(service, 4);
   // a worker compares nonces when it starts, as the audit does every hour
   service.restart();
-  await works(2);
+  await works(service, 2);
   expect(await openBreakers(service.db)).toEqual([]);
   expect((await topUps()).sort()).toEqual([...before, `dead ${nonce}`, `final ${nonce}`].sort());
   expect(await service.units(address)).toBe(0n);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });

@@ -5,7 +5,8 @@ import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
+import { FINAL, SILENT } from './evm-lied-to.ts';
+import { works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -20,13 +21,6 @@ beforeAll(async () => {
 }, TIMEOUT);
 afterAll(() => nodes?.close(), TIMEOUT);
 
-async function works(turns: number): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) {
-    await service.work(LATER_MS);
-    await service.mine(FINAL);
-  }
-  await service.work(LATER_MS);
-}
 const ended = async () => (await service.batches('sweep')).map(({ state, nonce }) => [state, nonce]);
 
 /** As a sweep of this server that failed before it was put back. */
@@ -44,7 +38,7 @@ async function failedOnce() {
   const { address } = await service.owe('USDT', 300_00n);
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
-  await works(4);
+  await works(service, 4);
   const before = await ended();
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
@@ -57,18 +51,18 @@ test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEO
   expect(before).toEqual([['final', 0]]);
   nodes.other.alter(SILENT);
   service.restart();
-  await works(1);
+  await works(service, 1);
   expect([await openBreakers(service.db), await ended()]).toEqual([[], [['final', 0]]]);
   expect(service.told.join()).toMatch(/stay at their addresses: 0x\w+ of 0x\w+ has failed, and is booked first/);
   nodes.other.alter({});
-  await works(2);
+  await works(service, 2);
   expect(await openBreakers(service.db)).toEqual([]);
   expect(await ended()).toEqual([
     ['final', 0],
     ['dead', 1],
   ]);
   await service.work(REST_MS);
-  await works(2);
+  await works(service, 2);
   expect(await ended()).toEqual([
     ['final', 0],
     ['dead', 1],
@@ -81,12 +75,12 @@ test('a sweep that has failed and was forgotten stops nothing', { timeout: TIMEO
 
 test('an address rests no longer because the clock was fast when its sweep failed', { timeout: TIMEOUT }, async () => {
   const { address, before } = await failedOnce();
-  await works(2);
+  await works(service, 2);
   expect(await ended()).toEqual([...before, ['dead', 1]]);
   // and was put right since
   const isFast = `update outgoing_batches set created_at = created_at + interval '1 day' where state = 'dead' and currency = 'USDT'`;
   await service.db.query({ text: isFast, values: [] });
-  await works(2);
+  await works(service, 2);
   expect(await service.units(address)).toBe(0n);
   expect((await ended()).filter(([, nonce]) => nonce === 2)).toHaveLength(2);
 });
@@ -103,13 +97,13 @@ test('one that no node can find any more keeps its address waiting, and stops no
   const { address, before } = await failedOnce();
   const tip = Number(await service.anvil.rpc('eth_blockNumber'));
   for (const node of [nodes.read, nodes.other]) node.alter(withStatesFrom(tip));
-  await works(2);
+  await works(service, 2);
   expect([await openBreakers(service.db), await ended()]).toEqual([[], before]);
   expect(service.told.join()).toMatch(/what 0x\w+ has sent at nonce 1 is not known here/);
   for (const node of [nodes.read, nodes.other]) node.alter({});
-  await works(2);
+  await works(service, 2);
   await service.work(REST_MS);
-  await works(2);
+  await works(service, 2);
   expect(await service.units(address)).toBe(0n);
   expect(await openBreakers(service.db)).toEqual([]);
 });

@@ -2,17 +2,15 @@
 // what it has cost is booked, and the books stay equal to the chain.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import { ledgerIsChain, sent, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const UNITS = 300_000_000n;
 const REST_MS = 6 * 3_600_000;
 const HUNDREDTH = 10n ** 16n;
-const GAS_PRICE = 20n * 10n ** 9n;
 let nodes: TwoNodes;
 let service: TwoNodes['service'];
 const ours = new Set<string>();
@@ -24,29 +22,7 @@ beforeAll(async () => {
 }, TIMEOUT);
 afterAll(() => nodes?.close(), TIMEOUT);
 
-async function works(turns: number): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) {
-    await service.work(LATER_MS);
-    await service.mine(FINAL);
-  }
-  await service.work(LATER_MS);
-}
 const hex = (amount: bigint): string => `0x${amount.toString(16)}`;
-async function sent(from: string, to: string, call: { readonly value?: bigint; readonly data?: string }): Promise<string> {
-  await service.anvil.rpc('anvil_impersonateAccount', from);
-  const { value = 0n, data = '0x' } = call;
-  const gas = data === '0x' ? 21_000n : 100_000n;
-  const transaction = { from, to, value: hex(value), data, gas: hex(gas), gasPrice: hex(GAS_PRICE) };
-  return service.anvil.rpc<string>('eth_sendTransaction', transaction);
-}
-const transfer = (to: string, units: bigint): string => callData(QUIRKY_TOKEN, 'transfer(address,uint256)', to, units);
-async function ledgerIsChain(): Promise<void> {
-  const total = async (read: (address: string) => Promise<bigint>): Promise<bigint> =>
-    (await Promise.all([...ours].map(read))).reduce((a, b) => a + b, 0n);
-  expect(await service.findings()).toEqual([]);
-  expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
-  expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
-}
 /** How many dollars its transaction is of, and the service has been paid them. */
 async function paid(dollars = 300n): Promise<string> {
   const { address } = await service.owe('USDT', dollars * 100n);
@@ -57,11 +33,11 @@ async function paid(dollars = 300n): Promise<string> {
 }
 /** As this server did before it was put back. */
 async function bringsGas(address: string): Promise<void> {
-  await sent(await service.hot('ETH'), address, { value: HUNDREDTH });
+  await sent(service, await service.hot('ETH'), address, { value: HUNDREDTH });
   await service.mine();
 }
 async function sweeps(address: string, units: bigint): Promise<void> {
-  await sent(address, service.anvil.token, { data: transfer(await service.hot('USDT'), units) });
+  await sent(service, address, service.anvil.token, { data: transfer(await service.hot('USDT'), units) });
   await service.mine();
 }
 const ended = async () => (await service.batches('sweep')).map(({ state, nonce }) => `${state} ${nonce}`);
@@ -72,21 +48,21 @@ test('one that was the first of its address', { timeout: TIMEOUT }, async () => 
   await sweeps(address, 3n * UNITS);
   await service.mine(FINAL);
   service.restart();
-  await works(2);
+  await works(service, 2);
   expect(await ended()).toEqual(['dead 0']);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
   await service.work(REST_MS);
-  await works(3);
+  await works(service, 3);
   expect(await ended()).toEqual(['dead 0', 'final 1']);
   expect(await service.units(address)).toBe(0n);
   expect(await openBreakers(service.db)).toEqual([]);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 /** An address from which something was moved, and after the copy something failed and the rest was moved. */
 async function failedBetween(): Promise<string> {
   const address = await paid();
-  await works(4);
+  await works(service, 4);
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
   await bringsGas(address);
@@ -100,17 +76,17 @@ test('one before another that succeeded', { timeout: TIMEOUT }, async () => {
   const address = await failedBetween();
   await service.mine(FINAL);
   service.restart();
-  await works(2);
+  await works(service, 2);
   expect((await ended()).sort()).toEqual([...before, 'final 0', 'dead 1', 'final 2'].sort());
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
   // the signer knows of the first only, and signs the one after those that are known to be used
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
   await service.work(REST_MS);
-  await works(3);
+  await works(service, 3);
   expect(await service.units(address)).toBe(0n);
   expect(await openBreakers(service.db)).toEqual([]);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 /** A node that has forgotten the states of older blocks. */
@@ -129,7 +105,7 @@ test('one that no node shows any more: the signer refuses what is next at its ad
   const tip = Number(await service.anvil.rpc('eth_blockNumber'));
   for (const node of [nodes.read, nodes.other]) node.alter(withStatesFrom(tip));
   service.restart();
-  await works(2);
+  await works(service, 2);
   await service.pay('USDT', address, 2n * UNITS);
   const other = await paid();
   service.told.length = 0;
@@ -142,12 +118,12 @@ test('one that no node shows any more: the signer refuses what is next at its ad
   expect(await service.units(address)).toBe(2n * UNITS);
   expect(await service.units(other)).toBe(0n);
   for (const node of [nodes.read, nodes.other]) node.alter({});
-  await works(2);
+  await works(service, 2);
   await service.work(REST_MS);
-  await works(3);
+  await works(service, 3);
   expect(await service.units(address)).toBe(0n);
   expect(await openBreakers(service.db)).toEqual([]);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('what had failed before an address was paid is nobody’s sweep', { timeout: TIMEOUT }, async () => {
@@ -157,7 +133,7 @@ test('what had failed before an address was paid is nobody’s sweep', { timeout
   await sweeps(address, UNITS);
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
-  await works(2);
+  await works(service, 2);
   expect(await service.units(address)).toBe(0n);
   expect((await ended()).sort()).toEqual([...before, 'final 1'].sort());
 });

@@ -9,10 +9,9 @@ import { readMoves } from '../../src/store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../src/worker/chain/context.ts';
 import { writeMovesBack } from '../../src/worker/payouts/evm/forgotten-moves.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
-import { callData } from '../support/evm/anvil.ts';
-import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
 import { SILENT, WITHOUT_RECEIPTS } from './evm-lied-to.ts';
+import { GAS_PRICE, ledgerIsChain, sent, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -20,7 +19,6 @@ const PAYEE = `0x${'c7'.repeat(20)}`;
 const STRANGER = `0x${'7c'.repeat(20)}`;
 const TENTH = 10n ** 17n;
 const UNITS = 300_000_000n;
-const GAS_PRICE = 20n * 10n ** 9n;
 const LATER_MS = 61_000;
 const FINAL = 65;
 let nodes: TwoNodes;
@@ -35,15 +33,6 @@ beforeAll(async () => {
 afterAll(() => nodes?.close(), TIMEOUT);
 
 const hex = (amount: bigint): string => `0x${amount.toString(16)}`;
-/** As this server did before it was put back. */
-async function sent(from: string, to: string, call: { readonly value?: bigint; readonly data?: string }): Promise<string> {
-  await service.anvil.rpc('anvil_impersonateAccount', from);
-  const { value = 0n, data = '0x' } = call;
-  const gas = data === '0x' ? 21_000n : 100_000n;
-  const transaction = { from, to, value: hex(value), data, gas: hex(gas), gasPrice: hex(GAS_PRICE) };
-  return service.anvil.rpc<string>('eth_sendTransaction', transaction);
-}
-const transfer = (to: string, units: bigint): string => callData(QUIRKY_TOKEN, 'transfer(address,uint256)', to, units);
 
 /** Transactions that were paid whole, at final depth, which nothing has moved yet. */
 async function paid() {
@@ -56,25 +45,11 @@ async function paid() {
 }
 /** The chain has moved both, and of that nothing is known here. */
 async function movedBefore({ ether, dollars }: Awaited<ReturnType<typeof paid>>): Promise<{ readonly topUp: string }> {
-  await sent(ether, await service.hot('ETH'), { value: TENTH - 21_000n * GAS_PRICE });
-  const topUp = await sent(await service.hot('ETH'), dollars, { value: 100_000n * GAS_PRICE });
+  await sent(service, ether, await service.hot('ETH'), { value: TENTH - 21_000n * GAS_PRICE });
+  const topUp = await sent(service, await service.hot('ETH'), dollars, { value: 100_000n * GAS_PRICE });
   await service.mine();
-  await sent(dollars, service.anvil.token, { data: transfer(await service.hot('USDT'), UNITS) });
+  await sent(service, dollars, service.anvil.token, { data: transfer(await service.hot('USDT'), UNITS) });
   return { topUp };
-}
-async function works(turns: number): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) {
-    await service.work(LATER_MS);
-    await service.mine(FINAL);
-  }
-  await service.work(LATER_MS);
-}
-async function ledgerIsChain(): Promise<void> {
-  const total = async (read: (address: string) => Promise<bigint>): Promise<bigint> =>
-    (await Promise.all([...ours].map(read))).reduce((a, b) => a + b, 0n);
-  expect(await service.findings()).toEqual([]);
-  expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
-  expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
 }
 /** What "bursar payout recover" does. */
 async function recovers(txid: string): Promise<void> {
@@ -96,43 +71,43 @@ test.each(['the first that ever left', 'later ones'])(
     expect(service.told.join()).toMatch(/nothing new is paid in ETH: 0x\w+ has left for another address of ours/);
     expect(await openBreakers(service.db)).toEqual([]);
     await service.mine(FINAL);
-    await works(2);
+    await works(service, 2, FINAL);
     expect(await openBreakers(service.db)).toEqual([]);
     expect(await ended('sweep')).toEqual([...sweeps, 'final', 'final']);
     expect(await ended('top_up')).toEqual([...topUps, 'final']);
-    await ledgerIsChain();
+    await ledgerIsChain(service, ours);
     // what comes there later is moved with the next nonce
     await service.pay('ETH', addresses.ether, TENTH);
     await service.pay('USDT', addresses.dollars, UNITS);
     await service.mine(FINAL);
     const before = await service.units(PAYEE);
     const id = await service.request(PAYEE);
-    await works(5);
+    await works(service, 5, FINAL);
     expect([await service.ether(addresses.ether), await service.units(addresses.dollars)]).toEqual([0n, 0n]);
     expect((await readPayout(service.db, id))?.status).toBe('completed');
     expect((await service.units(PAYEE)) - before).toBe(50_000_000n);
     expect(await openBreakers(service.db)).toEqual([]);
-    await ledgerIsChain();
+    await ledgerIsChain(service, ours);
   },
 );
 
 test('ether for gas is booked after what had left before it, which is found first', { timeout: TIMEOUT }, async () => {
   const topUps = await ended('top_up');
   const [hot, dollars] = [await service.hot('ETH'), await service.hot('USDT')];
-  const txid = await sent(hot, STRANGER, { value: 100n });
-  await sent(hot, dollars, { value: TENTH });
+  const txid = await sent(service, hot, STRANGER, { value: 100n });
+  await sent(service, hot, dollars, { value: TENTH });
   await service.mine(FINAL);
   service.restart();
-  await works(1);
+  await works(service, 1, FINAL);
   expect((await openMovements(service.db)).map((one) => one.txid)).toEqual([txid]);
   expect(await ended('top_up')).toEqual(topUps);
   await recovers(txid);
   await service.goOn();
   service.restart();
-  await works(2);
+  await works(service, 2, FINAL);
   expect(await ended('top_up')).toEqual([...topUps, 'final']);
   expect([await openBreakers(service.db), await openMovements(service.db)]).toEqual([[], []]);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('what only one of two nodes shows of a move is not booked', { timeout: TIMEOUT }, async () => {
@@ -141,17 +116,17 @@ test('what only one of two nodes shows of a move is not booked', { timeout: TIME
   ours.add(address);
   await service.pay('ETH', address, TENTH);
   await service.mine(FINAL);
-  await sent(address, await service.hot('ETH'), { value: TENTH - 21_000n * GAS_PRICE });
+  await sent(service, address, await service.hot('ETH'), { value: TENTH - 21_000n * GAS_PRICE });
   await service.mine(FINAL);
   nodes.other.alter(WITHOUT_RECEIPTS);
   service.restart();
-  await works(1);
+  await works(service, 1, FINAL);
   expect(await ended('sweep')).toEqual(sweeps);
   nodes.other.alter({});
   service.restart();
-  await works(1);
+  await works(service, 1, FINAL);
   expect(await ended('sweep')).toEqual([...sweeps, 'final']);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 const NOT_FINAL_YET: Alteration = {
@@ -180,13 +155,13 @@ test.each([
   await service.price();
   // ours where it has gone: no loss, whatever an operator accepts
   await expect(recoverSent(service.ctx, topUp, { by: 'test', acceptsLoss: true })).rejects.toThrow('another address of ours');
-  await works(2);
+  await works(service, 2, FINAL);
   expect([await ended('sweep'), await ended('top_up')]).toEqual([
     [...sweeps, 'final', 'final'],
     [...topUps, 'final'],
   ]);
   expect([await openBreakers(service.db), await openMovements(service.db)]).toEqual([[], []]);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('a move of our address is known however many others were noted before it', { timeout: TIMEOUT }, async () => {
@@ -204,12 +179,12 @@ test('a move of our address is known however many others were noted before it', 
   expect([await openBreakers(service.db), await openMovements(service.db)]).toEqual([[], []]);
   nodes.other.alter({});
   await service.db.query({ text: `delete from forgotten_moves where sender like 'address %'`, values: [] });
-  await works(2);
+  await works(service, 2, FINAL);
   expect([await ended('sweep'), await ended('top_up')]).toEqual([
     [...sweeps, 'final', 'final'],
     [...topUps, 'final'],
   ]);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('a move whose block is replaced while moves are looked at is noted in its new one', { timeout: TIMEOUT }, async () => {
@@ -220,7 +195,7 @@ test('a move whose block is replaced while moves are looked at is noted in its n
   await service.mine(FINAL);
   const value = TENTH - 21_000n * GAS_PRICE;
   const to = await service.hot('ETH');
-  const txid = await sent(address, to, { value });
+  const txid = await sent(service, address, to, { value });
   await service.mine();
   const again = { from: address, to, value: hex(value), gas: hex(21_000n), gasPrice: hex(GAS_PRICE), nonce: '0x0' };
   let isReplaced = false;
@@ -238,8 +213,8 @@ test('a move whose block is replaced while moves are looked at is noted in its n
   expect((await readMoves(service.db, 'ETH', 10)).map((one) => [one.txid, one.block.height])).toEqual([[txid, height]]);
   await service.mine(FINAL);
   service.restart();
-  await works(1);
+  await works(service, 1, FINAL);
   expect(await ended('sweep')).toEqual([...sweeps, 'final']);
   expect(await openBreakers(service.db)).toEqual([]);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });

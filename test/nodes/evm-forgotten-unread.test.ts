@@ -3,11 +3,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import { GAS_PRICE, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const TENTH = 10n ** 17n;
-const GAS_PRICE = 20n * 10n ** 9n;
 let nodes: TwoNodes;
 let service: TwoNodes['service'];
 let sweeps: readonly string[];
@@ -39,13 +39,6 @@ async function moved(from: string): Promise<string> {
   const transaction = { from, to: await service.hot('ETH'), value, gas: hex(21_000n), gasPrice: hex(GAS_PRICE) };
   return service.anvil.rpc<string>('eth_sendTransaction', transaction);
 }
-async function works(turns: number): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) {
-    await service.work(LATER_MS);
-    await service.mine(FINAL);
-  }
-  await service.work(LATER_MS);
-}
 
 test('what blocks that are not read yet have moved is not moved again', { timeout: TIMEOUT }, async () => {
   const signed = service.journal.count();
@@ -58,7 +51,7 @@ test('what blocks that are not read yet have moved is not moved again', { timeou
     /stay at their addresses: a node knows of 1 transactions that 0x\w+ has sent, and 0 of them/,
   );
   await service.settle();
-  await works(2);
+  await works(service, 2);
   expect([service.journal.count(), await ended()]).toEqual([signed, [...sweeps, 'final']]);
   expect(await openBreakers(service.db)).toEqual([]);
   expect(await service.findings()).toEqual([]);
@@ -71,10 +64,10 @@ test('what only another node shows to have been moved waits for it', { timeout: 
       method === 'eth_getTransactionCount' && String(of).toLowerCase() === address ? { result: '0x1' } : null,
   });
   service.restart();
-  await works(1);
+  await works(service, 1);
   expect(await ended()).toEqual(sweeps);
   nodes.other.alter({});
-  await works(2);
+  await works(service, 2);
   expect(await ended()).toEqual([...sweeps, 'final']);
   expect(await openBreakers(service.db)).toEqual([]);
 });
@@ -91,7 +84,7 @@ test('what came to an address after it was emptied waits until that is booked', 
   expect([service.journal.count(), await ended()]).toEqual([signed, sweeps]);
   expect(service.told.join()).toMatch(/stay at their addresses: 0x\w+ has left 0x\w+ for another address of ours/);
   await service.mine(FINAL);
-  await works(3);
+  await works(service, 3);
   expect(await ended()).toEqual([...sweeps, 'final', 'final']);
   expect(await service.ether(address)).toBe(0n);
   expect(await openBreakers(service.db)).toEqual([]);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readReadiness } from '../../src/flow/readiness.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
+import { ledgerIsChain } from './evm-steps.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'b1'.repeat(20)}`;
@@ -31,13 +32,6 @@ const problems = async (): Promise<string> => (await readReadiness(service.ctx, 
 const toHot = async () =>
   (await service.batches('top_up')).length -
   (await service.batches('sweep')).filter(({ currency }) => currency === 'USDT').length;
-async function ledgerIsChain(): Promise<void> {
-  const total = async (read: (address: string) => Promise<bigint>): Promise<bigint> =>
-    (await Promise.all([...new Set(ours)].map(read))).reduce((a, b) => a + b, 0n);
-  expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
-  expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
-  expect(await service.findings()).toEqual([]);
-}
 /** Until nothing is on its way, and all of it is final. */
 async function settled(turns = 6): Promise<void> {
   for (let turn = 0; turn < turns; turn++) {
@@ -58,7 +52,7 @@ test('the ether for its gas is sent there once, with some for the next payouts, 
   expect(await toHot()).toBe(1);
   expect(service.told).toEqual([]);
   expect(await problems()).not.toContain('too little ether');
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('a payout that fees have left behind gets the ether for its replacement, and is paid once', {
@@ -83,7 +77,7 @@ test('a payout that fees have left behind gets the ether for its replacement, an
   expect(await status(id)).toBe('completed');
   expect(await service.units(PAYEE)).toBe(before + 50_000_000n);
   expect(had).toBeGreaterThan(0n);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('ether for the gas of a sweep that fees have left behind is replaced at its nonce, and the books balance', {
@@ -114,7 +108,7 @@ test('ether for the gas of a sweep that fees have left behind is replaced at its
   const replaced = (await service.batches('top_up')).find(({ id }) => id === sent?.id);
   expect(replaced).toMatchObject({ state: 'final', nonce: sent?.nonce });
   expect(replaced?.attempts).toBeGreaterThan(1);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('where there is no ether at all it is named, in /readyz too, and payouts go on once there is some', {
@@ -142,5 +136,5 @@ test('where there is no ether at all it is named, in /readyz too, and payouts go
   expect(await status(id)).toBe('completed');
   expect(await problems()).not.toContain('too little ether');
   expect(await service.units(PAYEE)).toBe(before + 50_000_000n);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });

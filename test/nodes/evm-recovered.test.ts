@@ -7,6 +7,7 @@ import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { callData } from '../support/evm/anvil.ts';
 import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
+import { ledgerIsChain } from './evm-steps.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'b1'.repeat(20)}`;
@@ -58,13 +59,6 @@ async function completed(id: string): Promise<void> {
   await service.work(LATER_MS);
   expect((await shown(id)).status).toBe('completed');
 }
-async function ledgerIsChain(): Promise<void> {
-  const total = async (read: (address: string) => Promise<bigint>): Promise<bigint> =>
-    (await Promise.all(ours.map(read))).reduce((a, b) => a + b, 0n);
-  expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
-  expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
-  expect(await service.findings()).toEqual([]);
-}
 
 test('a payout that database and signer have forgotten to have paid is found, waits, and is not paid again', {
   timeout: TIMEOUT,
@@ -90,7 +84,7 @@ test('a payout that database and signer have forgotten to have paid is found, wa
   // the nonce after it, although the signer has never signed that one
   await completed(await request());
   expect(await service.units(PAYEE)).toBe(3n * FIFTY);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('what a stranger took is booked as lost where a person accepts that, and other hashes are told so', {
@@ -111,7 +105,7 @@ test('what a stranger took is booked as lost where a person accepts that, and ot
   await expect(recover(txid, true)).rejects.toThrow(/is known/);
   await goOn();
   await completed(id);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('what was signed with a nonce that a stranger has used can never be mined: it fails at finality, not before, and is paid once when asked for again', {
@@ -133,7 +127,7 @@ test('what was signed with a nonce that a stranger has used can never be mined: 
   await goOn();
   await completed(await request());
   expect(await service.units(PAYEE)).toBe(before + FIFTY);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('a nonce that was passed over in a block which was read before anybody watched for it is found all the same', {
@@ -160,7 +154,7 @@ test('a nonce that was passed over in a block which was read before anybody watc
   expect(await shown(id)).toMatchObject({ status: 'failed', error: 'displaced' });
   expect(await recover(txid, true)).toMatchObject({ lost: 2_000_000n });
   await goOn();
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('of two payouts that ask for the same the older one is found paid, and a person decides the other', {
@@ -186,7 +180,7 @@ test('of two payouts that ask for the same the older one is found paid, and a pe
   await goOn();
   await service.work(LATER_MS);
   expect(await service.units(PAYEE)).toBe(before + FIFTY);
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });
 
 test('one that a person has found paid is adopted by the transaction that comes to light later', {
@@ -206,5 +200,5 @@ test('one that a person has found paid is adopted by the transaction that comes 
   await service.mine(FINAL);
   expect(await recover(second)).toMatchObject({ payoutIds: [other], lost: 0n });
   await goOn();
-  await ledgerIsChain();
+  await ledgerIsChain(service, ours);
 });

@@ -1,0 +1,38 @@
+// What tests of the service on Ethereum's chain do and look at again and again.
+import { expect } from 'vitest';
+import { callData } from '../support/evm/anvil.ts';
+import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import type { EvmService } from './evm-service.ts';
+
+export const GAS_PRICE = 20n * 10n ** 9n;
+const hex = (amount: bigint): string => `0x${amount.toString(16)}`;
+
+/** The worker looks, and what it has sent becomes final, so many times; then it looks once more. */
+export async function works(service: EvmService, turns: number, final = FINAL): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) {
+    await service.work(LATER_MS);
+    await service.mine(final);
+  }
+  await service.work(LATER_MS);
+}
+
+export type Call = { readonly value?: bigint; readonly data?: string; readonly gas?: bigint; readonly gasPrice?: bigint };
+/** One of our addresses sends, as this server did before it was put back. @returns the transaction's hash */
+export async function sent({ anvil }: EvmService, from: string, to: string, call: Call): Promise<string> {
+  await anvil.rpc('anvil_impersonateAccount', from);
+  const { value = 0n, data = '0x', gas = data === '0x' ? 21_000n : 100_000n, gasPrice = GAS_PRICE } = call;
+  const transaction = { from, to, value: hex(value), data, gas: hex(gas), gasPrice: hex(gasPrice) };
+  return anvil.rpc<string>('eth_sendTransaction', transaction);
+}
+/** The data of a transfer of the token. */
+export const transfer = (to: string, units: bigint): string => callData(QUIRKY_TOKEN, 'transfer(address,uint256)', to, units);
+
+/** The audit is green, and the books have what lies at our addresses. @param ours all that hold something */
+export async function ledgerIsChain(service: EvmService, ours: Iterable<string>): Promise<void> {
+  const total = async (read: (address: string) => Promise<bigint>): Promise<bigint> =>
+    (await Promise.all([...new Set(ours)].map(read))).reduce((a, b) => a + b, 0n);
+  expect(await service.findings()).toEqual([]);
+  expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
+  expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
+}
