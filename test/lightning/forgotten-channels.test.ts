@@ -5,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { channelsSince } from '../../src/store/lightning/channels.ts';
-import { copyDatabase } from '../support/postgres.ts';
 import {
   AMOUNT,
   at,
@@ -17,29 +16,34 @@ import {
   MINUTE,
   open,
   outgoing,
-  pass,
   reached,
   status,
   unheard,
 } from './funded-payouts.ts';
+import { bothPutBack } from './put-back.ts';
 
 describe('with a node that is put back', () => {
   beforeEach(() => open());
   afterEach(close);
   const own = () => engine.node().own;
-
-  test('to before it had a channel, one of which no answer came is neither asked for again nor failed', async () => {
+  /** A payout, and what puts the node back to before it had a channel that it has now. */
+  async function requested() {
     own().move(2_000_000);
     const putBack = engine.backup();
     own().open(1_000_000);
     await looks(1, 21_000);
     const to = invoice('hold');
     const { id } = await at.request(to.request, AMOUNT);
+    return { id, hash: to.hash, putBack };
+  }
+
+  test('to before it had a channel, one of which no answer came is neither asked for again nor failed', async () => {
+    const { id, hash, putBack } = await requested();
     await at.look(unheard());
     await putBack();
     await reached();
     await looks(3, 2 * MINUTE);
-    expect(outgoing().payment(to.hash)).toBeNull();
+    expect(outgoing().payment(hash)).toBeNull();
     expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
     // what is requested from then on has nothing to do with it
     await looks(1, 62 * MINUTE);
@@ -50,29 +54,22 @@ describe('with a node that is put back', () => {
   });
 
   test('to before it had a channel, and the database to before a payout was sent, it is not asked for again', async () => {
-    own().move(2_000_000);
-    const putBack = engine.backup();
-    own().open(1_000_000);
-    await looks(1, 21_000);
-    const to = invoice('hold');
-    const { id } = await at.request(to.request, AMOUNT);
-    const copy = await copyDatabase(at.url);
-    await at.look();
-    expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
-    await putBack();
-    await reached();
-    const restored = await at.onCopy(copy);
-    await copy.db.query({ text: `update comparisons set timeline = 'another'` });
-    pass(16_000);
-    await restored.look();
-    expect(outgoing().payment(to.hash)).toBeNull();
-    const { rows } = await copy.db.query<{ reason: string }>({
+    const { id, hash, putBack } = await requested();
+    const restored = await bothPutBack(
+      async () => {
+        await at.look();
+        expect(outgoing().payment(hash)?.status).toBe('IN_FLIGHT');
+      },
+      { putBack },
+    );
+    await restored.looks(1, 16_000);
+    expect(outgoing().payment(hash)).toBeNull();
+    const { rows } = await restored.db.query<{ reason: string }>({
       text: 'select held_reason as reason from payouts where id = $1',
       values: [id],
     });
     expect(rows).toEqual([{ reason: 'unknown_outcome' }]);
-    await restored.close();
-    await copy.drop();
+    await restored.end();
   });
 
   test('what was closed an hour before a payout is known to say nothing of it', async () => {

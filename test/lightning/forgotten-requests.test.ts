@@ -19,21 +19,10 @@ import {
   status,
   unheard,
 } from './funded-payouts.ts';
+import { forgotten } from './put-back.ts';
 
 beforeEach(() => open());
 afterEach(close);
-
-/** A payout whose recipient holds it, of which nobody here has heard, and which the node has forgotten. */
-async function forgotten(): Promise<{ readonly id: string; readonly hash: string }> {
-  const to = invoice('hold');
-  const { id } = await at.request(to.request, AMOUNT);
-  const putBack = engine.backup();
-  await at.look(unheard());
-  expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
-  await putBack();
-  await reached();
-  return { id, hash: to.hash };
-}
 
 test('while a channel is closed by force one of which no answer came is neither asked for again nor failed', async () => {
   const { id, hash } = await forgotten();

@@ -8,7 +8,12 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, type LightningPayoutsOptions, openLightningPayouts } from '../support/lightning-payouts.ts';
+import {
+  type LightningPayouts,
+  type LightningPayoutsOptions,
+  openLightningPayouts,
+  unheardBy,
+} from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
 
 export const MINUTE = 60_000;
@@ -104,9 +109,4 @@ export const reached = async (): Promise<void> => {
   await eventually('the node is reached', () => answers().catch(() => false));
 };
 /** Of the request to pay the worker hears nothing, and the node has it. */
-export const unheard = () => ({
-  async send(asked: Parameters<typeof at.paying.send>[0]) {
-    await at.paying.send(asked);
-    throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
-  },
-});
+export const unheard = () => unheardBy(at);

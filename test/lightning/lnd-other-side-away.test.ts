@@ -2,31 +2,14 @@
 // that it is older.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
-import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
-import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { HAS_LND } from '../support/lightning-engines.ts';
+import { unheardBy } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
+import { at, clock, close, engine, open } from './funded-lnd.ts';
 
 describe.runIf(HAS_LND)('on LND', () => {
-  const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
-  let engine: Awaited<ReturnType<typeof lndEngine>>;
-  let at: LightningPayouts;
-  beforeEach(async () => {
-    clock.skewMs = 0;
-    engine = await lndEngine();
-    at = await openLightningPayouts(
-      createLnd(async () => engine.target(), { chain: 'regtest' }),
-      createLndPayer(async () => engine.payTarget()),
-      clock,
-    );
-    await at.work();
-    await at.look();
-    await paidIn(at, engine, 500_00n);
-  }, 120_000);
-  afterEach(async () => {
-    await at?.close();
-    await engine?.close();
-  });
+  beforeEach(open, 120_000);
+  afterEach(close);
 
   test('its word that it never had the payment ends nothing before the other side was met', { timeout: 300_000 }, async () => {
     const { shop, customer } = engine.pair;
@@ -43,12 +26,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     );
     const to = await engine.invoice({ sat: 1_000, isHeld: true });
     const { id } = await at.request(to.request, '0.00001');
-    await at.look({
-      async send(asked) {
-        await at.paying.send(asked);
-        throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
-      },
-    });
+    await at.look(unheardBy(at));
     await engine.held(to.hash);
     await customer.kill();
     await putBack();

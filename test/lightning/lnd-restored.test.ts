@@ -4,36 +4,18 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { acceptForgotten, acceptForgottenReceipt } from '../../src/flow/lightning/unasked-payments.ts';
 import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
-import { createLnd } from '../../src/outside/lightning/lnd.ts';
-import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { HAS_LND } from '../support/lightning-engines.ts';
+import { paidIn, unheardBy } from '../support/lightning-payouts.ts';
 import { copyDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
+import { at, clock, close, engine, open } from './funded-lnd.ts';
 
 const AMOUNT = '0.00001';
 
 describe.runIf(HAS_LND)('on LND', () => {
-  const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
-  let engine: Awaited<ReturnType<typeof lndEngine>>;
-  let at: LightningPayouts;
-  beforeEach(async () => {
-    clock.skewMs = 0;
-    engine = await lndEngine();
-    at = await openLightningPayouts(
-      createLnd(async () => engine.target(), { chain: 'regtest' }),
-      createLndPayer(async () => engine.payTarget()),
-      clock,
-    );
-    await at.work();
-    await at.look();
-    await paidIn(at, engine, 500_00n);
-  }, 120_000);
-  afterEach(async () => {
-    await at?.close();
-    await engine?.close();
-  });
+  beforeEach(open, 120_000);
+  afterEach(close);
   const status = async (id: string) => (await at.payout(id)).status;
   const becomes = (id: string, wanted: string, between: () => Promise<void> = async () => undefined) =>
     eventually(
@@ -100,12 +82,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     await usable();
     const to = await engine.invoice({ sat: 1_000, isHeld: true });
     const { id } = await at.request(to.request, AMOUNT);
-    await at.look({
-      async send(asked) {
-        await at.paying.send(asked);
-        throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
-      },
-    });
+    await at.look(unheardBy(at));
     await engine.held(to.hash);
     await putBack();
     type Pending = { readonly waiting_close_channels: readonly unknown[] };

@@ -2,10 +2,8 @@
 // On a simulated node with a clock that the test moves; test/lightning/lnd-other-side-away.test.ts has it on a real LND.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
-import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
 import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';
-import { copyDatabase } from '../support/postgres.ts';
 import {
   AMOUNT,
   at,
@@ -20,9 +18,8 @@ import {
   open,
   outgoing,
   pass,
-  reached,
-  unheard,
 } from './funded-payouts.ts';
+import { bothPutBack, forgotten } from './put-back.ts';
 
 let end: () => Promise<void> = async () => undefined;
 beforeEach(() => open());
@@ -34,18 +31,9 @@ afterEach(async () => {
 const WAITS = { status: 'processing', heldReason: null };
 const UNKNOWN = { status: 'processing', heldReason: 'unknown_outcome' };
 
+const isAway = (): void => engine.node().setPeerAway(true);
 /** The node is put back to before a payment of which nobody here has heard, and the other side of its channels is away. */
-async function forgottenAndAway(): Promise<{ readonly id: string; readonly hash: string }> {
-  const to = invoice('hold');
-  const { id } = await at.request(to.request, AMOUNT);
-  const putBack = engine.backup();
-  await at.look(unheard());
-  expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
-  await putBack();
-  engine.node().setPeerAway(true);
-  await reached();
-  return { id, hash: to.hash };
-}
+const forgottenAndAway = () => forgotten(isAway);
 
 test('while the other side of a channel is away it is neither asked for again nor failed', async () => {
   const { id, hash } = await forgottenAndAway();
@@ -92,37 +80,16 @@ test('a node that has run since an hour before the payout was requested was not 
 });
 
 /** Database and node are put back to before the payment was sent, and the other side of its channels is away. */
-async function bothPutBack(send: () => Promise<void>) {
-  const copy = await copyDatabase(at.url);
-  const putBack = engine.backup();
-  await send();
-  await putBack();
-  engine.node().setPeerAway(true);
-  await reached();
-  const restored = await at.onCopy(copy);
-  // as after a start: it was compared once, and not since
-  await copy.db.query({ text: `update comparisons set timeline = 'another'` });
-  end = async () => {
-    await restored.close();
-    await copy.drop();
-  };
-  return {
-    db: copy.db,
-    ctx: restored.ctx,
-    seen: (payoutId: string) => checkPayoutStatus(restored.ctx, { merchantId: at.merchantId, payoutId }),
-    async looks(times: number, ms = 21_000): Promise<void> {
-      for (let n = 0; n < times; n++) {
-        pass(ms);
-        await restored.look();
-      }
-    },
-  };
+async function bothPutBackAndAway(send: () => Promise<void>) {
+  const restored = await bothPutBack(send, { meanwhile: isAway });
+  end = restored.end;
+  return restored;
 }
 
 test('put back together with the database, one whose invoice has expired meanwhile is not failed', async () => {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
-  const restored = await bothPutBack(async () => {
+  const restored = await bothPutBackAndAway(async () => {
     await at.look();
     expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
   });
@@ -137,7 +104,7 @@ test('put back together with the database, one that it still holds back can neit
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
   expect(await at.payout(id)).toMatchObject({ status: 'pending' });
-  const restored = await bothPutBack(async () => {
+  const restored = await bothPutBackAndAway(async () => {
     await clearBreakers(at.ctx.db, 'a test', clock.nowMs);
     await createHeldPayouts(at.ctx, () => undefined).run();
     await at.look();
@@ -159,7 +126,7 @@ test('put back together with the database to between a first attempt, which fail
   await at.look({ node: async () => ({ ...(await at.paying.node()), spendable: '1000000000' }) });
   expect(outgoing().payment(to.hash)?.status).toBe('FAILED');
   outgoing().resolve(large.hash, false);
-  const restored = await bothPutBack(async () => {
+  const restored = await bothPutBackAndAway(async () => {
     await looks(1);
     expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
   });

@@ -1,7 +1,6 @@
 // The protections of the model of Lightning payouts, each by its name, as the driver, the signer's rules and the database hold them; and what a
 // stolen database password, a limit or another merchant's invoice lead to. On the simulated node, with a clock that the test moves.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { SendAnswer } from '../../src/core/lightning/payer.ts';
 import { runAudit } from '../../src/flow/audit.ts';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
@@ -24,6 +23,7 @@ import {
   pass,
   status,
   toAnother,
+  unheard,
 } from './funded-payouts.ts';
 
 const DAY = 86_400_000;
@@ -52,12 +52,7 @@ test('commit_before_send: the node is asked only for what is committed', async (
 test('timeout_is_unknown: no silence of signer or node, however long, is a failure', async () => {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
-  await at.look({
-    async send(asked): Promise<SendAnswer> {
-      await at.paying.send(asked);
-      throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
-    },
-  });
+  await at.look(unheard());
   const silent = { track: async () => Promise.reject(Object.assign(new Error('no answer'), { fault: 'node' })) };
   for (let hour = 0; hour < 30; hour++) {
     pass(60 * MINUTE);

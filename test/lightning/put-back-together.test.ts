@@ -1,11 +1,10 @@
 // Database and node both put back to before a payout was sent: the node knows nothing of it, and only the signer's journal shows that it had it made.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
-import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
-import { copyDatabase } from '../support/postgres.ts';
-import { AMOUNT, at, close, code, engine, forced, invoice, open, outgoing, pass, reached } from './funded-payouts.ts';
+import { AMOUNT, at, close, code, forced, invoice, open, outgoing } from './funded-payouts.ts';
+import { bothPutBack } from './put-back.ts';
 
 let end: () => Promise<void> = async () => undefined;
 beforeEach(() => open());
@@ -18,28 +17,14 @@ afterEach(async () => {
 async function forgotten() {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
-  const copy = await copyDatabase(at.url);
-  const putBack = engine.backup();
-  await at.look();
-  expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
-  await putBack();
-  await reached();
-  const restored = await at.onCopy(copy);
-  // as after a start: it was compared once, and not since
-  await copy.db.query({ text: `update comparisons set timeline = 'another'` });
-  end = async () => {
-    await restored.close();
-    await copy.drop();
-  };
-  async function looks(times: number, ms = 21_000): Promise<void> {
-    for (let n = 0; n < times; n++) {
-      pass(ms);
-      await restored.look();
-    }
-  }
-  const seen = () => checkPayoutStatus(restored.ctx, { merchantId: at.merchantId, payoutId: id });
-  const cancelled = () => code(cancelPayout(restored.ctx, { merchantId: at.merchantId, payoutId: id }));
-  return { hash: to.hash, id, ctx: restored.ctx, looks, seen, cancelled };
+  const { ctx, looks, ...restored } = await bothPutBack(async () => {
+    await at.look();
+    expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+  });
+  end = restored.end;
+  const seen = () => restored.seen(id);
+  const cancelled = () => code(cancelPayout(ctx, { merchantId: at.merchantId, payoutId: id }));
+  return { hash: to.hash, id, ctx, looks, seen, cancelled };
 }
 const UNKNOWN = { status: 'processing', heldReason: 'unknown_outcome' };
 

@@ -5,7 +5,7 @@ import type { LightningPayer } from '../../src/core/lightning/payer.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
-import { AMOUNT, at, clock, close, invoice, looks, MINUTE, open, outgoing, pass, status } from './funded-payouts.ts';
+import { AMOUNT, at, clock, close, invoice, looks, MINUTE, open, outgoing, pass, status, unheard } from './funded-payouts.ts';
 
 let stranger: SimulatedEngine;
 let isReplaced = false;
@@ -35,18 +35,10 @@ afterEach(async () => {
   await stranger.close();
 });
 
-/** Of the request to pay the worker hears nothing, and the node has it. */
-const unheard = {
-  send: async (asked: Parameters<typeof at.paying.send>[0]) => {
-    await at.paying.send(asked);
-    throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
-  },
-};
-
 test('only_asked_node: what another node does not know of a payment is no failure of it', async () => {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
-  await at.look(unheard);
+  await at.look(unheard());
   expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
   isReplaced = true;
   await looks(3, 61 * MINUTE);
@@ -82,7 +74,7 @@ test('one that was answered by the first node waits for it as well', async () =>
 test('one that is replaced during a look is noticed before the payment fails', async () => {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
-  await at.look(unheard);
+  await at.look(unheard());
   pass(62 * MINUTE);
   const track: typeof at.paying.track = (hash) => {
     isReplaced = true;
@@ -100,7 +92,7 @@ test('one that is replaced during a look is noticed before the payment fails', a
 test('one that is put back to an older state during a look is noticed before the payment fails', async () => {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
-  await at.look(unheard);
+  await at.look(unheard());
   pass(62 * MINUTE);
   const track: typeof at.paying.track = (hash) => {
     outgoing().forget(hash);

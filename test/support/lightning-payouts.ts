@@ -29,6 +29,14 @@ import type { TestDatabase } from './postgres.ts';
 import { eventually } from './service.ts';
 
 export type LightningPayouts = Awaited<ReturnType<typeof openLightningPayouts>>;
+
+/** For a look: of the request to pay the worker hears nothing, and the node has it. */
+export const unheardBy = ({ paying }: Pick<LightningPayouts, 'paying'>): Pick<LightningPaying, 'send'> => ({
+  async send(asked) {
+    await paying.send(asked);
+    throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+  },
+});
 /** The worker's process has ended at a step. */
 export class WorkerDied extends Error {}
 

@@ -1,0 +1,26 @@
+// Payouts over Lightning on a real LND of their own, paid by a merchant who has been paid 500 USD, with a clock that the test moves.
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { lndEngine } from '../support/lightning-engines.ts';
+import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+
+export const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
+export let engine: Awaited<ReturnType<typeof lndEngine>>;
+export let at: LightningPayouts;
+
+export async function open(): Promise<void> {
+  clock.skewMs = 0;
+  engine = await lndEngine();
+  at = await openLightningPayouts(
+    createLnd(async () => engine.target(), { chain: 'regtest' }),
+    createLndPayer(async () => engine.payTarget()),
+    clock,
+  );
+  await at.work();
+  await at.look();
+  await paidIn(at, engine, 500_00n);
+}
+export async function close(): Promise<void> {
+  await at?.close();
+  await engine?.close();
+}
