@@ -4,7 +4,7 @@ import { readBankAccount } from '../../core/ach/bank-account.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import { adoptedEntry } from '../../core/payouts/postings.ts';
 import { openText } from '../../core/sealed-text.ts';
-import { adoptedAchPayouts, lostAchFiles, readAchEntries, waitingAchPayouts } from '../../store/ach/entries.ts';
+import { adoptedAchPayouts, lostAchFiles, readAchEntries, unfiledAchPayoutsOf } from '../../store/ach/entries.ts';
 import { lockAchFiles } from '../../store/ach/files.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
@@ -33,11 +33,10 @@ export function isFor(ctx: Context, payout: PayoutRow, entry: Pick<Entry, 'routi
 
 /** Those that may be what these entries have paid wait for an operator. @returns all of them, also those that wait already */
 export async function holdAlike(ctx: Context, sql: Sql, entries: readonly Entry[]): Promise<readonly string[]> {
-  const waiting = await waitingAchPayouts(
-    sql,
-    entries.map(({ cents }) => cents),
+  const amounts = entries.map(({ cents }) => cents);
+  const alike = (await lockPayouts(sql, await unfiledAchPayoutsOf(sql, amounts))).filter((payout) =>
+    entries.some((entry) => isFor(ctx, payout, entry)),
   );
-  const alike = (await lockPayouts(sql, waiting)).filter((payout) => entries.some((entry) => isFor(ctx, payout, entry)));
   const ids = alike.map(({ id }) => id);
   await holdUnknown(sql, ids, ctx.ports.clock.now());
   return ids;
@@ -47,20 +46,26 @@ export async function holdAlike(ctx: Context, sql: Sql, entries: readonly Entry[
 export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Promise<void> {
   await lockAchFiles(sql);
   const files = await lostAchFiles(sql, payout.id);
-  let lost = 0;
+  const alike: Entry[] = [];
   for (const { name, bytes } of files) {
-    const known = new Set((await readAchEntries(sql, name)).map(({ trace }) => trace));
     const entries = entriesOf(ctx.ports.sealing.open(bytes, name)) ?? [];
-    lost += entries.filter((entry) => !known.has(entry.trace) && isFor(ctx, payout, entry)).length;
+    alike.push(...unknownOf(entries, await readAchEntries(sql, name)).filter((entry) => isFor(ctx, payout, entry)));
   }
-  const [first] = files;
-  if (first === undefined || lost === 0) return;
-  const account = openText(ctx.ports.sealing, payout.destination, payout.id);
-  const since = { amount: payout.amount, sinceEntry: first.entry };
-  const adopted = (await lockPayouts(sql, await adoptedAchPayouts(sql, since))).filter(
-    (one) => openText(ctx.ports.sealing, one.destination, one.id) === account,
-  );
-  if (adopted.length >= lost) return;
-  const entry = adoptedEntry(payout.id, { currency: 'USD', amount: payout.amount, against: 'asset:bank:USD' });
-  await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
+  const [[file], [lost]] = [files, alike];
+  if (file === undefined || lost === undefined) return;
+  const since = { amount: payout.amount, sinceEntry: file.entry };
+  const adopted = await lockPayouts(sql, await adoptedAchPayouts(sql, since));
+  if (adopted.filter((one) => isFor(ctx, one, lost)).length < alike.length) await bookAdopted(ctx, sql, payout);
+}
+
+/** Of the entries of a file those that are no payout's here. @param known its entries as they are stored */
+export function unknownOf(entries: readonly Entry[], known: readonly Pick<Entry, 'trace'>[]): readonly Entry[] {
+  const traces = new Set(known.map(({ trace }) => trace));
+  return entries.filter(({ trace }) => !traces.has(trace));
+}
+
+/** What was booked by hand for a payout that a file has paid stands, and is not lost a second time. */
+export function bookAdopted(ctx: Context, sql: Sql, { id, amount }: Pick<PayoutRow, 'id' | 'amount'>): Promise<void> {
+  const entry = adoptedEntry(id, { currency: 'USD', amount, against: 'asset:bank:USD' });
+  return postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
 }

@@ -6,7 +6,6 @@ import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/bankin
 import type { ReadFile } from '../../core/ach/nacha-reader.ts';
 import { formatAmount, minus, sum } from '../../core/money.ts';
 import { achHandOverEntry, bankOutflowEntry } from '../../core/payouts/ach-postings.ts';
-import { adoptedEntry } from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { decidedAsPaid, payoutsByReference, readAchEntries, setAchLost } from '../../store/ach/entries.ts';
 import { insertAchFile, lockAchFile, lockAchFiles, readAchHashes } from '../../store/ach/files.ts';
@@ -18,7 +17,7 @@ import { recordMovements, resolveMovement } from '../../store/payouts/unknown-mo
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
-import { entriesOf, holdAlike, isFor } from './alike-payouts.ts';
+import { bookAdopted, entriesOf, holdAlike, isFor, unknownOf } from './alike-payouts.ts';
 
 /** `contradicts`: it pays what this database does not know, or knows as ended; payouts are stopped. */
 export type RestoredFile = 'restored' | 'known' | 'contradicts';
@@ -88,8 +87,7 @@ export function recoverAchFile(
     if (entries === null) throw refused('cannot be read');
     if (!isHere) await write(ctx, sql, { name, bytes, entries, found: await match(ctx, sql, entries) });
     const known = await readAchEntries(sql, name);
-    const traces = new Set(known.map(({ trace }) => trace));
-    const others = entries.filter(({ trace }) => !traces.has(trace));
+    const others = unknownOf(entries, known);
     const adopted = state === 'refused' ? [] : await foundPaid(ctx, sql, others);
     const unknown = sum(others.map(({ cents }) => cents));
     const lost = minus(unknown, sum(adopted.map(({ amount }) => amount)));
@@ -103,11 +101,7 @@ export function recoverAchFile(
     await setAchLost(sql, name, unknown);
     if (unknown > 0n && state !== 'refused')
       await postEntries(sql, [{ entry: bankOutflowEntry(name, unknown), transactionId: null, atMs }]);
-    // what was booked for them by hand stands, and is not lost a second time
-    for (const { id, amount } of adopted) {
-      const entry = adoptedEntry(id, { currency: 'USD', amount, against: 'asset:bank:USD' });
-      await postEntries(sql, [{ entry, transactionId: null, atMs }]);
-    }
+    for (const payout of adopted) await bookAdopted(ctx, sql, payout);
     const text = `booked: ${known.length + adopted.length} payouts, ${formatAmount(booked, 'USD')} USD lost`;
     if (!(await resolveMovement(sql, { currency: 'USD', txid: name }, { by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');

@@ -124,16 +124,6 @@ export async function decidedAsPaid(sql: Sql, ids: readonly string[]): Promise<R
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Payouts of one of these amounts, in cents, that are in no file. */
-export async function waitingAchPayouts(sql: Sql, amounts: readonly bigint[]): Promise<readonly string[]> {
-  const { rows } = await sql.query<{ id: string }>({
-    name: 'waiting_ach_payouts',
-    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and amount = any ($1::numeric[]) order by id`,
-    values: [amounts],
-  });
-  return rows.map(({ id }) => id);
-}
-
 /** Payouts of an amount, in cents, that turned out to be what was booked as lost of a file, since an entry of the ledger. */
 export async function adoptedAchPayouts(
   sql: Sql,
@@ -221,6 +211,16 @@ export async function unfiledAchPayouts(sql: Sql, { untilMs, nowMs }: FiledUntil
     name: 'unfiled_ach_payouts',
     text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and ${isInTime('created_at', '$1', '$2::timestamptz')} order by id`,
     values: [new Date(untilMs), new Date(nowMs)],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/** Payouts of one of these amounts, in cents, that are in no file. */
+export async function unfiledAchPayoutsOf(sql: Sql, amounts: readonly bigint[]): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'unfiled_ach_payouts_of',
+    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and amount = any ($1::numeric[]) order by id`,
+    values: [amounts],
   });
   return rows.map(({ id }) => id);
 }
