@@ -81,7 +81,13 @@ const sending = (address: string, wei: string): Alteration => ({
 });
 
 /** A contract pays while the archive is away; when it is back, the other node does not see that block's inside any more. */
-async function paidWhileAway(owed: Owed): Promise<void> {
+async function paidWhileAway(owed: Owed, isAnotherBranch = false): Promise<void> {
+  if (isAnotherBranch) {
+    const before = await anvil.rpc<string>('evm_snapshot');
+    await anvil.mine();
+    await caughtUp();
+    await anvil.rpc('evm_revert', before);
+  }
   archive.alter(SAYS_NOTHING);
   await anvil.send({ to: anvil.forwarder, value: 8n, input: callData(FORWARDER, 'halves(address)', addressOf(owed)) });
   await anvil.send({ to: addressOf(owed), value: 5n });
@@ -93,14 +99,18 @@ async function paidWhileAway(owed: Owed): Promise<void> {
   pruned.alter(SEES_NOTHING_INSIDE);
 }
 
-test.each(['the node that showed it', 'the other one'])(
-  'two that have shown it, each at its time, confirm it: %s is read',
+test.each([
+  ['the node that showed it', ''],
+  ['the other one', ''],
+  ['the node that showed it', ', and its block replaced another'],
+])(
+  'two that have shown it, each at its time, confirm it: %s is read%s',
   {
     timeout: TIMEOUT,
   },
-  async (which) => {
+  async (which, after) => {
     const owed = await chain.owe();
-    await paidWhileAway(owed);
+    await paidWhileAway(owed, after !== '');
     const before = await chain.facts(owed);
     expect(new Set(before.map(({ amount }) => amount))).toEqual(new Set([5n, 8n]));
     archive.alter({});

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => drop?.());
 
 const silent = (...scripts: readonly string[]) =>
-  insertUnconfirmed(db, 'ETH', BLOCK, { state: 'silent', reason: 'no answer', scripts, atMs: BLOCK.timeMs });
+  insertUnconfirmed(db, 'ETH', BLOCK, { unconfirmed: { state: 'silent', reason: 'no answer', scripts } }, BLOCK.timeMs);
 const left = () => readUnconfirmed(db, 'ETH', { after: -1, limit: 10 });
 
 test('a block of which more was recorded since it was asked about stays unconfirmed', async () => {

@@ -2,6 +2,7 @@
 // contradict each other about is not recorded at all, until both say the same.
 import type { BlockRef, InnerWord, Unconfirmed } from '../../core/block-ref.ts';
 import { type CurrencyCode, ETHER } from '../../core/currency.ts';
+import type { BlockFacts } from '../../core/ports.ts';
 import type { Sql } from '../postgres/connect.ts';
 import type { BlockRow } from './blocks.ts';
 import type { RecordedPlace } from './inner-ether.ts';
@@ -18,21 +19,30 @@ export type UnconfirmedBlock = Pick<BlockRow, 'height' | 'hash'> & {
   readonly sinceMs: number;
 };
 
-/** Records that only one node says what a block pays; about more of it, where that was recorded before. */
+/**
+ * Records that only one node says what a block pays, and what nodes have said of it that contracts sent; about more of it, where that was recorded
+ * before. Nothing where the block's facts are no single node's word.
+ */
 export async function insertUnconfirmed(
   sql: Sql,
   currency: CurrencyCode,
-  { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
-  {
-    state,
-    reason,
-    scripts,
-    unseen,
-    atMs,
-    words = [],
-  }: Unconfirmed & { readonly atMs: number; readonly words?: readonly InnerWord[] | undefined },
+  block: Pick<BlockRow, 'height' | 'hash'>,
+  { unconfirmed, innerWords = [] }: Pick<BlockFacts, 'unconfirmed' | 'innerWords'>,
+  atMs: number,
 ): Promise<void> {
-  if (unseen !== undefined) await insertUnconfirmed(sql, currency, { height, hash }, { state: 'silent', ...unseen, atMs, words });
+  if (unconfirmed === undefined) return;
+  if (unconfirmed.unseen !== undefined)
+    await insertStated(sql, currency, block, { state: 'silent', ...unconfirmed.unseen }, { words: innerWords, atMs });
+  await insertStated(sql, currency, block, unconfirmed, { words: innerWords, atMs });
+}
+
+async function insertStated(
+  sql: Sql,
+  currency: CurrencyCode,
+  { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
+  { state, reason, scripts }: Omit<Unconfirmed, 'unseen'>,
+  { words, atMs }: { readonly words: readonly InnerWord[]; readonly atMs: number },
+): Promise<void> {
   await sql.query({
     name: 'insert_unconfirmed_block',
     text: `insert into unconfirmed_blocks as u (currency, height, hash, denied, reason, scripts, since, words) values ($1, $2, $3, $4, $5, $6, $7, $8)

@@ -117,18 +117,17 @@ async function connectBlocks(
     timeMs,
   }));
   const end = rows.at(-1) as BlockRow;
-  const { unconfirmed, innerWords, touched } = blocks.at(-1) as BlockFacts;
+  const facts = blocks.at(-1) as BlockFacts;
   const seenAtMs = ctx.ports.clock.now();
   await transactionByIndex(ctx.db, async (sql) => {
     await moveCursor(sql, currency, cursor, end, atMs);
     await insertBlocks(sql, currency, rows);
-    if (unconfirmed !== undefined)
-      await insertUnconfirmed(sql, currency, end, { ...unconfirmed, words: innerWords, atMs: seenAtMs });
+    await insertUnconfirmed(sql, currency, end, facts, seenAtMs);
     await recordSightings(
       sql,
       currency,
       { block: end, caughtUpAtMs: cursor.caughtUpAtMs, atMs },
-      touched.map((facts) => ({ facts, seenAtMs, seenOrder: firstSeen(facts.txid) })),
+      facts.touched.map((touched) => ({ facts: touched, seenAtMs, seenOrder: firstSeen(touched.txid) })),
     );
     await wakeJudge(sql, currency);
   });

@@ -131,8 +131,7 @@ async function takeBranch(
     await takeBackAbove(sql, port.currency, { height: fork.height, oldTip: cursor.height, newTip: end.height, atMs });
     await insertBlocks(sql, port.currency, branch);
     for (const block of branch) {
-      const { unconfirmed } = block.facts;
-      if (unconfirmed !== undefined) await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, atMs: seenAtMs });
+      await insertUnconfirmed(sql, port.currency, block, block.facts, seenAtMs);
       const sightings = block.facts.touched.map((facts) => ({ facts, seenAtMs, seenOrder: options.firstSeen(facts.txid) }));
       await recordSightings(sql, port.currency, { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs }, sightings);
     }

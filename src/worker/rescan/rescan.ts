@@ -199,7 +199,7 @@ export async function recordAgain(
     readonly insteadOf?: { readonly block: UnconfirmedBlock; readonly gone: readonly Uint8Array[]; readonly atMs: number };
   },
 ): Promise<void> {
-  const { touched, unconfirmed, innerWords, seenAtMs = ctx.ports.clock.now(), insteadOf } = shown;
+  const { touched, unconfirmed, seenAtMs = ctx.ports.clock.now(), insteadOf } = shown;
   if (touched.length === 0 && (unconfirmed?.scripts ?? []).length === 0 && insteadOf === undefined) return;
   await record(
     ctx,
@@ -218,8 +218,7 @@ export async function recordAgain(
         if (before !== null) await rewindBelow(sql, port.currency, before, ctx.ports.clock.now());
         await wakeJudge(sql, port.currency);
       }
-      if (unconfirmed !== undefined)
-        await insertUnconfirmed(sql, port.currency, block, { ...unconfirmed, words: innerWords, atMs: ctx.ports.clock.now() });
+      await insertUnconfirmed(sql, port.currency, block, shown, ctx.ports.clock.now());
       return block;
     },
   );
