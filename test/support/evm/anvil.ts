@@ -2,6 +2,9 @@
 // a token with mainnet's quirks and a contract that sends ether and tokens on.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { signedBytes } from '../../../src/core/evm/transaction.ts';
 import {
@@ -53,7 +56,9 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
   const port = await freePort();
   // its finalized block lies two epochs back: 64 blocks, as on mainnet
   const args = ['--port', String(port), '--no-mining', '--silent', '--slots-in-an-epoch', '32', ...(options.args ?? [])];
-  const running = spawn(path, args, { stdio: 'ignore' });
+  // it writes old states there, hundreds of megabytes after thousands of blocks, and leaves them when it is killed
+  const home = mkdtempSync(join(tmpdir(), 'bursar-anvil-'));
+  const running = spawn(path, args, { stdio: 'ignore', env: { ...process.env, HOME: home } });
   const proxy = await openSeverableProxy(port);
   let count = 0;
 
@@ -136,6 +141,7 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
       proxy.close();
       running.kill('SIGKILL');
       if (running.exitCode === null && running.signalCode === null) await once(running, 'exit');
+      rmSync(home, { recursive: true, force: true });
     },
   };
 }
