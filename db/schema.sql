@@ -554,6 +554,23 @@ create table public.lightning_unknown_invoices (
   constraint lightning_unknown_invoices_payment_hash_check CHECK ((payment_hash ~ '^[0-9a-f]{64}$'::text))
 );
 
+create table public.lost_ach_entries (
+  file text collate "C" not null,
+  trace text collate "C" not null,
+  reference text collate "C" not null,
+  cents units not null,
+  asked text collate "C",
+  paid text collate "C",
+  returned text,
+  constraint lost_ach_entries_asked_key UNIQUE (asked),
+  constraint lost_ach_entries_paid_key UNIQUE (paid),
+  constraint lost_ach_entries_pkey PRIMARY KEY (trace, file),
+  constraint lost_ach_entries_asked_fkey FOREIGN KEY (asked) REFERENCES payouts(id),
+  constraint lost_ach_entries_file_fkey FOREIGN KEY (file) REFERENCES ach_files(name),
+  constraint lost_ach_entries_paid_fkey FOREIGN KEY (paid) REFERENCES payouts(id),
+  constraint lost_ach_entries_cents_check CHECK (((cents)::numeric > (0)::numeric))
+);
+
 create table public.merchant_settings (
   merchant_id bigint not null,
   tolerance_bps integer default 100 not null,
@@ -1918,6 +1935,8 @@ grant delete, insert, select, update on public.lightning_payments to bursar_app;
 grant delete, insert, select, update on public.lightning_sent to bursar_app;
 
 grant delete, insert, select, update on public.lightning_unknown_invoices to bursar_app;
+
+grant insert, select on public.lost_ach_entries to bursar_app;
 
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
 

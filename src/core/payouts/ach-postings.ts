@@ -2,7 +2,7 @@
 // service's position in each currency); the fee is earned when the payout is completed. Every entry sums to zero in each currency.
 import type { CurrencyCode } from '../currency.ts';
 import type { Entry, Posting } from '../judge/case.ts';
-import { basisPointsUp, least, minus, negated, plus } from '../money.ts';
+import { basisPointsUp, least, minus, negated, plus, sum } from '../money.ts';
 import { type BookedSteps, nextTime } from './booked-steps.ts';
 
 /** Amounts in cents, but for `source.amount`. */
@@ -19,6 +19,8 @@ export type PostedAchPayout = {
 const FEE_BPS = 100;
 const BANK = 'asset:bank:USD';
 const OUTBOUND = 'asset:bank:USD:outbound';
+const LOST = 'expense:unknown_outflow:USD';
+const OPERATOR = 'equity:operator:USD';
 
 /** The fee of an amount in cents: 1 %, rounded up to the cent. */
 export function achFee(cents: bigint): bigint {
@@ -140,7 +142,7 @@ export function bankCapitalEntry(cents: bigint): Entry {
     kind: 'capital',
     postings: [
       { account: BANK, amount: cents },
-      { account: 'equity:operator:USD', amount: negated(cents) },
+      { account: OPERATOR, amount: negated(cents) },
     ],
     parts: [],
   };
@@ -152,18 +154,50 @@ export function bankOutflowEntry(file: string, cents: bigint): Entry {
     key: `unknown:usd:${file}`,
     kind: 'unknown_outflow',
     postings: [
-      { account: 'expense:unknown_outflow:USD', amount: cents },
+      { account: LOST, amount: cents },
       { account: BANK, amount: negated(cents) },
     ],
     parts: [],
   };
 }
 
-/** The bank has refused that file after all: nothing of it has left. */
-export function bankOutflowUndoneEntry(file: string, cents: bigint, booked: BookedSteps): Entry {
-  const { key, kind, postings, parts } = bankOutflowEntry(file, cents);
-  const back = postings.map(({ account, amount }) => ({ account, amount: negated(amount) }));
-  return nextTime({ key: `${key}:refused`, kind, postings: back, parts }, booked);
+/**
+ * An entry that was booked as lost has paid a payout, of which the same was booked by hand: that stands, and as much is not lost. Where the payout
+ * is more than the entry, its merchant has paid the rest to the operator.
+ * @param cents of the entry
+ */
+export function bankAdoptedEntry(payoutId: string, amount: bigint, cents: bigint): Entry {
+  const both = least(amount, cents);
+  const postings = [
+    { account: BANK, amount },
+    { account: LOST, amount: negated(both) },
+    { account: OPERATOR, amount: minus(both, amount) },
+  ];
+  return { key: `adopted:${payoutId}`, kind: 'payout_adopted', postings: moving(postings), parts: [] };
+}
+
+const moving = (postings: readonly Posting[]): readonly Posting[] => postings.filter(({ amount }) => amount !== 0n);
+
+/** An entry that was booked as lost, and what was booked by hand for the payout that it has paid; 0 for none. */
+export type LostCents = { readonly cents: bigint; readonly booked: bigint };
+
+/**
+ * Lost entries of a file have come back: the bank has returned one, or refused the file after all. What was booked for payouts that they had paid
+ * comes back with these.
+ * @param what `refused`, or which entry was returned
+ * @returns null where nothing is left besides
+ */
+export function bankLostBackEntry(file: string, what: string, entries: readonly LostCents[], booked: BookedSteps): Entry | null {
+  const both = sum(entries.map((entry) => least(entry.cents, entry.booked)));
+  const paid = sum(entries.map(({ cents }) => cents));
+  const byHand = sum(entries.map((entry) => entry.booked));
+  const postings = moving([
+    { account: BANK, amount: minus(paid, byHand) },
+    { account: LOST, amount: minus(both, paid) },
+    { account: OPERATOR, amount: minus(byHand, both) },
+  ]);
+  if (postings.length === 0) return null;
+  return nextTime({ key: `unknown:usd:${file}:${what}`, kind: 'unknown_outflow', postings, parts: [] }, booked);
 }
 
 /** It has executed the file all the same. */

@@ -1,11 +1,13 @@
-// Payouts to an account of which a forgotten bank file has paid as much, for somebody whom this database does not know: their merchants may have
-// requested again what was forgotten. Only a person can tell, so they wait; one that is found paid is what was booked as lost.
+// Payouts to an account that a forgotten bank file has paid for somebody whom this database does not know: their merchants, or the settings of
+// automatic payouts, may have requested again what was forgotten. Only a person can tell, so they wait; one that is found paid is what was
+// booked as lost. The amounts may differ: `all`, and what an automatic payout asks for, follow the price.
 import { readBankAccount } from '../../core/ach/bank-account.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
-import { adoptedEntry } from '../../core/payouts/postings.ts';
+import { bankAdoptedEntry } from '../../core/payouts/ach-postings.ts';
 import { openText } from '../../core/sealed-text.ts';
-import { adoptedAchPayouts, lostAchFiles, readAchEntries, unfiledAchPayoutsOf } from '../../store/ach/entries.ts';
+import { waitingAchPayouts } from '../../store/ach/entries.ts';
 import { lockAchFiles } from '../../store/ach/files.ts';
+import { askedPayouts, type OpenLostEntry, openLostEntries, setAsked, setPaidBy } from '../../store/ach/lost-entries.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -13,6 +15,9 @@ import type { Context } from '../context.ts';
 import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
 
 type Entry = ReadFile['entries'][number];
+type Account = Pick<Entry, 'routing' | 'account'>;
+/** With its destination as text that is not sealed. */
+type Plain = { readonly id: string; readonly amount: bigint; readonly destination: string };
 
 /** The entries of a bank file; null when its bytes are none. */
 export function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
@@ -25,37 +30,96 @@ export function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
 }
 
 /** Whether an entry of a bank file goes to the account of a payout and is as much. */
-export function isFor(ctx: Context, payout: PayoutRow, entry: Pick<Entry, 'routing' | 'account' | 'cents'>): boolean {
-  if (payout.amount !== entry.cents) return false;
-  const account = readBankAccount(openText(ctx.ports.sealing, payout.destination, payout.id));
+export function isFor(ctx: Context, payout: PayoutRow, entry: Account & Pick<Entry, 'cents'>): boolean {
+  return payout.amount === entry.cents && goesTo(plain(ctx, payout), entry);
+}
+
+const plain = (ctx: Context, payout: PayoutRow): Plain => ({
+  ...payout,
+  destination: openText(ctx.ports.sealing, payout.destination, payout.id),
+});
+
+function goesTo({ destination }: Plain, entry: Account): boolean {
+  const account = readBankAccount(destination);
   return !('problem' in account) && account.routing === entry.routing && account.account === entry.account;
 }
 
 /** Those that may be what these entries have paid wait for an operator. @returns all of them, also those that wait already */
-export async function holdAlike(ctx: Context, sql: Sql, entries: readonly Entry[]): Promise<readonly string[]> {
-  const amounts = entries.map(({ cents }) => cents);
-  const alike = (await lockPayouts(sql, await unfiledAchPayoutsOf(sql, amounts))).filter((payout) =>
-    entries.some((entry) => isFor(ctx, payout, entry)),
+export async function holdAlike(ctx: Context, sql: Sql, entries: readonly Entry[]): Promise<readonly PayoutRow[]> {
+  if (entries.length === 0) return [];
+  const waiting = await lockPayouts(sql, await waitingAchPayouts(sql));
+  const alike = waiting.filter((payout) => entries.some((entry) => goesTo(plain(ctx, payout), entry)));
+  await holdUnknown(
+    sql,
+    alike.map(({ id }) => id),
+    ctx.ports.clock.now(),
   );
-  const ids = alike.map(({ id }) => id);
-  await holdUnknown(sql, ids, ctx.ports.clock.now());
-  return ids;
+  return alike;
 }
 
-/** A payout by ach was found paid: what was booked as lost for its account and amount, and is no other payout yet, has paid it, and is not lost. */
+type LostTo = OpenLostEntry & Account;
+
+/** The open lost entries, with the accounts that they went to. */
+async function lostTo(ctx: Context, sql: Sql, payoutId: string | null): Promise<readonly LostTo[]> {
+  const read = new Map<string, ReadFile['entries']>();
+  return (await openLostEntries(sql, payoutId)).flatMap((lost) => {
+    const entries = read.get(lost.file) ?? entriesOf(ctx.ports.sealing.open(lost.bytes, lost.file)) ?? [];
+    read.set(lost.file, entries);
+    const entry = entries.find(({ trace }) => trace === lost.trace);
+    return entry === undefined ? [] : [{ ...lost, routing: entry.routing, account: entry.account }];
+  });
+}
+
+/** For each lost entry that no person was asked about yet a payout to its account is taken note of, one of the same amount first. */
+async function ask(ctx: Context, sql: Sql, payouts: readonly Plain[]): Promise<readonly string[]> {
+  const open = (await lostTo(ctx, sql, null)).filter(({ asked }) => asked === null);
+  if (open.length === 0) return [];
+  const before = await askedPayouts(sql);
+  const free = new Set(payouts.filter(({ id }) => !before.has(id)));
+  const asked: string[] = [];
+  const left = new Set(open);
+  for (const isAlike of [(one: Plain, lost: LostTo) => one.amount === lost.cents, () => true])
+    for (const lost of left) {
+      const payout = [...free].find((one) => goesTo(one, lost) && isAlike(one, lost));
+      if (payout === undefined) continue;
+      free.delete(payout);
+      left.delete(lost);
+      await setAsked(sql, lost, payout.id);
+      asked.push(payout.id);
+    }
+  return asked;
+}
+
+/** A person is asked about payouts that wait since a file was found. */
+export async function askAbout(ctx: Context, sql: Sql, payouts: readonly PayoutRow[]): Promise<void> {
+  await ask(
+    ctx,
+    sql,
+    payouts.map((payout) => plain(ctx, payout)),
+  );
+}
+
+/**
+ * Of payouts that are about to be put into a file, the first to the account of each lost entry that nobody was asked about waits for a person.
+ * @returns those
+ */
+export async function holdFirstAlike(ctx: Context, sql: Sql, payouts: readonly Plain[]): Promise<ReadonlySet<string>> {
+  const asked = await ask(ctx, sql, payouts);
+  await holdUnknown(sql, asked, ctx.ports.clock.now());
+  return new Set(asked);
+}
+
+/** A payout by ach was found paid: what was booked as lost for its account, and is no other payout yet, has paid it, and is not lost. */
 export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Promise<void> {
   await lockAchFiles(sql);
-  const files = await lostAchFiles(sql, payout.id);
-  const alike: Entry[] = [];
-  for (const { name, bytes } of files) {
-    const entries = entriesOf(ctx.ports.sealing.open(bytes, name)) ?? [];
-    alike.push(...unknownOf(entries, await readAchEntries(sql, name)).filter((entry) => isFor(ctx, payout, entry)));
-  }
-  const [[file], [lost]] = [files, alike];
-  if (file === undefined || lost === undefined) return;
-  const since = { amount: payout.amount, sinceEntry: file.entry };
-  const adopted = await lockPayouts(sql, await adoptedAchPayouts(sql, since));
-  if (adopted.filter((one) => isFor(ctx, one, lost)).length < alike.length) await bookAdopted(ctx, sql, payout);
+  const open = (await lostTo(ctx, sql, payout.id)).filter(
+    (lost) => lost.asked === payout.id || (lost.isSince && goesTo(plain(ctx, payout), lost)),
+  );
+  const lost =
+    open.find(({ asked }) => asked === payout.id) ?? open.find(({ cents }) => cents === payout.amount) ?? open.find(() => true);
+  if (lost === undefined) return;
+  await setPaidBy(sql, lost, payout.id);
+  await bookAdopted(ctx, sql, payout, lost.cents);
 }
 
 /** Of the entries of a file those that are no payout's here. @param known its entries as they are stored */
@@ -64,8 +128,12 @@ export function unknownOf(entries: readonly Entry[], known: readonly Pick<Entry,
   return entries.filter(({ trace }) => !traces.has(trace));
 }
 
-/** What was booked by hand for a payout that a file has paid stands, and is not lost a second time. */
-export function bookAdopted(ctx: Context, sql: Sql, { id, amount }: Pick<PayoutRow, 'id' | 'amount'>): Promise<void> {
-  const entry = adoptedEntry(id, { currency: 'USD', amount, against: 'asset:bank:USD' });
-  return postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
+/** What was booked by hand for a payout that an entry has paid stands, and is not lost a second time. @param cents of that entry */
+export function bookAdopted(
+  ctx: Context,
+  sql: Sql,
+  { id, amount }: Pick<PayoutRow, 'id' | 'amount'>,
+  cents: bigint,
+): Promise<void> {
+  return postEntries(sql, [{ entry: bankAdoptedEntry(id, amount, cents), transactionId: null, atMs: ctx.ports.clock.now() }]);
 }

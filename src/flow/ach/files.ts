@@ -16,6 +16,7 @@ import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from '../payouts/waiting-for-operator.ts';
+import { holdFirstAlike } from './alike-payouts.ts';
 import { type AchChecks, isIntended, stopByInv20, whyNotFiled } from './checks.ts';
 
 const MOST_ENTRIES = 1_000;
@@ -53,13 +54,17 @@ export async function makeAchFile(ctx: Context, making: MakingFile): Promise<Mad
     const foreign = new Set(facts.filter((payout) => !isIntended(ctx, making, payout)).map(({ id }) => id));
     await holdForeign(ctx, sql, making, foreign);
     const { sealing } = ctx.ports;
-    const payouts = asManyAsFit(
-      stored
-        .filter(({ id }) => !foreign.has(id))
-        .map((one) => ({ ...one, destination: openText(sealing, one.destination, one.id) })),
-    );
+    const intended = stored
+      .filter(({ id }) => !foreign.has(id))
+      .map((one) => ({ ...one, destination: openText(sealing, one.destination, one.id) }));
+    const alike = await holdFirstAlike(ctx, sql, intended);
+    for (const id of alike)
+      making.onTrouble(
+        `payout ${id} goes to an account that a forgotten bank file has paid: was it this one? (bursar payout resolve)`,
+      );
+    const payouts = asManyAsFit(intended.filter(({ id }) => !alike.has(id)));
     // what was held made room for others
-    if (payouts.length === 0) return foreign.size > 0 ? 'made' : 'nothing';
+    if (payouts.length === 0) return foreign.size + alike.size > 0 ? 'made' : 'nothing';
     const { date } = easternTime(ctx.ports.clock.now());
     const modifier = [...MODIFIERS].find((one) => !names.has(`${date}-${one}`));
     if (modifier === undefined) return 'too_many_files';

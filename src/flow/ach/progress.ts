@@ -2,53 +2,26 @@
 // returns are over. Only that ends a payout; a time-out never does.
 import { easternTime, returnsEndMs, settlementDate } from '../../core/ach/banking-days.ts';
 import { achReference } from '../../core/ach/own-file.ts';
-import type { Entry } from '../../core/judge/case.ts';
-import { plus } from '../../core/money.ts';
-import { achCompleteEntry, achRefusedEntries, achReturnEntry, bankOutflowUndoneEntry } from '../../core/payouts/ach-postings.ts';
-import { cryptoForUsdDown } from '../../core/rate.ts';
+import { achCompleteEntry, achRefusedEntries } from '../../core/payouts/ach-postings.ts';
 import {
   type AchEntry,
   achPayoutIds,
   payoutsByReference,
   readAchEntries,
   readAchEntry,
-  readAchLost,
   setAchNotice,
   setAchReturned,
 } from '../../store/ach/entries.ts';
 import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/ach/files.ts';
+import { type LostEntry, lostEntriesOf, readLostEntry, setPaidReturned } from '../../store/ach/lost-entries.ts';
 import { tripBreaker, wasCleared } from '../../store/ledger/breakers.ts';
-import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, bookedStepsOf, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import {
-  isResolved,
-  lockPayout,
-  lockPayouts,
-  movedPayout,
-  movePayout,
-  type PayoutRow,
-  wakeHeldJob,
-} from '../../store/payouts/payouts.ts';
-import { announcePayouts, writePayoutChanges } from '../../store/payouts/status-changes.ts';
+import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
-import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
-
-type Sourced = PayoutRow & { readonly source: NonNullable<PayoutRow['source']> };
-const isSourced = (payout: PayoutRow): payout is Sourced => payout.source !== null;
-
-async function post(ctx: Context, sql: Sql, payoutId: string, entries: readonly Entry[]): Promise<void> {
-  const atMs = ctx.ports.clock.now();
-  await postEntries(
-    sql,
-    entries.map((entry) => ({ entry, transactionId: null, payoutId, atMs })),
-  );
-}
-
-/** What the merchant owes in the balance that a payout is paid from; that, and the dollars held, are locked. */
-async function lockOwed(sql: Sql, { merchantId, source: { currency } }: Sourced): Promise<bigint> {
-  return (await lockBalances(sql, merchantId, [currency], { heldDollars: true })).get(currency)?.receivable ?? 0n;
-}
+import { type BookedReturn, giveBack, isSourced, lockOwed, type Named, post, type Returned } from './give-back.ts';
+import { bookLostBack, bookLostReturn, giveBackPaid } from './lost-returns.ts';
 
 /** The bank has the file: from today its entries settle on the next banking day. False for a file that is not ours. */
 export async function acknowledgeFile(ctx: Context, name: string): Promise<boolean> {
@@ -80,11 +53,13 @@ export async function stopOnRefused(ctx: Context, name: string, isNew: boolean):
 export async function bookRefusal(ctx: Context, name: string, reason: string): Promise<'booked' | 'unknown' | 'unpriced'> {
   const state = await refuseFile(ctx, name, reason);
   if (state === null) return 'unknown';
-  if (state !== 'over') return 'booked';
-  for (const { trace, cents } of await readAchEntries(ctx.db, name)) {
-    const returned = { trace, cents, reference: '', code: 'refused', error: `the bank refused the file: ${reason}` };
-    if ((await bookReturn(ctx, returned, { stopsOnUnknown: true })) === 'unpriced') return 'unpriced';
-  }
+  const refused = { code: 'refused', error: `the bank refused the file: ${reason}` };
+  if (state !== 'over') return giveBackPaid(ctx, name, refused);
+  const lost = await lostEntriesOf(ctx.db, name);
+  const kept = (await readAchEntries(ctx.db, name)).map((entry) => ({ ...entry, reference: '' }));
+  for (const { trace, cents, reference } of [...kept, ...lost])
+    if ((await bookReturn(ctx, { trace, cents, reference, ...refused }, { stopsOnUnknown: true })) === 'unpriced')
+      return 'unpriced';
   return 'booked';
 }
 
@@ -103,9 +78,7 @@ function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFile
       const error = `the bank refused the file: ${reason}`;
       await movePayout(sql, payout, 'refused', { error, givenBack: payout.source.amount, atMs });
     }
-    const lost = await readAchLost(sql, name);
-    const booked = await bookedStepsOf(sql, 'unknown', `usd:${name}`);
-    if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowUndoneEntry(name, lost, booked), transactionId: null, atMs }]);
+    await bookLostBack(ctx, sql, name);
     await endAchFile(sql, name, 'refused');
     await wakeHeldJob(sql);
     return state;
@@ -134,23 +107,6 @@ export async function completeFile(ctx: Context, name: string): Promise<void> {
   });
 }
 
-/** How a bank names one of our entries. */
-type Named = {
-  /** The trace number that we had given it. */
-  readonly trace: string;
-  /** What names the payout in it (core/ach/own-file); empty where nothing does. */
-  readonly reference: string;
-};
-export type Returned = Named & {
-  /** R01 and so on. */
-  readonly code: string;
-  readonly cents: bigint;
-  /** What the merchant reads. */
-  readonly error: string;
-};
-/** `unpriced`: there is no rate to buy crypto at, it must be booked later. `unknown`: nothing of ours, payouts are stopped. */
-export type BookedReturn = 'booked' | 'again' | 'unpriced' | 'unknown';
-
 /**
  * The bank has sent an entry back, in whatever state its payout is; a second report of the same entry changes nothing. Its dollars, fee
  * included, buy the currency of the source at the median rate of this moment.
@@ -164,6 +120,7 @@ export async function bookReturn(
     const { trace, code, cents } = returned;
     const found = await entryMeant(sql, returned);
     if (found !== null && 'byHand' in found) return bookReturnByHand(ctx, sql, found.byHand, returned);
+    if (found !== null && 'reference' in found) return bookLostReturn(ctx, sql, found, returned);
     // in the order in which a file's end locks them
     if (found !== null) await lockAchFile(sql, found.file);
     const row = found === null ? null : await lockPayout(sql, found.payoutId, { wait: true });
@@ -189,16 +146,19 @@ export async function bookReturn(
 
 /**
  * The entry of a trace number. A database that was put back may have given the number of a file that it has forgotten to another payout: where
- * the bank names a payout that a person has decided, that one is meant.
+ * the bank names a payout that a person has decided, that one is meant; where it names nobody here, what was booked as lost.
  */
 async function entryMeant(
   sql: Sql,
   { trace, reference, cents }: Named & Pick<Returned, 'cents'>,
-): Promise<AchEntry | { readonly byHand: PayoutRow } | null> {
+): Promise<AchEntry | LostEntry | { readonly byHand: PayoutRow } | null> {
   const entry = await readAchEntry(sql, trace, reference);
-  if (reference === '' || (entry !== null && achReference(entry.payoutId) === reference)) return entry;
+  if (entry !== null && (reference === '' || achReference(entry.payoutId) === reference)) return entry;
   const id = (await payoutsByReference(sql, [reference])).get(reference);
-  if (id === undefined || !(await isResolved(sql, id))) return entry;
+  if (id === undefined || !(await isResolved(sql, id))) {
+    const lost = await readLostEntry(sql, trace, reference);
+    return lost?.cents === cents ? lost : entry;
+  }
   const payout = await lockPayout(sql, id, { wait: true });
   return payout === null || payout.amount !== cents ? entry : { byHand: payout };
 }
@@ -213,24 +173,9 @@ export async function returnedFile(ctx: Context, returned: Named & Pick<Returned
 async function bookReturnByHand(ctx: Context, sql: Sql, row: PayoutRow, returned: Returned): Promise<BookedReturn> {
   const payout = await oneAsBooked(sql, row);
   if (payout.status !== 'completed' || !isSourced(payout)) return 'again';
-  return (await giveBack(ctx, sql, payout, returned)) ? 'booked' : 'unpriced';
-}
-
-/** False where there is no rate to buy at. */
-async function giveBack(ctx: Context, sql: Sql, payout: Sourced, { code, error }: Returned): Promise<boolean> {
-  const { currency } = payout.source;
-  const atMs = ctx.ports.clock.now();
-  const rate = (await latestRates(sql, ctx.ports.seals, [currency], atMs)).get(currency)?.usd;
-  if (rate === undefined) return false;
-  const bought = cryptoForUsdDown(plus(payout.amount, payout.feeMax), currency, rate);
-  const owed = await lockOwed(sql, payout);
-  await post(ctx, sql, payout.id, [achReturnEntry(payout, bought, payout.status === 'completed', owed)]);
-  const reason = `returned by the bank: ${code}`;
-  const after = await movedPayout(sql, payout, 'returned', { error, reason, givenBack: bought, atMs });
-  const event = { payout: after, type: 'payout.returned', status: after.status, previous: null, reason };
-  await announcePayouts(sql, [event], atMs);
-  await wakeHeldJob(sql);
-  return true;
+  if (!(await giveBack(ctx, sql, payout, returned))) return 'unpriced';
+  await setPaidReturned(sql, payout.id, returned.code);
+  return 'booked';
 }
 
 /** The bank asks for other details next time: no money moves. False for an entry that is none of ours. */

@@ -9,6 +9,7 @@ import { achHandOverEntry, bankOutflowEntry } from '../../core/payouts/ach-posti
 import { Refusal } from '../../core/refusal.ts';
 import { decidedAsPaid, payoutsByReference, readAchEntries, setAchLost } from '../../store/ach/entries.ts';
 import { insertAchFile, lockAchFile, lockAchFiles, readAchHashes } from '../../store/ach/files.ts';
+import { insertLostEntries } from '../../store/ach/lost-entries.ts';
 import { raiseTraces } from '../../store/ach/traces.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
@@ -17,7 +18,7 @@ import { recordMovements, resolveMovement } from '../../store/payouts/unknown-mo
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
-import { bookAdopted, entriesOf, holdAlike, isFor, unknownOf } from './alike-payouts.ts';
+import { askAbout, bookAdopted, entriesOf, holdAlike, isFor, unknownOf } from './alike-payouts.ts';
 
 /** `contradicts`: it pays what this database does not know, or knows as ended; payouts are stopped. */
 export type RestoredFile = 'restored' | 'known' | 'contradicts';
@@ -65,7 +66,7 @@ export type RecoveredFile = {
   readonly payoutIds: readonly string[];
   /** In cents. */
   readonly lost: bigint;
-  /** Those that wait, as unknown_outcome, because what was lost went to the same account and was as much. */
+  /** Those that wait, as unknown_outcome, because what was lost went to the same account. */
   readonly alike: readonly string[];
 };
 
@@ -88,9 +89,9 @@ export function recoverAchFile(
     if (!isHere) await write(ctx, sql, { name, bytes, entries, found: await match(ctx, sql, entries) });
     const known = await readAchEntries(sql, name);
     const others = unknownOf(entries, known);
-    const adopted = state === 'refused' ? [] : await foundPaid(ctx, sql, others);
+    const adopted = state === 'refused' ? new Map<string, PayoutRow>() : await foundPaid(ctx, sql, others);
     const unknown = sum(others.map(({ cents }) => cents));
-    const lost = minus(unknown, sum(adopted.map(({ amount }) => amount)));
+    const lost = minus(unknown, sum([...adopted.values()].map(({ amount }) => amount)));
     if (lost > 0n && state !== 'refused' && !acceptsLoss)
       throw refused(
         `pays ${formatAmount(lost, 'USD')} USD to nobody that this database knows (--accept-loss books that as lost)`,
@@ -99,25 +100,31 @@ export function recoverAchFile(
     // of a refused file nothing has left
     const booked = state === 'refused' ? 0n : lost;
     await setAchLost(sql, name, unknown);
+    const paid = new Map([...adopted].map(([trace, { id }]) => [trace, id]));
+    const lostEntries = others.map(({ trace, id, cents }) => ({ trace, reference: id, cents }));
+    await insertLostEntries(sql, name, lostEntries, paid);
     if (unknown > 0n && state !== 'refused')
       await postEntries(sql, [{ entry: bankOutflowEntry(name, unknown), transactionId: null, atMs }]);
-    for (const payout of adopted) await bookAdopted(ctx, sql, payout);
-    const text = `booked: ${known.length + adopted.length} payouts, ${formatAmount(booked, 'USD')} USD lost`;
+    for (const payout of adopted.values()) await bookAdopted(ctx, sql, payout, payout.amount);
+    const text = `booked: ${known.length + adopted.size} payouts, ${formatAmount(booked, 'USD')} USD lost`;
     if (!(await resolveMovement(sql, { currency: 'USD', txid: name }, { by, text, atMs })))
       throw refused('was not found missing (bursar audit, OUT-3)');
-    const alike = booked > 0n ? await holdAlike(ctx, sql, others) : [];
-    return { payoutIds: [...known.map(({ payoutId }) => payoutId), ...adopted.map(({ id }) => id)], lost: booked, alike };
+    const unpaid = others.filter(({ trace }) => !adopted.has(trace));
+    const alike = booked > 0n ? await holdAlike(ctx, sql, unpaid) : [];
+    await askAbout(ctx, sql, alike);
+    const payoutIds = [...known.map(({ payoutId }) => payoutId), ...paid.values()];
+    return { payoutIds, lost: booked, alike: alike.map(({ id }) => id) };
   });
 }
 
-/** The payouts of these entries that an operator has found paid before the file was known. */
-async function foundPaid(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<readonly PayoutRow[]> {
-  const found = [...(await match(ctx, sql, entries, ['ended'])).values()];
+/** The payouts of these entries that an operator has found paid before the file was known, by trace number. */
+async function foundPaid(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow>> {
+  const found = await match(ctx, sql, entries, ['ended']);
   const decided = await decidedAsPaid(
     sql,
-    found.map(({ id }) => id),
+    [...found.values()].map(({ id }) => id),
   );
-  return found.filter(({ id }) => decided.has(id));
+  return new Map([...found].filter(([, { id }]) => decided.has(id)));
 }
 
 async function raiseTracesAbove(sql: Sql, entries: ReadFile['entries']): Promise<void> {

@@ -33,7 +33,7 @@ type Found = Recovered & {
   readonly currency: LedgerCurrency;
   /** Whose customer's payment it is. */
   readonly transactionId?: string;
-  /** Of a bank file: payouts to the account that what was lost went to, of as much. */
+  /** Of a bank file: payouts to the account that what was lost went to. */
   readonly alike?: readonly string[];
 };
 type Options = {
@@ -90,7 +90,7 @@ async function recover(id: string, { json, acceptLoss = false, own = false, exec
     `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
     ...alike.map(
       (one) =>
-        `${one} is for as much to the same account, and waits: was it this one, bursar payout resolve ${one} --paid, else --failed.`,
+        `${one} goes to the account that this was lost to, and waits: was it this one, bursar payout resolve ${one} --paid, else --failed.`,
     ),
     'When bursar audit is green, bursar audit --clear lets payouts go on.',
   ]);

@@ -69,7 +69,8 @@ export async function readAchEntries(
 export async function hasReturned(sql: Sql, file: string): Promise<boolean> {
   const { rows } = await sql.query<{ found: boolean }>({
     name: 'has_ach_returned',
-    text: 'select exists (select from ach_entries where file = $1 and returned is not null) as found',
+    text: `select exists (select from ach_entries where file = $1 and returned is not null)
+               or exists (select from lost_ach_entries where file = $1 and returned is not null) as found`,
     values: [file],
   });
   return rows[0]?.found === true;
@@ -124,48 +125,12 @@ export async function decidedAsPaid(sql: Sql, ids: readonly string[]): Promise<R
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Payouts of an amount, in cents, that turned out to be what was booked as lost of a file, since an entry of the ledger. */
-export async function adoptedAchPayouts(
-  sql: Sql,
-  { amount, sinceEntry }: { readonly amount: bigint; readonly sinceEntry: bigint },
-): Promise<readonly string[]> {
-  const { rows } = await sql.query<{ id: string }>({
-    name: 'adopted_ach_payouts',
-    text: `select p.id from payouts p join ledger.entry e on e.key = 'adopted:' || p.id
-            where p.method = 'ach' and p.amount = $1 and e.id > $2 order by p.id`,
-    values: [amount, sinceEntry],
-  });
-  return rows.map(({ id }) => id);
-}
-
-export type LostAchFile = {
-  readonly name: string;
-  /** As they are stored. */
-  readonly bytes: Uint8Array;
-  /** By which its loss was booked. */
-  readonly entry: bigint;
-};
-
-/** Files of which a part was booked as lost after a payout had been requested, and stays so; the first booked first. */
-export async function lostAchFiles(sql: Sql, payoutId: string): Promise<readonly LostAchFile[]> {
-  const { rows } = await sql.query<{ name: string; bytes: Buffer; entry: bigint }>({
-    name: 'lost_ach_files',
-    // in the order in which the database has booked them: a clock may have been set
-    text: `select f.name, f.bytes, lost.id as entry
-             from ach_files f join ledger.entry lost on lost.key = 'unknown:usd:' || f.name
-            where lost.id > (select id from ledger.entry where key = 'po:' || $1 || ':hold')
-              and (f.state <> 'refused' or exists (select from ledger.entry e where e.key = 'unknown:usd:' || f.name || ':executed'))
-            order by lost.id`,
-    values: [payoutId],
-  });
-  return rows;
-}
-
-/** What was booked as lost of a file, in cents. */
+/** What was booked as lost of a file, and did not come back, in cents. */
 export async function readAchLost(sql: Sql, file: string): Promise<bigint> {
   const { rows } = await sql.query<{ lost: string }>({
     name: 'read_ach_lost',
-    text: 'select lost from ach_files where name = $1',
+    text: `select lost - (select coalesce(sum(cents), 0) from lost_ach_entries where file = name and returned is not null) as lost
+             from ach_files where name = $1`,
     values: [file],
   });
   return BigInt(rows[0]?.lost ?? 0);
@@ -215,12 +180,12 @@ export async function unfiledAchPayouts(sql: Sql, { untilMs, nowMs }: FiledUntil
   return rows.map(({ id }) => id);
 }
 
-/** Payouts of one of these amounts, in cents, that are in no file. */
-export async function unfiledAchPayoutsOf(sql: Sql, amounts: readonly bigint[]): Promise<readonly string[]> {
+/** Payouts that are in no file. */
+export async function waitingAchPayouts(sql: Sql): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>({
-    name: 'unfiled_ach_payouts_of',
-    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') and amount = any ($1::numeric[]) order by id`,
-    values: [amounts],
+    name: 'waiting_ach_payouts',
+    text: `select id from payouts where method = 'ach' and step in ('held', 'queued') order by id`,
+    values: [],
   });
   return rows.map(({ id }) => id);
 }

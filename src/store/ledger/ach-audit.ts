@@ -69,6 +69,7 @@ export const OF_BANK_FILES: readonly Question[] = [
              select coalesce(sum(p.amount), 0) as amount from ledger.entry e join ledger.posting p on p.entry_id = e.id
                join ledger.account a on a.id = p.account_id where e.kind = 'capital' and a.kind = 'asset_bank'),
            paid as (select coalesce(sum(cents), 0) as amount from (${PAID} union all select lost from ach_files where state <> 'refused'
+                     union all select -l.cents from lost_ach_entries l join ach_files f on f.name = l.file where l.returned is not null and f.state <> 'refused'
                      union all select amount from payouts d where method = 'ach' and resolved and status = 'completed'
                        and not exists (select from ledger.entry e where e.key = 'adopted:' || d.id)) q),
            out as (select coalesce(sum(amount), 0) as amount from ledger.account_balance where kind = 'asset_bank_outbound'),

@@ -11,19 +11,25 @@ type TestBank = ReturnType<typeof testBank>;
 /** Of the ledger, by its code. */
 export const balanceOf = async (code: string): Promise<bigint> =>
   BigInt((await world.admin.query('select amount from ledger.account_balance where code = $1', [code])).rows[0]?.amount ?? 0);
+const ACCOUNT = '123456789';
 let files = 0;
-/** Asked for by a new merchant. @param approval USD above which it waits for its approval */
+/** Asked for by a new merchant. @param approval USD above which it waits for its approval @param amount in USD, fee included */
 export async function requested(
   approval: string | null = null,
+  { amount = '100', account = ACCOUNT }: { readonly amount?: string; readonly account?: string } = {},
 ): Promise<{ readonly id: string; readonly cents: bigint; readonly merchantId: bigint }> {
   const merchantId = await shopWith(BTC);
   if (approval !== null) await approvalAbove(merchantId, approval);
-  const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
-  const { id, amount } = await requestAchPayout(ctx, asked);
-  return { id, cents: amount, merchantId };
+  const asked = { merchantId, amount, destination: `ach:021000021:${account}`, sourceCurrency: null };
+  const { id, amount: cents } = await requestAchPayout(ctx, asked);
+  return { id, cents, merchantId };
 }
 /** A file that the bank has, and that neither database nor folder remembers. */
-export function forgottenFile(bank: TestBank, payouts: readonly { readonly id: string; readonly cents: bigint }[]): string {
+export function forgottenFile(
+  bank: TestBank,
+  payouts: readonly { readonly id: string; readonly cents: bigint }[],
+  account = ACCOUNT,
+): string {
   files += 1;
   const modifier = 'ABCDEFGHIJ'.charAt(files / 9);
   const name = `2026-05-2${1 + (files % 9)}-${modifier}`;
@@ -38,7 +44,7 @@ export function forgottenFile(bank: TestBank, payouts: readonly { readonly id: s
     entries: payouts.map(({ id, cents }, at) => ({
       transactionCode: 22,
       routing: '021000021',
-      account: '123456789',
+      account,
       cents,
       id: id.slice(-15),
       name: 'SHOP',

@@ -150,7 +150,7 @@ describe('a file of our folder that pays a payout of this database and one that 
       alike: [],
     });
     await clearBreakers(ctx.db, 'ann', world.now());
-    const next = await requested();
+    const next = await requested(null, { account: '987654321' });
     bank.cutOff();
     await bank.look();
     expect(bank.executed).toHaveLength(2);
@@ -181,7 +181,7 @@ test('a file in our folder that is none stops payouts until it is taken away, an
   await bank.look();
   expect(await ledgerFindings()).toEqual([]);
   await clearBreakers(ctx.db, 'ann', world.now());
-  const { id } = await requested();
+  const { id } = await requested(null, { account: '987654321' });
   bank.cutOff();
   await bank.look();
   expect((await fileOf(id)).state).toBe('acked');

@@ -1,0 +1,128 @@
+// The entries of forgotten bank files that were booked as paid to nobody known: which payout each has paid after all, and what came back of them.
+import type { Sql } from '../postgres/connect.ts';
+
+/** What is one entry: a trace number may stand in another file too. */
+type Place = { readonly file: string; readonly trace: string };
+export type LostEntry = Place & {
+  readonly cents: bigint;
+  /** What names its payout in the file. */
+  readonly reference: string;
+  /** The payout to the same account about which a person was asked because of it. */
+  readonly asked: string | null;
+  /** The payout that it has paid, as a person has found. */
+  readonly paid: string | null;
+  /** The code of the bank's return. */
+  readonly returned: string | null;
+};
+type Row = Omit<LostEntry, 'cents'> & { cents: string };
+const COLUMNS = 'l.file, l.trace, l.cents, l.reference, l.asked, l.paid, l.returned';
+const entryFrom = (row: Row): LostEntry => ({ ...row, cents: BigInt(row.cents) });
+
+/** Notes the entries of a file that were booked as lost; `paid`: the payouts that some of them have paid, by trace number. */
+export async function insertLostEntries(
+  sql: Sql,
+  file: string,
+  entries: readonly Pick<LostEntry, 'trace' | 'reference' | 'cents'>[],
+  paid: ReadonlyMap<string, string>,
+): Promise<void> {
+  await sql.query({
+    name: 'insert_lost_ach_entries',
+    text: `insert into lost_ach_entries (file, trace, reference, cents, paid)
+             select $1, t.trace, t.reference, t.cents, t.paid from unnest($2::text[], $3::text[], $4::numeric[], $5::text[]) as t(trace, reference, cents, paid)`,
+    values: [
+      file,
+      entries.map(({ trace }) => trace),
+      entries.map(({ reference }) => reference),
+      entries.map(({ cents }) => cents),
+      entries.map(({ trace }) => paid.get(trace) ?? null),
+    ],
+  });
+}
+
+export type OpenLostEntry = LostEntry & {
+  /** The file as it is stored. */
+  readonly bytes: Uint8Array;
+  /** Whether a payout was requested before it was booked as lost; of no payout: false. */
+  readonly isSince: boolean;
+};
+
+/** Those that have paid nobody known yet, that did not come back, and whose file was not refused; what was booked first comes first. */
+export async function openLostEntries(sql: Sql, payoutId: string | null): Promise<readonly OpenLostEntry[]> {
+  const { rows } = await sql.query<Row & { bytes: Buffer; isSince: boolean }>({
+    name: 'open_lost_ach_entries',
+    // in the order in which the database has booked them: a clock may have been set
+    text: `select ${COLUMNS}, f.bytes, coalesce(b.id > (select id from ledger.entry where key = 'po:' || $1 || ':hold'), false) as "isSince"
+             from lost_ach_entries l join ach_files f on f.name = l.file,
+                  lateral (select min(e.id) as id from ledger.entry e where e.key in ('unknown:usd:' || l.file, 'unknown:usd:' || l.file || ':executed')) b
+            where l.paid is null and l.returned is null and f.state <> 'refused' order by b.id, l.trace`,
+    values: [payoutId],
+  });
+  return rows.map(({ bytes, isSince, ...row }) => ({ ...entryFrom(row), bytes, isSince }));
+}
+
+/** The lost entries of a file. */
+export async function lostEntriesOf(sql: Sql, file: string): Promise<readonly LostEntry[]> {
+  const { rows } = await sql.query<Row>({
+    name: 'lost_ach_entries_of',
+    text: `select ${COLUMNS} from lost_ach_entries l where l.file = $1 order by l.trace`,
+    values: [file],
+  });
+  return rows.map(entryFrom);
+}
+
+/** The lost entry that a bank names; of several of one trace number the newest. @param reference empty where nothing names its payout */
+export async function readLostEntry(sql: Sql, trace: string, reference: string): Promise<LostEntry | null> {
+  const { rows } = await sql.query<Row>({
+    name: 'read_lost_ach_entry',
+    text: `select ${COLUMNS} from lost_ach_entries l join ach_files f on f.name = l.file
+            where l.trace = $1 and $2 in ('', l.reference) order by f.created_at desc limit 1 for update of l`,
+    values: [trace, reference],
+  });
+  return rows[0] === undefined ? null : entryFrom(rows[0]);
+}
+
+/** Payouts about which a person was asked because of one of them. */
+export async function askedPayouts(sql: Sql): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ asked: string }>({
+    name: 'asked_ach_payouts',
+    text: 'select asked from lost_ach_entries where asked is not null',
+    values: [],
+  });
+  return new Set(rows.map(({ asked }) => asked));
+}
+
+/** A person is asked about a payout because of an entry. */
+export async function setAsked(sql: Sql, { file, trace }: Place, payoutId: string): Promise<void> {
+  await sql.query({
+    name: 'set_lost_ach_asked',
+    text: 'update lost_ach_entries set asked = $3 where file = $1 and trace = $2',
+    values: [file, trace, payoutId],
+  });
+}
+
+/** A payout was found to be paid by an entry; null: its file was refused, so it has paid nobody. */
+export async function setPaidBy(sql: Sql, { file, trace }: Place, payoutId: string | null): Promise<void> {
+  await sql.query({
+    name: 'set_lost_ach_paid',
+    text: 'update lost_ach_entries set paid = $3 where file = $1 and trace = $2',
+    values: [file, trace, payoutId],
+  });
+}
+
+/** The bank has sent an entry back. @param code of NACHA's returns, as R03 */
+export async function setLostReturned(sql: Sql, { file, trace }: Place, code: string): Promise<void> {
+  await sql.query({
+    name: 'set_lost_ach_returned',
+    text: 'update lost_ach_entries set returned = $3 where file = $1 and trace = $2',
+    values: [file, trace, code],
+  });
+}
+
+/** The same for what has paid a payout. */
+export async function setPaidReturned(sql: Sql, payoutId: string, code: string): Promise<void> {
+  await sql.query({
+    name: 'set_paid_lost_ach_returned',
+    text: 'update lost_ach_entries set returned = $2 where paid = $1 and returned is null',
+    values: [payoutId, code],
+  });
+}

@@ -1,0 +1,152 @@
+// What a forgotten bank file has paid to nobody known: which payout asks for it again, and what the bank says of it afterwards.
+import { beforeEach, expect, test } from 'vitest';
+import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
+import { recoverAchFile } from '../../../src/flow/ach/restored-files.ts';
+import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { testBank } from '../../support/bank.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, of, row, world } from '../payouts/merchants.ts';
+import { balanceOf, forgottenFile, putBack, requested as requestedBy } from './forgotten-files.ts';
+
+merchantsForAll();
+
+const CENTS = 9_900n;
+const LOST = 'expense:unknown_outflow:USD';
+const BANK = 'asset:bank:USD';
+let accounts = 0;
+/** Of each test its own: what is open of one account holds up what goes there. */
+const account = (): string => String(700_000_000 + accounts);
+const requested = (amount = '100') => requestedBy(null, { amount, account: account() });
+let bank: ReturnType<typeof testBank>;
+let before: { readonly bank: bigint; readonly lost: bigint; readonly own: bigint };
+beforeEach(async () => {
+  accounts += 1;
+  bank = testBank(ctx, { dedupes: false });
+  await bank.look();
+  before = { bank: await balanceOf(BANK), lost: await balanceOf(LOST), own: await balanceOf('equity:operator:USD') };
+});
+const changed = async () => ({ bank: (await balanceOf(BANK)) - before.bank, lost: (await balanceOf(LOST)) - before.lost });
+
+/** A file that pays these amounts to the account, for payouts that nobody here knows; found by a look. */
+async function forgotten(...cents: readonly bigint[]) {
+  const nobodys = cents.map((one, at) => ({ id: `payout_nobody00000000${at}`, cents: one }));
+  const name = forgottenFile(bank, nobodys, account());
+  const bytes = bank.executed.at(-1)?.bytes as Uint8Array;
+  await putBack();
+  await bank.look();
+  const traces = readNachaFile(new TextDecoder().decode(bytes)).entries.map(({ trace }) => trace);
+  return { name, bytes, trace: traces[0] as string };
+}
+async function recovered({ name, bytes }: { readonly name: string; readonly bytes: Uint8Array }) {
+  const done = await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: true });
+  await clearBreakers(ctx.db, 'ann', world.now());
+  await bank.look();
+  return done.alike;
+}
+const decide = (payoutId: string, outcome: 'paid' | 'failed') =>
+  resolvePayout(ctx, { payoutId, outcome, evidence: 'the bank says so' });
+/** The end of a business day. */
+async function nextFile(): Promise<void> {
+  bank.cutOff();
+  await bank.look();
+}
+
+test('an entry that a payout has been found to be paid by gives its merchant his money back when the bank returns it', async () => {
+  const file = await forgotten(CENTS);
+  const payout = await requested();
+  await recovered(file);
+  await decide(payout.id, 'paid');
+  bank.answer(file.trace, 'R01');
+  await bank.look();
+  expect(await row(payout.id)).toMatchObject({ status: 'failed', error: 'R01' });
+  expect(await of(payout.merchantId, 'available')).toBe(BTC);
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await openBreakers(ctx.db)).toEqual([]);
+  bank.answer(file.trace, 'R01');
+  await bank.look();
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('an entry that nobody has been found for is not lost when the bank returns it, also before its file is booked', async () => {
+  const file = await forgotten(CENTS);
+  bank.answer(file.trace, 'R01');
+  await bank.look();
+  const payout = await requested();
+  await recovered(file);
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await openBreakers(ctx.db)).toEqual([]);
+  await decide(payout.id, 'failed');
+  expect(await of(payout.merchantId, 'available')).toBe(BTC);
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a payout of another amount to the same account waits too, and what was paid of it is not lost', async () => {
+  const file = await forgotten(12_000n);
+  const payout = await requested();
+  expect(await recovered(file)).toEqual([payout.id]);
+  await nextFile();
+  expect(await row(payout.id)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
+  expect(bank.executed).toHaveLength(1);
+  await decide(payout.id, 'paid');
+  expect(await changed()).toEqual({ bank: -12_000n, lost: 12_000n - CENTS });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a payout of more than was paid to the account leaves nothing lost: the rest of it is the operator’s', async () => {
+  const file = await forgotten(5_000n);
+  const payout = await requested();
+  expect(await recovered(file)).toEqual([payout.id]);
+  await decide(payout.id, 'paid');
+  expect(await changed()).toEqual({ bank: -5_000n, lost: 0n });
+  expect((await balanceOf('equity:operator:USD')) - before.own).toBe(CENTS - 5_000n);
+  bank.answer(file.trace, 'R01');
+  await bank.look();
+  expect(await row(payout.id)).toMatchObject({ status: 'failed' });
+  expect(await of(payout.merchantId, 'available')).toBe(BTC);
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await balanceOf('equity:operator:USD')).toBe(before.own);
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('the first payout to the account that is requested after the file was booked waits for a person, and no later one', async () => {
+  const file = await forgotten(CENTS);
+  expect(await recovered(file)).toEqual([]);
+  const first = await requested();
+  await nextFile();
+  expect(await row(first.id)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
+  const second = await requested('150');
+  await nextFile();
+  expect(await row(second.id)).toMatchObject({ step: 'batched' });
+  expect(bank.executed).toHaveLength(2);
+  await decide(first.id, 'paid');
+  expect(await changed()).toEqual({ bank: -CENTS - second.cents, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('two files and two payouts: each has paid one, whichever is decided first', async () => {
+  const first = await forgotten(CENTS);
+  const older = await requested();
+  await recovered(first);
+  const second = await forgotten(CENTS);
+  const newer = await requested();
+  await recovered(second);
+  await decide(older.id, 'paid');
+  await decide(newer.id, 'paid');
+  expect(await changed()).toEqual({ bank: -2n * CENTS, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a file that the bank refuses after one of its entries was found to have paid a payout gives that one back', async () => {
+  const file = await forgotten(CENTS, 7_000n);
+  const payout = await requested();
+  await recovered(file);
+  await decide(payout.id, 'paid');
+  bank.refuse(file.name);
+  await bank.look();
+  expect(await row(payout.id)).toMatchObject({ status: 'failed' });
+  expect(await of(payout.merchantId, 'available')).toBe(BTC);
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
+});
