@@ -25,7 +25,6 @@ import { type OpenMovement, openMovements } from '../../store/payouts/unknown-mo
 import { payingPortOf } from '../../worker/chain/context.ts';
 import { EVERYTHING } from '../../worker/chain/watch-list.ts';
 import { recoverSent, recoverSigned } from '../../worker/payouts/evm/passed-nonces.ts';
-import { bankOf } from '../wiring/bank.ts';
 import { CommandFailed, leaf, print } from './output.ts';
 import { withBooks, withNodes } from './service-access.ts';
 
@@ -166,6 +165,8 @@ function recoveredFile(name: string, acceptsLoss: boolean): Promise<Found> {
   return withBooks(async (ctx, config) => {
     await movementOf(ctx, name);
     // nothing is handed over here
+    // with it comes a whole HTTP client, which no other command about payouts needs
+    const { bankOf } = await import('../wiring/bank.ts');
     const bank = bankOf(config, async () => null);
     if (bank === null) throw new CommandFailed('no bank is configured');
     const isKept = (await bank.files.names()).includes(name);
