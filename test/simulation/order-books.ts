@@ -41,13 +41,14 @@ export function inherit(order: Order): void {
   }
 }
 
-/** Back with R: a new entry in every status, which restores first what the loss took. */
+/** Back with R, of what it restores: a new entry in every status, which restores first what the loss took; the rest lies in suspense with it. */
 export function returns(order: Order, view: View): void {
   for (const one of order.arrived) {
     if (one.booked !== null || one.took === 0n) continue;
     const isOwn = one.currency === order.terms.currency;
-    if (!ownDeep(order, view, one) || (isOwn && one.counts && !deepAt(view, one, order.terms.cents))) continue;
     const credit = least(one.took, one.amount);
+    const isForPrice = isOwn && one.counts;
+    if (!ownDeep(order, view, { ...one, amount: credit }) || (isForPrice && !deepAt(view, one, order.terms.cents))) continue;
     one.booked = { credit, suspense: one.amount - credit };
     one.took -= credit;
   }
