@@ -521,6 +521,7 @@ create table public.lightning_payments (
   created_at timestamp with time zone not null,
   forgotten_at timestamp with time zone,
   asked_at timestamp with time zone,
+  node_started_at timestamp with time zone,
   constraint lightning_payments_pkey PRIMARY KEY (payout_id),
   constraint lightning_payments_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id),
   constraint lightning_payments_check CHECK ((sha256(preimage) = decode(payment_hash, 'hex'::text))),

@@ -263,6 +263,7 @@ export const AREAS = [
     tests: [
       'test/lightning/put-back-together',
       'test/lightning/other-side-away',
+      'test/lightning/copied-under-way',
       'test/lightning/forgotten-channels',
       'test/lightning/payout-restored',
     ],
@@ -311,6 +312,7 @@ export const AREAS = [
       'test/lightning/years-long-invoices',
       'test/lightning/put-back-together',
       'test/lightning/other-side-away',
+      'test/lightning/copied-under-way',
       'test/lightning/forgotten-channels',
     ],
   },

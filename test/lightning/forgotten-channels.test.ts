@@ -112,6 +112,7 @@ describe('what the lists of a node say of its channels', () => {
   const usable = { channel_point: point(1), active: true, lifetime: '60' };
   const away = { channel_point: point(1), active: false, lifetime: '60' };
   const byForce = (height: number) => ({ channel_point: point(2), close_type: 'REMOTE_FORCE_CLOSE', close_height: height });
+  const byAgreement = (height: number) => ({ ...byForce(height), close_type: 'COOPERATIVE_CLOSE' });
 
   test.each<[string, Lists, { had?: string[]; closedBefore?: string[] }, string]>([
     ['all of them usable', { open: [usable] }, { had: [point(1)] }, 'no'],
@@ -126,12 +127,15 @@ describe('what the lists of a node say of its channels', () => {
       'not_met',
     ],
     ['one that it had is closing', { pending: { waiting_close_channels: pendingOf(2) } }, { had: [point(2)] }, 'no'],
+    ['one that it had is closed by agreement', { closed: [byAgreement(991)] }, { had: [point(2)] }, 'yes'],
     [
-      'one that it had is closed',
-      { closed: [{ ...byForce(1_000), close_type: 'COOPERATIVE_CLOSE' }] },
+      'one that it had is closed by agreement, of a node that has run for long enough',
+      { open: [{ ...away, lifetime: String(70 * 60) }], closed: [byAgreement(991)] },
       { had: [point(2)] },
       'no',
     ],
+    ['one was closed by agreement before', { closed: [byAgreement(991)] }, { closedBefore: [point(2)] }, 'no'],
+    ['one was closed by agreement long ago', { closed: [byAgreement(990)] }, { had: [point(2)] }, 'no'],
     [
       'one has lost data',
       { pending: { waiting_close_channels: pendingOf(2, { chan_status_flags: 'ChanStatusLocalDataLoss' }) } },

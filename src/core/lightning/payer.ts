@@ -62,6 +62,8 @@ export type PayingNode = {
   readonly freeSlots: number;
   /** Its open channels, each by the output that it spends; also those that cannot be used now. */
   readonly channels: readonly string[];
+  /** For how many milliseconds it has been running, at least. */
+  readonly runsMs: number;
 };
 
 /** What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash. */

@@ -27,6 +27,7 @@ import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { readStops } from '../../store/payouts/request-facts.ts';
 import { type Sql, transactionByIndex } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import type { Started } from './restored-node.ts';
 
 export type Booked = PayoutRow & { readonly currency: CurrencyCode };
 type Leased = Pick<LightningPayment, 'payoutId' | 'leaseEpoch'>;
@@ -70,7 +71,7 @@ const sends = (payout: Booked): bigint => minus(takes(payout), payout.feeMax);
 export function commitPayment(
   ctx: Context,
   of: Leased,
-  node: Pick<PayingNode, 'identity' | 'spendable' | 'freeSlots'>,
+  node: Pick<PayingNode, 'identity' | 'spendable' | 'freeSlots'> & Started,
 ): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
     const { isStopped, owes } = await readStops(sql, payout.merchantId, payout.id);
@@ -89,7 +90,7 @@ export function commitPayment(
     if (takesTooManySlots(others.count, node.freeSlots)) return 'too_much';
     await post(sql, payout, [signEntry(payout, 1, payout.feeMax, null)], atMs);
     await movePayout(sql, payout, 'committed', { atMs });
-    await setSent(sql, payout.id, { node: node.identity, atMs });
+    await setSent(sql, payout.id, { node: node.identity, nodeStartedAtMs: node.startedAtMs, atMs });
     return 'committed';
   });
 }

@@ -11,14 +11,22 @@ const SIGN_OF_LIFE_MS = 20_000;
 
 export type SeenNode = { readonly identity: string; readonly paymentIndex: bigint };
 
-type Said = { readonly identity: string; readonly paymentIndex: string; readonly channels: readonly string[] };
+type Said = {
+  readonly identity: string;
+  readonly paymentIndex: string;
+  readonly channels: readonly string[];
+  readonly runsMs: number;
+};
+/** Since when it has been running, by our clock. */
+export type Started = { readonly startedAtMs: number };
 
 /**
  * Asks the node, and records how many payments it knows. Payouts are stopped when it knows fewer than it did before it was asked: another
  * worker may have paid and recorded more since.
+ * @returns what it says, and since when it has been running
  * @throws what `ask` throws
  */
-export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Promise<T>): Promise<T> {
+export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Promise<T>): Promise<T & Started> {
   const known = await readKnownPayments(ctx.db);
   const said = await ask();
   const node = { identity: said.identity, paymentIndex: BigInt(said.paymentIndex) };
@@ -29,7 +37,7 @@ export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Pro
   if (isNews || node.paymentIndex > before.paymentIndex) await recordPayingNode(ctx.db, node, nowMs);
   if (node.paymentIndex < (before?.paymentIndex ?? 0n))
     await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);
-  return said;
+  return { ...said, startedAtMs: nowMs - said.runsMs };
 }
 
 /** @param why what shows it, as the end of a sentence */

@@ -4,6 +4,7 @@ import type { Invoice, LightningPayer, PaymentFacts, PaymentOrder, SendAnswer } 
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { isNone, objects, text, whole } from './lnd-answers.ts';
 import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { runsMs } from './lnd-statement.ts';
 import { validUntil } from './macaroon-caveats.ts';
 
 const CALL_MS = 5_000;
@@ -136,6 +137,7 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
         spendable: String(channels.reduce((total, channel) => total + spendableOf(channel), 0n)),
         freeSlots: channels.reduce((total, channel) => total + freeSlotsOf(channel), 0),
         channels: all.map((channel) => text(channel, 'channel_point')),
+        runsMs: runsMs(all),
       };
     },
     async identity() {

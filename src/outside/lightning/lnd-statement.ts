@@ -59,6 +59,7 @@ export async function readIsClosing(call: Call): Promise<boolean> {
 /** LND's word for a channel of which the other side has shown a later state than it has itself. */
 const DATA_LOSS = 'ChanStatusLocalDataLoss';
 const BY_FORCE = ['LOCAL_FORCE_CLOSE', 'REMOTE_FORCE_CLOSE', 'BREACH_CLOSE'];
+const BY_AGREEMENT = ['COOPERATIVE_CLOSE'];
 /** Blocks come three times as fast as they should at most, but for an hour of them. */
 const LEAST_BLOCK_MS = 200_000;
 const HOUR_OF_BLOCKS = 6;
@@ -67,7 +68,7 @@ const HOUR_OF_BLOCKS = 6;
 const CLOCK_SET_MS = 3_600_000;
 
 /** For how long an LND has run at least: it counts from its start how long it has had each channel, in seconds. */
-const runsMs = (channels: readonly Answer[]): number =>
+export const runsMs = (channels: readonly Answer[]): number =>
   1_000 * channels.reduce((most, channel) => Math.max(most, Number(whole(channel, 'lifetime'))), 0);
 
 const NOTHING_KNOWN: KnownChannels = { had: [], closedBefore: [] };
@@ -90,7 +91,7 @@ export async function readMayBeOlder(
   const saysNothing = new Set(closedBefore);
   const counts = (channel: Answer): boolean => !saysNothing.has(textOr(channel, CHANNEL));
   if (pendingIn(pending, 'pending_force_closing_channels').some(counts)) return 'yes';
-  if (await isOneSince(call, withinMs, closed.filter(counts))) return 'yes';
+  if (await isOneSince(call, withinMs, closed.filter(counts), BY_FORCE)) return 'yes';
   const opening = pendingIn(pending, 'pending_open_channels');
   const listed = [...open, ...BETWEEN.flatMap((list) => pendingIn(pending, list)), ...closed];
   const points = (channels: readonly Answer[]) => new Set(channels.map((channel) => textOr(channel, CHANNEL)));
@@ -99,12 +100,14 @@ export async function readMayBeOlder(
   if (had.some((point) => !all.has(point))) return 'yes';
   // only a start follows another state; its `uptime` counts also while nobody is there
   if (runsMs(open) >= withinMs + CLOCK_SET_MS) return 'no';
+  // one that it closed after that state it finds closed, and nobody shows it a later one
+  if (await isOneSince(call, withinMs, closed.filter(counts), BY_AGREEMENT)) return 'yes';
   return open.every((channel) => channel.active === true) && !had.some((point) => again.has(point)) ? 'no' : 'not_met';
 }
 
-/** Whether one of them was closed by force within a time. */
-async function isOneSince(call: Call, withinMs: number, channels: readonly Answer[]): Promise<boolean> {
-  const closed = channels.filter((one) => BY_FORCE.includes(text(one, 'close_type')));
+/** Whether one of them was closed in one of these ways within a time. */
+async function isOneSince(call: Call, withinMs: number, channels: readonly Answer[], ways: readonly string[]): Promise<boolean> {
+  const closed = channels.filter((one) => ways.includes(text(one, 'close_type')));
   if (closed.length === 0) return false;
   const height = Number(whole(await call('GET', '/v1/getinfo'), 'block_height'));
   const from = height - HOUR_OF_BLOCKS - Math.ceil(withinMs / LEAST_BLOCK_MS);

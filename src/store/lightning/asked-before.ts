@@ -9,7 +9,7 @@ export async function setSentAgain(
 ): Promise<void> {
   await sql.query({
     name: 'set_lightning_sent_again',
-    text: `update lightning_payments set state = 'sent', node = $2, unanswered_until = $3, due_at = $4, asked_at = $4, lease_epoch = lease_epoch + 1,
+    text: `update lightning_payments set state = 'sent', node = $2, unanswered_until = $3, due_at = $4, asked_at = $4, node_started_at = null, lease_epoch = lease_epoch + 1,
                    lease_until = null
             where payout_id = $1`,
     values: [payoutId, of.node, new Date(of.unansweredUntilMs), new Date(of.dueAtMs)],

@@ -30,6 +30,8 @@ export type LightningPayment = {
   readonly createdAtMs: number;
   /** When the node was last to be asked for it; when it was requested, while it was not. */
   readonly askedAtMs: number;
+  /** Since when the node had been running then, by our clock; null: not known. */
+  readonly nodeStartedAtMs: number | null;
   /** When it was leased: others of its merchant that are under way, what they take, and whether payouts are stopped. */
   readonly others: { readonly count: number; readonly satoshis: bigint; readonly isStopped: boolean };
 };
@@ -52,6 +54,7 @@ type Row = {
   internal_to: string | null;
   created_at: Date;
   asked_at: Date | null;
+  node_started_at: Date | null;
   others: number;
   others_take: string;
   stopped: boolean;
@@ -94,7 +97,8 @@ export async function leasePayment(
              from next n join payouts p on p.id = n.payout_id where l.payout_id = n.payout_id
            returning l.payout_id, l.payment_hash, p.payment_request, p.invoice_expires_at, p.fee_max,
                      p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount, l.state, l.node, l.lease_epoch,
-                     l.lease_until, l.unanswered_until, l.sends, l.payment_index, l.doubted, p.internal_to, l.created_at, l.asked_at, ${AT_LEASE}`,
+                     l.lease_until, l.unanswered_until, l.sends, l.payment_index, l.doubted, p.internal_to, l.created_at, l.asked_at, l.node_started_at,
+                     ${AT_LEASE}`,
     values: [lease.owner, new Date(lease.nowMs), new Date(lease.untilMs), lease.not],
   });
   const [row] = rows;
@@ -120,6 +124,7 @@ function paymentFrom(row: Row): LightningPayment {
     internalTo: row.internal_to,
     createdAtMs: row.created_at.getTime(),
     askedAtMs: (row.asked_at ?? row.created_at).getTime(),
+    nodeStartedAtMs: row.node_started_at?.getTime() ?? null,
     others: { count: row.others, satoshis: BigInt(row.others_take), isStopped: row.stopped },
   };
 }
@@ -137,12 +142,17 @@ export async function lockLeased(sql: Sql, { payoutId, leaseEpoch }: Leased): Pr
 }
 
 /** The node may be asked from now on: the first request is about to be made, and may arrive until the lease ends. */
-export async function setSent(sql: Sql, payoutId: string, of: { readonly node: string; readonly atMs: number }): Promise<void> {
+export async function setSent(
+  sql: Sql,
+  payoutId: string,
+  of: { readonly node: string; readonly nodeStartedAtMs: number; readonly atMs: number },
+): Promise<void> {
   await sql.query({
     name: 'set_lightning_sent',
-    text: `update lightning_payments set state = 'sent', node = $2, asked_at = $3, sends = sends + 1, unanswered_until = greatest(unanswered_until, lease_until)
+    text: `update lightning_payments set state = 'sent', node = $2, asked_at = $3, node_started_at = $4, sends = sends + 1,
+                   unanswered_until = greatest(unanswered_until, lease_until)
             where payout_id = $1`,
-    values: [payoutId, of.node, new Date(of.atMs)],
+    values: [payoutId, of.node, new Date(of.atMs), new Date(of.nodeStartedAtMs)],
   });
 }
 
@@ -167,12 +177,16 @@ export async function isOfAnother(sql: Sql, paymentHash: string, payoutId: strin
 }
 
 /** Another request is about to be made, which the node refuses after the lease. False when the lease is another one by now. */
-export async function beginSend(sql: Sql, { payoutId, leaseEpoch }: Leased, atMs: number): Promise<boolean> {
+export async function beginSend(
+  sql: Sql,
+  { payoutId, leaseEpoch }: Leased,
+  at: { readonly nodeStartedAtMs: number; readonly atMs: number },
+): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'begin_lightning_send',
-    text: `update lightning_payments set sends = sends + 1, asked_at = $3, unanswered_until = greatest(unanswered_until, lease_until)
+    text: `update lightning_payments set sends = sends + 1, asked_at = $3, node_started_at = $4, unanswered_until = greatest(unanswered_until, lease_until)
             where payout_id = $1 and lease_epoch = $2 and state = 'sent'`,
-    values: [payoutId, leaseEpoch, new Date(atMs)],
+    values: [payoutId, leaseEpoch, new Date(at.atMs), new Date(at.nodeStartedAtMs)],
   });
   return rowCount === 1;
 }

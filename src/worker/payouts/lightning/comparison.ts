@@ -32,8 +32,9 @@ export async function isPaidKnown(
     authorizedAtMs: number | null,
   ): Promise<void> {
     const tracked = await paying.track(payment.paymentHash);
-    const isSilent = tracked.payment === null && !tracked.isPending && authorizedAtMs !== null;
-    const isForgotten = isSilent ? await mayHaveForgotten(ctx, authorizedAtMs) : null;
+    // what it calls failed it may have had under way when it was copied
+    const hasNone = (tracked.payment?.status ?? 'failed') === 'failed' && !tracked.isPending;
+    const isForgotten = hasNone && authorizedAtMs !== null ? await mayHaveForgotten(ctx, authorizedAtMs) : null;
     const how = await restorePayment(ctx, payment, { node: identity, tracked, isForgotten });
     if (how === 'written_back') onTrouble(`payment ${payment.paymentHash} was not in the database: it is written back`);
     if (how === 'unknown_payout') onTrouble(`payment ${payment.paymentHash} is of no payout here: payouts are stopped`);

@@ -3,6 +3,7 @@
 import type { PayingNode, PaymentFacts } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
+import type { Started } from '../../../flow/lightning/restored-node.ts';
 import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
 import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
@@ -19,6 +20,12 @@ const LONGEST_WAIT_MS = 86_400_000;
 export const LOOK_MS = 1_000;
 const LONGEST_LOOK_MS = 10_000;
 export const RARE_LOOK_MS = 60_000;
+/** How far the node's clock may be behind ours. */
+export const CLOCKS_DIFFER_MS = 60_000;
+
+/** Whether a request to pay that was not answered may still arrive at the node. */
+export const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: number): boolean =>
+  unansweredUntilMs !== null && nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS;
 
 /** From then on a payment without an HTLC on any channel hangs for good: its invoice has expired, or will not within any time that somebody waits. */
 export const hangsFrom = ({ askedAtMs, expiresAtMs }: LightningPayment): number =>
@@ -37,15 +44,29 @@ export async function inFlight(ctx: Context, payment: LightningPayment, isPendin
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
-/**
- * What is done with a payment of which a request was not answered, where the node may have been put back to before that: it says the same then as one that
- * never had the request, and can only fail another one. Its channels tell the two apart. Null: nothing speaks against its word.
- */
-export async function forgottenPerhaps(ctx: Context, payment: LightningPayment): Promise<Next | null> {
+/** What is read of how long the node has been running differs by less than this from one time to the next. */
+const SAME_START_MS = 10_000;
+const NOT_ANSWERED = 'a request to pay it was not answered';
+const STARTED_SINCE = 'the Lightning node calls it failed, and was started after it was asked to pay it';
+
+/** Why the node's word that it has no payment, or that it failed, may be that of an older state. Null: it cannot be. */
+function doubtOf(payment: LightningPayment, { startedAtMs }: Started): string | null {
   // the place that it gave to the only request is noticed when it is given to another (restored-node)
   const isKnown = payment.sends <= 1 && payment.paymentIndex !== null;
-  if (payment.unansweredUntilMs === null || isKnown) return null;
-  const said = 'a request to pay it was not answered';
+  if (payment.unansweredUntilMs !== null && !isKnown) return NOT_ANSWERED;
+  // a copy that was made while it was under way has it too, under the same number; only a start follows another state
+  const isStartedSince = payment.nodeStartedAtMs === null || Math.abs(payment.nodeStartedAtMs - startedAtMs) > SAME_START_MS;
+  return payment.paymentIndex !== null && isStartedSince ? STARTED_SINCE : null;
+}
+
+/**
+ * What is done with a payment of which a request was not answered, or that the node had before it was started, where the node may have been put back: it
+ * says the same then as one that never had the request, or with which the payment failed. Its channels tell the two apart. Null: nothing speaks against its
+ * word.
+ */
+export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, node: Started): Promise<Next | null> {
+  const said = doubtOf(payment, node);
+  if (said === null) return null;
   const nowMs = ctx.ports.clock.now();
   let isAway = false;
   try {
@@ -66,7 +87,7 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment):
   if (isAway && nowMs < hangsFrom(payment)) return { againMs: RARE_LOOK_MS, trouble: away };
   await holdUnknownPayment(ctx, payment);
   if (isAway) return { againMs: RARE_LOOK_MS, trouble: `${away}; ask its recipient, or decide (bursar payout resolve)` };
-  const trouble = `${said}, and a channel was closed by force since, or is: the Lightning node may have been restored from an older state and have forgotten that it has paid; ask its recipient, and decide (bursar payout resolve)`;
+  const trouble = `${said}, and a channel was closed since, or is being closed by force, or is in no list of the node: it may have been restored from an older state and have forgotten that it has paid; ask its recipient, and decide (bursar payout resolve)`;
   return { againMs: RARE_LOOK_MS, trouble };
 }
 

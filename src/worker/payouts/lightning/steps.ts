@@ -16,7 +16,7 @@ import {
   holdCrowded,
   refusePayment,
 } from '../../../flow/lightning/payout-progress.ts';
-import { askPayingNode, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
+import { askPayingNode, type Started, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
 import { restorePayment } from '../../../flow/lightning/restored-payments.ts';
 import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
@@ -25,7 +25,17 @@ import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '.
 import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
 import type { Next } from './hanging.ts';
-import { forgottenPerhaps, heldUnlisted, inFlight, LOOK_MS, ofAnotherNode, paidOtherwise, RARE_LOOK_MS } from './hanging.ts';
+import {
+  CLOCKS_DIFFER_MS,
+  forgottenPerhaps,
+  heldUnlisted,
+  inFlight,
+  LOOK_MS,
+  mayStillArrive,
+  ofAnotherNode,
+  paidOtherwise,
+  RARE_LOOK_MS,
+} from './hanging.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
 export type LightningPaying = AuthorizedPayments & {
@@ -49,14 +59,13 @@ export type LightningDriverOptions = Telling & {
   readonly reached?: (step: LightningStep) => Promise<void>;
 };
 
-/** How far the node's clock may be behind ours. */
-const CLOCKS_DIFFER_MS = 60_000;
 export const RETRY_MS = 15_000;
 /** One that our channels could not send is asked for again more and more rarely. */
 const LONGEST_RETRY_MS = 600_000;
 
 /** The node as it was when a look began, and how many of its slots payments have taken since. */
-export type LookedAt = PayingNode & { taken: number };
+type Asked = PayingNode & Started;
+export type LookedAt = Asked & { taken: number };
 /** `asksAgain`: nothing of it is under way, and it may be asked for once more. */
 type Followed = Next & { readonly asksAgain?: true };
 
@@ -100,8 +109,8 @@ export async function begin(
   }
   await options.reached?.('ln-committed');
   // nobody here knows of a request, and the signer may have let one be made
-  const begun = { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now() };
-  return (await forgottenPerhaps(ctx, begun)) ?? sendBegun(ctx, options, node, begun);
+  const begun = { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now(), nodeStartedAtMs: node.startedAtMs };
+  return (await forgottenPerhaps(ctx, begun, node)) ?? sendBegun(ctx, options, node, begun);
 }
 
 const NOTHING_KNOWN = { payment: null, isPending: false };
@@ -110,7 +119,7 @@ const NOTHING_KNOWN = { payment: null, isPending: false };
 async function authorizeAndCommit(
   ctx: Context,
   options: LightningDriverOptions,
-  node: PayingNode,
+  node: Asked,
   payment: LightningPayment,
 ): Promise<Next | null> {
   try {
@@ -154,20 +163,19 @@ async function refusedBefore(
 }
 
 /** Asks the node once more to pay what is committed; the same payment hash as before, which it pays only once. */
-async function send(ctx: Context, options: LightningDriverOptions, node: PayingNode, payment: LightningPayment): Promise<Next> {
-  const forgotten = await forgottenPerhaps(ctx, payment);
+async function send(ctx: Context, options: LightningDriverOptions, looked: Asked, payment: LightningPayment): Promise<Next> {
+  // what it has called failed it may have called so after another start
+  const node = payment.paymentIndex === null ? looked : await askPayingNode(ctx, () => options.paying.node());
+  if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
+  const forgotten = await forgottenPerhaps(ctx, payment, node);
   if (forgotten !== null) return forgotten;
-  if (!(await beginSend(ctx.db, payment, ctx.ports.clock.now()))) return { againMs: 0 };
-  return sendBegun(ctx, options, node, { ...payment, askedAtMs: ctx.ports.clock.now() });
+  const at = { nodeStartedAtMs: node.startedAtMs, atMs: ctx.ports.clock.now() };
+  if (!(await beginSend(ctx.db, payment, at))) return { againMs: 0 };
+  return sendBegun(ctx, options, node, { ...payment, nodeStartedAtMs: at.nodeStartedAtMs, askedAtMs: at.atMs });
 }
 
 /** Makes a request of which the database knows that it may arrive. */
-async function sendBegun(
-  ctx: Context,
-  options: LightningDriverOptions,
-  node: PayingNode,
-  payment: LightningPayment,
-): Promise<Next> {
+async function sendBegun(ctx: Context, options: LightningDriverOptions, node: Asked, payment: LightningPayment): Promise<Next> {
   const answer = await asked(options, payment);
   await options.reached?.('ln-sent');
   if (answer.state === 'known') return follow(ctx, options, node, payment);
@@ -216,11 +224,10 @@ async function asked({ paying }: LightningDriverOptions, payment: LightningPayme
 export async function follow(
   ctx: Context,
   options: LightningDriverOptions,
-  node: PayingNode,
+  node: Asked,
   payment: LightningPayment,
 ): Promise<Next> {
-  const tracked = await options.paying.track(payment.paymentHash);
-  const { payment: said, isPending } = tracked;
+  const { payment: said, isPending } = await options.paying.track(payment.paymentHash);
   if (said?.status !== 'succeeded' && node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   if (said !== null) {
     const next = await followed(ctx, options, payment, { payment: said, isPending });
@@ -249,14 +256,11 @@ async function failed(ctx: Context, { paying }: LightningDriverOptions, payment:
   const node = await askPayingNode(ctx, () => paying.node());
   if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   if (await isInDoubt(ctx.db, payment.payoutId)) return { againMs: RARE_LOOK_MS };
-  const forgotten = await forgottenPerhaps(ctx, payment);
+  const forgotten = await forgottenPerhaps(ctx, payment, node);
   if (forgotten !== null) return forgotten;
   await failPayment(ctx, payment, error);
   return { againMs: RETRY_MS };
 }
-
-const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: number): boolean =>
-  unansweredUntilMs !== null && nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS;
 
 /** The node has the payment, and says how it is. */
 async function followed(
