@@ -32,8 +32,6 @@ type Found = Recovered & {
   readonly currency: LedgerCurrency;
   /** Whose customer's payment it is. */
   readonly transactionId?: string;
-  /** Of a bank file: payouts to the account that what was lost went to. */
-  readonly alike?: readonly string[];
 };
 type Options = {
   readonly json?: boolean;
@@ -84,12 +82,12 @@ async function recover(id: string, { json, acceptLoss = false, own = false, exec
       (await withNodes((ctx) => recovered(ctx, id, { acceptsLoss: acceptLoss, named: block ?? null }))));
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
   const whose = payoutIds.join(', ') || transactionId || 'no payout';
-  const named = currency === 'USD' ? { file: id, alike_payout_ids: alike } : { txid: id };
+  const named = { ...(currency === 'USD' ? { file: id } : { txid: id }), alike_payout_ids: alike };
   print(json, { ...named, currency, payout_ids: payoutIds, ...amounts }, [
     `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
     ...alike.map(
       (one) =>
-        `${one} goes to the account that this was lost to, and waits: was it this one, bursar payout resolve ${one} --paid, else --failed.`,
+        `${one} goes where this was lost to, and waits: was it this one, bursar payout resolve ${one} --paid, else --failed.`,
     ),
     'When bursar audit is green, bursar audit --clear lets payouts go on.',
   ]);

@@ -1,65 +1,19 @@
 // A forgotten transaction that spends outputs of which the database knows nothing is booked too: what it paid is paid, and payouts can go on.
-import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { TransactionFacts } from '../../../src/core/ports.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
-import { recoverTransaction } from '../../../src/flow/payouts/after-restore/recover-utxo.ts';
 import { recordUnknown } from '../../../src/flow/payouts/after-restore/unknown-movements.ts';
 import { bookCapital } from '../../../src/flow/payouts/own-outputs.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
-import { spendingKey } from '../../../src/store/chain/xpubs.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
-import { nextOwnIndex } from '../../../src/store/payouts/own-outputs.ts';
 import { testBank } from '../../support/bank.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
+import { found, knownOutput, nextOwn, type Output, scriptOf, unknownOutput } from './forgotten-transactions.ts';
 
 batchServiceForEach();
 
-type Output = { readonly txid: string; readonly vout: number };
-const unknownOutput = (): Output => ({ txid: randomBytes(32).toString('hex'), vout: 0 });
-async function knownOutput(): Promise<Output> {
-  const { rows } = await service.admin.query('select txid, vout from payments where part_key is not null and not spent limit 1');
-  return rows[0];
-}
-/** An address of our own after the last that this database has given out; 0 = the next. */
-async function nextOwn(after = 0): Promise<string> {
-  const key = (await spendingKey(ctx.db, 'BTC')) as NonNullable<Awaited<ReturnType<typeof spendingKey>>>;
-  const index = (await nextOwnIndex(ctx.db, key.id)) + after;
-  return Buffer.from(ctx.ports.addresses.ownOf('BTC', key.xpub).derive(index).script).toString('hex');
-}
-async function scriptOf(payoutId: string): Promise<string> {
-  return (await batches.row(payoutId)).script.toString('hex');
-}
-/** A transaction in a block that nobody here has signed, as a look finds it. */
-async function found(
-  inputs: readonly Output[],
-  outputs: readonly { script: string; amountMinor: bigint }[],
-  payoutIds: readonly string[],
-) {
-  const txid = randomBytes(32).toString('hex');
-  const facts: TransactionFacts = {
-    txid,
-    coinbase: false,
-    inputs,
-    spends: [],
-    outputs: outputs.map((one, vout) => ({ vout, ...one })),
-  };
-  await service.mine(1);
-  const { rows } = await service.admin.query(
-    `select height, hash from blocks where currency = 'BTC' order by height desc limit 1`,
-  );
-  const block = rows[0] as { height: number; hash: string };
-  const finding = `transaction ${txid} was not signed here`;
-  await recordUnknown(ctx, 'BTC', { movements: [{ currency: 'BTC', txid, blockHash: block.hash, finding }], payoutIds });
-  return {
-    txid,
-    recover: (acceptsLoss = true) =>
-      recoverTransaction(ctx, { currency: 'BTC', block, facts, raw: new Uint8Array(100), by: 'ann', acceptsLoss }),
-  };
-}
 async function goesOn(): Promise<void> {
   expect(await openBreakers(ctx.db)).toHaveLength(1);
   expect(await service.findings()).toEqual([]);
