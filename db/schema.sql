@@ -1201,6 +1201,21 @@ create table public.webhooks (
   constraint webhooks_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES merchants(id)
 );
 
+create table public.written_off (
+  id bigint generated always as identity not null,
+  currency text not null,
+  script bytea not null,
+  amount numeric not null,
+  height integer not null,
+  block_hash text not null,
+  batch_id text,
+  said_by text not null,
+  evidence text not null,
+  at timestamp with time zone not null,
+  constraint written_off_pkey PRIMARY KEY (id),
+  constraint written_off_amount_check CHECK (((amount <> (0)::numeric) AND (amount = trunc(amount))))
+);
+
 -- Indexes that no constraint brings
 
 CREATE INDEX account_merchant ON ledger.account USING btree (merchant_id, kind) WHERE (merchant_id IS NOT NULL);
@@ -1368,6 +1383,10 @@ CREATE INDEX unprotected_payments_untold ON public.unprotected_payments USING bt
 CREATE INDEX users_merchant ON public.users USING btree (merchant_id);
 
 CREATE INDEX webhooks_merchant ON public.webhooks USING btree (merchant_id, created_at, id);
+
+CREATE INDEX written_off_batch ON public.written_off USING btree (batch_id) WHERE (batch_id IS NOT NULL);
+
+CREATE INDEX written_off_script ON public.written_off USING btree (currency, script);
 
 -- Views
 
@@ -2006,3 +2025,5 @@ grant delete, insert, select, update on public.unprotected_payments to bursar_ap
 grant delete, insert, select, update on public.users to bursar_app;
 
 grant delete, insert, select, update on public.webhooks to bursar_app;
+
+grant insert, select on public.written_off to bursar_app;

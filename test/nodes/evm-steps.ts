@@ -36,3 +36,13 @@ export async function ledgerIsChain(service: EvmService, ours: Iterable<string>)
   expect(await service.balance('asset:chain:ETH')).toBe(await total(service.ether));
   expect(await service.balance('asset:chain:USDT')).toBe(await total(service.units));
 }
+
+/** A call of the token that its owner makes. */
+export const ownerCall = (name: string, ...args: readonly (string | bigint)[]): string => callData(QUIRKY_TOKEN, name, ...args);
+
+/** Its owner calls the token, before whatever else the next block has: it pays more. */
+export async function asOwnerFirst({ anvil }: EvmService, data: string): Promise<void> {
+  const [from] = await anvil.rpc<string[]>('eth_accounts');
+  const dear = { gas: '0x100000', maxFeePerGas: '0x174876e800', maxPriorityFeePerGas: '0x174876e800' };
+  await anvil.rpc('eth_sendTransaction', { from, to: anvil.token, data, ...dear });
+}

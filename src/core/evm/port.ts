@@ -38,6 +38,15 @@ export type PaidByWord = {
  * each says, one sentence each.
  */
 export type SentByWord = { readonly nonce: number | null; readonly most: number; readonly said: readonly string[] };
+/**
+ * What nodes say that an account holds after a final block, and how many transactions it had sent by then: what two of them say alike (the only one,
+ * where there is one), or null; the most units that one of them says, null where none does; and what each says, one sentence each.
+ */
+export type HeldByWord = {
+  readonly held: { readonly nonce: number; readonly units: bigint } | null;
+  readonly most: bigint | null;
+  readonly said: readonly string[];
+};
 /** The most addresses whose ether a node is asked for at once: six calls. */
 export const MOST_ADDRESSES = 4_200;
 /** Amounts in wei, addresses 0x and 40 digits. */
@@ -48,6 +57,8 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
   /** How many transactions an account has sent by now, by the word of all nodes: a nonce above that is never mined, nor any after it. */
   sentBy(address: string): Promise<SentByWord>;
+  /** What an account holds of this port's currency after a block, by the word of all nodes. */
+  heldBy(address: string, block: BlockRef): Promise<HeldByWord>;
   /** The ether that addresses (at most {@link MOST_ADDRESSES}) hold after a block, in their order; null where the node cannot say of so many at once. */
   etherOf(addresses: readonly string[], block: BlockRef): Promise<readonly bigint[] | null>;
   /** Whether there is code at an address now: what it does with ether nobody knows before a block holds the transaction. */

@@ -3,7 +3,8 @@
 import { GAS } from '../currencies/evm.ts';
 import { ETHER, type EvmCode, isToken } from '../currency.ts';
 import type { Entry } from '../judge/case.ts';
-import { minus } from '../money.ts';
+import { minus, negated, sum } from '../money.ts';
+import type { TransactionFacts } from '../ports.ts';
 import type { Rate } from '../rate.ts';
 import { type BookedSteps, costLines, nextTime, outBy } from './booked-steps.ts';
 import { exactOffer, type GasFees, gasWorth } from './gas.ts';
@@ -35,3 +36,43 @@ export function sweepGasEntry(batchId: string, wei: bigint, booked: BookedSteps)
   const postings = costLines(accounts, wei, outBy(booked, 'gas'));
   return postings.length === 0 ? null : nextTime({ key: `sweep:${batchId}:gas`, kind: 'gas_paid', postings, parts: [] }, booked);
 }
+
+/**
+ * What a token's contract has kept of a transfer for itself, as its own events say: all of them are of what the sender had, and together just what was
+ * to be moved. Null for anything else, of which nobody but a person knows what it has done.
+ */
+export function keptOf(
+  { outputs, outcome }: Pick<TransactionFacts, 'outputs' | 'outcome'>,
+  { target, amount }: { readonly target: Uint8Array; readonly amount: bigint },
+): bigint | null {
+  if (outcome?.result !== 'unclear' || outputs.length === 0 || outputs.some(({ sentOn }) => sentOn === true)) return null;
+  const payee = Buffer.from(target).toString('hex');
+  const amounts = (all: typeof outputs) => sum(all.map(({ amountMinor }) => amountMinor));
+  const arrived = amounts(outputs.filter(({ script }) => script === payee));
+  return amounts(outputs) === amount && arrived < amount ? minus(amount, arrived) : null;
+}
+
+/** What a token's contract has kept of a sweep that is final, as the difference to what is booked of that; null where there is none. */
+export function keptEntry(batchId: string, currency: EvmCode, kept: bigint, booked: BookedSteps): Entry | null {
+  const more = minus(kept, outBy(booked, 'kept'));
+  if (more === 0n) return null;
+  const postings = [
+    { account: `expense:token_fee:${currency}`, amount: more },
+    { account: `asset:chain:${currency}`, amount: negated(more) },
+  ];
+  return nextTime({ key: `sweep:${batchId}:kept`, kind: 'token_fee_paid', postings, parts: [] }, booked);
+}
+
+/** What is gone from an address for good, as an operator has said; below zero: it is there again. @param number of this address, from 1 on */
+export function writeOffEntry(currency: EvmCode, { address, number, amount }: WriteOffOf): Entry {
+  return {
+    key: `written_off:${currency.toLowerCase()}:${address}:${number}`,
+    kind: amount > 0n ? 'written_off' : 'write_off_taken_back',
+    postings: [
+      { account: `expense:written_off:${currency}`, amount },
+      { account: `asset:chain:${currency}`, amount: negated(amount) },
+    ],
+    parts: [],
+  };
+}
+type WriteOffOf = { readonly address: string; readonly number: number; readonly amount: bigint };

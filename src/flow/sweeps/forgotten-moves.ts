@@ -4,7 +4,8 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import { evmScript, GAS } from '../../core/currencies/evm.ts';
 import { ETHER, EVM_CODES, type EvmCode, isToken } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
-import { greatest, mulDivUp, plus } from '../../core/money.ts';
+import { greatest, mulDivUp, plus, sum } from '../../core/money.ts';
+import { keptOf } from '../../core/payouts/sweeps.ts';
 import type { Outpoint, TransactionFacts } from '../../core/ports.ts';
 import { insertAttempt, isStored } from '../../store/payouts/attempts.ts';
 import { readBatch } from '../../store/payouts/batch-rows.ts';
@@ -75,7 +76,16 @@ async function moveOf(
     // what it was to move is still there
     return from === null ? null : { purpose: 'sweep', ...from, script, chain: 0, amount: 1n, target: from.hot.script };
   }
-  if (output === undefined || outputs.length > 1 || outcome?.result !== 'paid') return null;
+  if (output === undefined) return null;
+  if (outcome?.result === 'unclear') {
+    // a token's contract may have kept a part of it
+    const amount = sum(outputs.map(({ amountMinor }) => amountMinor));
+    const isKept = from !== null && keptOf({ outputs, outcome }, { target: from.hot.script, amount }) !== null;
+    return isKept && outputs.some(({ script: paid }) => paid === Buffer.from(from.hot.script).toString('hex'))
+      ? { purpose: 'sweep', ...from, script, chain: 0, amount, target: from.hot.script }
+      : null;
+  }
+  if (outputs.length > 1 || outcome?.result !== 'paid') return null;
   const target = Buffer.from(output.script, 'hex');
   const gas = isToken(currency) ? 0n : outcome.gasPaid;
   const hot = hots.find((one) => one.script.equals(script));

@@ -16,6 +16,7 @@ import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict,
 import { priceLines, pricesValue, sourceValue } from './prices.ts';
 import { openProgress } from './progress.ts';
 import { withBooks, withNodes } from './service-access.ts';
+import { addWriteOff } from './write-off.ts';
 
 type JsonOption = { readonly json?: boolean };
 
@@ -34,6 +35,7 @@ export function addChainCommands(bursar: Command): void {
     .requiredOption('--currency <code>', `one of ${CURRENCY_CODES.join(', ')}`)
     .requiredOption('--from <height>', 'the first block to read again')
     .action((options: JsonOption & { currency: string; from: string }) => rescanChain(options));
+  addWriteOff(chain);
 }
 
 /** A chain, or Lightning. */

@@ -91,6 +91,7 @@ const ARGUMENT_OF_FIELD: Readonly<Record<string, string>> = {
   affiliate_id: 'affiliate_id',
   transaction_id: 'transaction_id',
   payout_id: 'payout_id',
+  address: 'address',
 };
 
 function explain(error: unknown): { readonly code: string; readonly line: string; readonly exit: number } {

@@ -12,6 +12,7 @@ import { within } from '../utxo/node/patience.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { endedByWord } from './ended.ts';
 import { middleGasFees } from './gas-fees.ts';
+import { heldByWord } from './held.ts';
 import { withAllWords, withSecondWord } from './second-word.ts';
 import { sentByWord } from './sent-by-word.ts';
 
@@ -124,6 +125,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     gasFees: () => prices.of(middleGasFees(members(), waiting)),
     account: (address, height) => use((one) => one.account(address, height)),
     sentBy: (address) => sentByWord(members(), address, waiting),
+    heldBy: (address, block) => heldByWord(members(), { address, block }, waiting),
     etherOf: heldMost,
     isContract: (address) => use((one) => one.isContract(address)),
     gasOf: (call) => (call.asksAll === true ? mostGas(call) : use((one) => one.gasOf(call))),

@@ -8,6 +8,7 @@ import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asFields, asHash, asNumber, asQuantity, readTransaction } from './answers.ts';
 import { endedAt } from './ended.ts';
+import { heldAt } from './held.ts';
 import { type EvmSource, isLimit, quantity, readAs } from './source.ts';
 
 const KNOWN = /already known|known transaction|alreadyknown|already imported|already in mempool/i;
@@ -66,6 +67,16 @@ export function createEvmSending(
     return readAs(rpc, method, () => asQuantity(answer, method));
   }
 
+  async function account(address: string, height: number) {
+    const at = quantity(height);
+    const nonce = await quantityOf('eth_getTransactionCount', [address, at]);
+    const ether = await quantityOf('eth_getBalance', [address, at]);
+    const units = contract === null ? ether : await called(SELECTORS.balanceOf + word(address), at);
+    if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
+    return { nonce: Number(nonce), ether, units };
+  }
+  const hashAt = async (height: number): Promise<string | null> => (await source.header(quantity(height)))?.hash ?? null;
+
   return {
     async send(raw) {
       const answer = await orRefusal(rpc.call('eth_sendRawTransaction', [`0x${Buffer.from(raw).toString('hex')}`]));
@@ -82,14 +93,7 @@ export function createEvmSending(
         tip: tip instanceof RpcRefusal ? USUAL_TIP : asQuantity(tip, 'eth_maxPriorityFeePerGas'),
       }));
     },
-    async account(address, height) {
-      const at = quantity(height);
-      const nonce = await quantityOf('eth_getTransactionCount', [address, at]);
-      const ether = await quantityOf('eth_getBalance', [address, at]);
-      const units = contract === null ? ether : await called(SELECTORS.balanceOf + word(address), at);
-      if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
-      return { nonce: Number(nonce), ether, units };
-    },
+    account,
     async sentBy(address) {
       const counts = ['latest', 'pending'].map((at) => ({ method: 'eth_getTransactionCount', params: [address, at] }));
       const answers = await orRefusal(rpc.batch(counts));
@@ -103,6 +107,7 @@ export function createEvmSending(
       const more = most > nonce ? `, and ${most} with what waits` : '';
       return { nonce, most, said: [`${rpc.name} says ${nonce}${more}`] };
     },
+    heldBy: (address, block) => heldAt({ name: rpc.name, finalized, hashAt, account }, address, block),
     async etherOf(addresses, block) {
       const held = await source.held(block, addresses);
       return held === null ? null : addresses.map((address) => held.get(address) as bigint);

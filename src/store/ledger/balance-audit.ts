@@ -1,17 +1,24 @@
 // What our addresses on Ethereum's chain hold against what is known to have come and gone, see audit.ts: by the last comparison with a node
 // (worker/rescan/address-balances.ts).
-import { ETHER } from '../../core/currency.ts';
+import { ETHER, EVM_CODES, isToken } from '../../core/currency.ts';
+import { WRITTEN_OFF } from '../sweeps/written-off.ts';
 import type { Question } from './audit.ts';
 
+const TOKENS = EVM_CODES.filter(isToken)
+  .map((code) => `'${code}'`)
+  .join();
 const ADDRESS = `'0x' || encode(substr(c.script, 4), 'hex') || coalesce(' of ' || t.id, ' of our own') || ' had ' || c.found || ' of ' || c.currency || ' after block ' || c.height`;
 const FROM = 'address_balances c left join transactions t on t.script = c.script';
+const KNOWN = `(c.known - ${WRITTEN_OFF('c.currency', 'c.script')})`;
 
 /** Less than there should be: somebody else has the key, or what was booked has not come. */
 export const OF_BALANCES: readonly Question[] = [
   {
     id: 'EVM-1',
     says: "no address of ours on Ethereum's chain holds less than what is known to have come there and not to have gone",
-    text: `select ${ADDRESS} || ', and ' || c.known || ' are known: ' || (c.known - c.found) || ' are missing' as what from ${FROM} where c.found < c.known`,
+    text: `select ${ADDRESS} || ', and ' || ${KNOWN} || ' are known: ' || (${KNOWN} - c.found) || ' are missing'
+                  || case when c.currency in (${TOKENS}) then ' (bursar chain write-off, where its issuer has destroyed them)' else '' end as what
+             from ${FROM} where c.found < ${KNOWN}`,
   },
 ];
 
@@ -20,8 +27,9 @@ export const TOLD_OF_BALANCES: readonly Question[] = [
   {
     id: 'EVM-2',
     says: "no address of ours on Ethereum's chain holds more than what is known to have come",
-    text: `select ${ADDRESS} || ', ' || (c.found - c.known) || ' more than is known: nothing of it is booked'
-                  || case c.currency when '${ETHER}' then ' (bursar chain rescan finds what contracts sent, with a node that shows the calls of then)' else '' end as what
-             from ${FROM} where c.found > c.known`,
+    text: `select ${ADDRESS} || ', ' || (c.found - ${KNOWN}) || ' more than is known: nothing of it is booked'
+                  || case when c.currency = '${ETHER}' then ' (bursar chain rescan finds what contracts sent, with a node that shows the calls of then)'
+                          when ${WRITTEN_OFF('c.currency', 'c.script')} > 0 then ' (what was written off there may be there again: bursar chain write-off --take-back)' else '' end as what
+             from ${FROM} where c.found > ${KNOWN}`,
   },
 ];

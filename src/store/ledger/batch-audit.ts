@@ -72,11 +72,12 @@ export const OF_BATCHES: readonly Question[] = [
             where q.spent <> exists (select 1 from outgoing_inputs i where i.currency = q.currency and i.txid = q.txid and i.vout = q.vout and not i.freed)
               and q.currency not in (${EVM})
            union all
-           select 'payment ' || p.txid || ':' || p.vout || ' is marked as moved, and nothing was moved from its address' from payments p
+           select 'payment ' || p.txid || ':' || p.vout || ' is marked as moved, and nothing was moved from its address, or written off there' from payments p
              join transactions t on t.id = p.transaction_id
             where p.currency in (${EVM}) and p.spent and p.paid_by is null
               and (p.currency, t.script) not in (select i.currency, i.script from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
-                                                  where b.purpose = 'sweep' and b.state <> 'dead')`,
+                                                  where b.purpose = 'sweep' and b.state <> 'dead'
+                                                 union select w.currency, w.script from written_off w)`,
   },
   {
     id: 'OUT-7',

@@ -47,6 +47,7 @@ const OUTPUTS = `with unbooked as materialized (
              union all select '${ETHER}', case when b.state = 'final' and a.currency = '${ETHER}' and b.purpose = 'payout' then a.fee else 0 end - a.gas_paid
                          from outgoing_batches b join outgoing_attempts a on a.id = b.mined_attempt
                         where b.state in ('final', 'dead') and b.tip is not null
+             union all select currency, -amount from written_off
              -- an entry of a payout made it, and no output
              union all select currency, -amount from payments where paid_by is not null and currency <> '${LIGHTNING.code}'),
            late_fee as (

@@ -1,9 +1,10 @@
 // Addresses of transactions that hold booked payments in ether or a token: which are moved next, and what is on its way from or to them.
 import type { EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { WRITTEN_OFF } from './written-off.ts';
 
 /**
- * An address of a transaction (its receiving chain), with what of its own currency is booked there, final, and not moved. `whole`: its payments that were
+ * An address of a transaction (its receiving chain), with what of its own currency is booked there, final, and neither moved nor written off. `whole`: its payments that were
  * not moved whole, by which it has its place among the others.
  */
 export type SweepableAddress = {
@@ -20,9 +21,10 @@ const AHEAD = "interval '1 hour'";
 
 /** SQL: the outpoint that stands for the sender and any nonce of an output script. */
 export const SENDER = (script: string): string => `lpad(encode(substr(${script}, 4), 'hex'), 64, '0')`;
-/** SQL: what has left an address, or is about to. */
-const MOVED = (currency: string, script: string): string =>
-  `coalesce((select sum(i.amount) from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
+/** SQL: what has left an address, or is about to, and what is gone from there otherwise. */
+const GONE = (currency: string, script: string): string =>
+  `${WRITTEN_OFF(currency, script)}
+   + coalesce((select sum(i.amount) from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
               where i.currency = ${currency} and i.txid = ${SENDER(script)} and b.purpose = 'sweep' and b.state <> 'dead'), 0)`;
 /** SQL: what is booked at an address and final. */
 const BOOKED = (currency: string, script: string): string =>
@@ -52,7 +54,7 @@ export async function sweepableAddresses(
               where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and p.lock is not null and t.script is not null
                 and ($7::bytea is null or t.script = $7)
               group by t.script, t.address_index having sum(p.amount) >= $2)
-           select u.script, u.address_index as index, ${BOOKED('$1', 'u.script')} - ${MOVED('$1', 'u.script')} as amount, u.amount as whole
+           select u.script, u.address_index as index, ${BOOKED('$1', 'u.script')} - (${GONE('$1', 'u.script')}) as amount, u.amount as whole
              from unswept u
             where ($6::bytea is null or (u.amount, u.script) < ($5::numeric, $6))
               and not exists (select from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id
@@ -83,14 +85,22 @@ export async function hasUnswept(sql: Sql, currency: EvmCode): Promise<boolean> 
 export async function unsweptUnits(sql: Sql, currency: EvmCode): Promise<bigint> {
   const { rows } = await sql.query<{ amount: string }>({
     name: 'unswept_units',
-    text: `select coalesce(sum(p.amount), 0) as amount from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
-            where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null`,
+    text: `with there as materialized (
+             select t.script, sum(p.amount) as amount from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
+              where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null group by t.script),
+           -- of a payment that is gone in part the rest is there
+           parts as (
+             select s.script, greatest(0, ${GONE('$1', 's.script')} - (
+                      select coalesce(sum(p.amount), 0) from payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
+                       where t.script = s.script and p.currency = $1 and p.part_key is not null and p.spent and p.height is not null)) as amount
+               from there s where exists (select from written_off w where w.currency = $1 and w.script = s.script))
+           select coalesce(sum(there.amount - least(there.amount, coalesce(parts.amount, 0))), 0) as amount from there left join parts using (script)`,
     values: [currency],
   });
   return BigInt(rows[0]?.amount ?? 0);
 }
 
-/** Marks which payments at an address its sweeps have taken, the oldest first, as far as their amounts reach; the others wait for another one. */
+/** Marks which payments at an address its sweeps have taken, or are written off, the oldest first, as far as their amounts reach; the others wait for another one. */
 export async function noteSwept(sql: Sql, currency: EvmCode, script: Uint8Array): Promise<void> {
   // in the order in which every writer locks payments
   await sql.query({
@@ -100,7 +110,7 @@ export async function noteSwept(sql: Sql, currency: EvmCode, script: Uint8Array)
   });
   await sql.query({
     name: 'note_swept',
-    text: `with moved as materialized (select ${MOVED('$1', '$2::bytea')} as amount),
+    text: `with moved as materialized (select ${GONE('$1', '$2::bytea')} as amount),
            there as (
              select p.id, p.spent, sum(p.amount) over (order by p.height, p.id) <= moved.amount as taken
                from moved, payments p join transactions t on t.id = p.transaction_id and t.currency = p.currency
@@ -155,4 +165,21 @@ export async function addressOfScript(
   });
   const [row] = rows;
   return row === undefined || row.index === null ? null : { currency: row.currency, index: Number(row.index) };
+}
+
+/** A sweep of an address that did something else than it asks for, as a block shows, and has not ended: its batch and transaction; null: none. */
+export async function unclearSweep(
+  sql: Sql,
+  currency: EvmCode,
+  sender: string,
+): Promise<{ readonly batchId: string; readonly txid: string; readonly target: Buffer } | null> {
+  const { rows } = await sql.query<{ id: string; txid: string; target: Buffer }>({
+    name: 'unclear_sweep',
+    text: `select b.id, a.txid, b.target from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id
+            where i.currency = $1 and i.txid = $2 and b.purpose = 'sweep' and b.state not in ('final', 'dead') and a.result = 'unclear'
+            order by i.vout limit 1`,
+    values: [currency, sender],
+  });
+  const [row] = rows;
+  return row === undefined ? null : { batchId: row.id, txid: row.txid, target: row.target };
 }

@@ -4,19 +4,23 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import { ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SENDER } from './addresses.ts';
+import { WRITTEN_OFF } from './written-off.ts';
 
+/** What is written off is not taken from it: whoever compares does that, so that it counts at once. */
 export type KnownBalance = { readonly script: Buffer; readonly known: bigint };
 
 /** SQL: what a mined transaction of a batch has moved: the outpoint's amount, but for what of it was gas, or was not sent. */
 const MOVED = `case when b.purpose = 'sweep' and a.currency = '${ETHER}' then i.amount - a.gas_paid
                     when b.purpose = 'payout' and a.currency = '${ETHER}' then i.amount - a.fee
                     else i.amount end`;
+/** SQL: what it asks for is gone from its sender; what has not arrived of that is written off where it should have. */
+const HAS_MOVED = `(a.result = 'paid' or (a.result = 'unclear' and b.purpose = 'sweep' and b.state = 'final'))`;
 /** SQL: batches with their one input and the transaction of theirs that a block up to $2 holds. */
 const MINED = `outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id and a.height <= $2`;
 
 /**
- * The addresses that are compared next: our own ones, those that differed, and those of transactions from which nothing was moved yet, the
- * longest not compared first.
+ * The addresses that are compared next: our own ones, those that differed, those at which something is written off, and those of transactions from
+ * which nothing was moved yet, the longest not compared first.
  */
 export function balancesToCompare(
   sql: Sql,
@@ -27,7 +31,8 @@ export function balancesToCompare(
     chosen: `
              select s.script from (
                select script from own_addresses where currency = $1
-               union select script from address_balances where currency = $1 and known <> found
+               union select c.script from address_balances c where c.currency = $1 and c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script')}
+               union select script from written_off where currency = $1
                union select t.script from payments p join transactions t on t.id = p.transaction_id
                       where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and t.currency in (${EVM})) s
                left join address_balances c on c.currency = $1 and c.script = s.script
@@ -62,13 +67,16 @@ async function knownOf(
                                -- a sweep from an address that a restored database has forgotten is among those below
                                and not exists (select 1 from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id
                                                 where a.currency = o.currency and a.txid = o.txid and b.purpose <> 'payout')), 0)
-                + coalesce((select sum(${MOVED}) from ${MINED} where b.target = s.script and a.currency = $1 and a.result = 'paid'), 0)
-                - coalesce((select sum(case when a.result = 'paid' and a.currency = $1 then ${MOVED} else 0 end
+                + coalesce((select sum(${MOVED}) from ${MINED} where b.target = s.script and a.currency = $1 and ${HAS_MOVED}), 0)
+                - coalesce((select sum(case when ${HAS_MOVED} and a.currency = $1 then ${MOVED} else 0 end
                                        + case when $1 = '${ETHER}' then a.gas_paid else 0 end)
                               from ${MINED} where i.currency in (${EVM}) and i.txid = ${SENDER('s.script')}), 0) as known
              from chosen s
             -- what it has sent to another one of ours is no loss, and is booked once two nodes show it
-            where not exists (select from forgotten_moves m where m.sender = ${SENDER('s.script')} and m.height <= $2)`,
+            where not exists (select from forgotten_moves m where m.sender = ${SENDER('s.script')} and m.height <= $2)
+              -- nor what has not ended yet, and may not have arrived whole
+              and not exists (select from ${MINED} where a.result = 'unclear' and b.purpose = 'sweep' and b.state not in ('final', 'dead')
+                                 and i.currency = $1 and i.txid = ${SENDER('s.script')})`,
     values: [...values],
   });
   return rows.map((row) => ({ script: row.script, known: BigInt(row.known) }));
@@ -111,4 +119,15 @@ export async function saveBalances(
       compared.map(({ found }) => found),
     ],
   });
+}
+
+/** The highest block that both readings have read, with what came to old addresses too where that counts; null while there is none. */
+export async function knownUpTo(sql: Sql, currency: EvmCode, withOld: boolean): Promise<number | null> {
+  const { rows } = await sql.query<{ height: number | null }>({
+    name: 'known_up_to',
+    text: `select least(c.height, k.height, case when $2 then k.deep_height end) as height from chain_reconciled c join chain_cursors k on k.currency = c.currency
+            where c.currency = $1`,
+    values: [currency, withOld],
+  });
+  return rows[0]?.height ?? null;
 }

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.20;
 
 // The token of mainnet as it behaves, with the names that it gives to what can be asked: six decimals, transfers that return nothing, a fee that
-// its owner can switch on, a blacklist of senders, a pause, approvals that must go through zero, an owner that can change, and a contract that
-// can take its place: from then on this one only passes calls on, and its events come from there.
+// its owner can switch on, a blacklist of senders whose funds it can destroy, a pause, approvals that must go through zero, an owner that can
+// change, and a contract that can take its place: from then on this one only passes calls on, and its events come from there.
 interface Successor {
   function transferByLegacy(address from, address to, uint256 value) external;
   function balanceOf(address who) external view returns (uint256);
@@ -24,6 +24,7 @@ contract QuirkyToken {
 
   event Transfer(address indexed from, address indexed to, uint256 value);
   event Approval(address indexed owner, address indexed spender, uint256 value);
+  event DestroyedBlackFunds(address who, uint256 balance);
 
   constructor(uint256 supply) {
     balances[msg.sender] = supply;
@@ -37,6 +38,11 @@ contract QuirkyToken {
   function setFee(uint256 points) external onlyOwner { basisPointsRate = points; }
   function setPaused(bool now_) external onlyOwner { paused = now_; }
   function setBlacklisted(address who, bool now_) external onlyOwner { isBlackListed[who] = now_; }
+  function destroyBlackFunds(address who) external onlyOwner {
+    require(isBlackListed[who]);
+    emit DestroyedBlackFunds(who, balances[who]);
+    balances[who] = 0;
+  }
   function setOwner(address next) external onlyOwner { owner = next; }
   function deprecate(address next) external onlyOwner { deprecated = next != address(0); upgradedAddress = next; }
 

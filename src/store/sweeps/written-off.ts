@@ -1,0 +1,59 @@
+// What is gone from our addresses on Ethereum's chain although nothing of ours has taken it, and is booked as lost: it counts as gone wherever what an
+// address holds is derived.
+import type { BlockRef } from '../../core/block-ref.ts';
+import type { EvmCode } from '../../core/currency.ts';
+import type { Sql } from '../postgres/connect.ts';
+
+/** SQL: what is written off at an address. */
+export const WRITTEN_OFF = (currency: string, script: string): string =>
+  `coalesce((select sum(w.amount) from written_off w where w.currency = ${currency} and w.script = ${script}), 0)`;
+
+type WriteOff = {
+  readonly currency: EvmCode;
+  readonly script: Uint8Array;
+  /** Below zero: it is there again. */
+  readonly amount: bigint;
+  readonly block: BlockRef;
+  readonly batchId: string | null;
+  readonly by: string;
+  readonly evidence: string;
+  readonly atMs: number;
+};
+
+/** It stays: what is there again is another one, below zero. */
+export async function insertWriteOff(sql: Sql, of: WriteOff): Promise<void> {
+  const { currency, script, amount, block, batchId, by, evidence, atMs } = of;
+  await sql.query({
+    name: 'insert_write_off',
+    text: `insert into written_off (currency, script, amount, height, block_hash, batch_id, said_by, evidence, at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    values: [currency, Buffer.from(script), amount, block.height, block.hash, batchId, by, evidence, new Date(atMs)],
+  });
+}
+
+/** What is written off at an address, what of that an operator has said, and how often one has; the lock of the currency's outputs is held. */
+export async function writtenOff(
+  sql: Sql,
+  currency: EvmCode,
+  script: Uint8Array,
+): Promise<{ readonly amount: bigint; readonly said: bigint; readonly times: number }> {
+  const { rows } = await sql.query<{ amount: string; said: string; times: number }>({
+    name: 'written_off_at',
+    text: `select coalesce(sum(amount), 0) as amount, coalesce(sum(amount) filter (where batch_id is null), 0) as said,
+                  (count(*) filter (where batch_id is null))::int as times
+             from written_off where currency = $1 and script = $2`,
+    values: [currency, Buffer.from(script)],
+  });
+  const { amount = 0, said = 0, times = 0 } = rows[0] ?? {};
+  return { amount: BigInt(amount), said: BigInt(said), times };
+}
+
+/** What was written off of a batch's move. */
+export async function writtenOffOf(sql: Sql, batchId: string): Promise<bigint> {
+  const { rows } = await sql.query<{ amount: string }>({
+    name: 'written_off_of_batch',
+    text: 'select coalesce(sum(amount), 0) as amount from written_off where batch_id = $1',
+    values: [batchId],
+  });
+  return BigInt(rows[0]?.amount ?? 0);
+}

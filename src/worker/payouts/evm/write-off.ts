@@ -1,0 +1,119 @@
+// `bursar chain write-off`: what is gone from an address of ours on Ethereum's chain, as every node is asked. Only what no transaction of ours can have
+// taken is written off: what has left by its key is booked as what it was.
+import { evmAddressOf, evmInput, evmScript } from '../../../core/currencies/evm.ts';
+import { ETHER, EVM_CODES, type EvmCode, isToken } from '../../../core/currency.ts';
+import type { EndedTransaction, EvmPort } from '../../../core/evm/port.ts';
+import { sum } from '../../../core/money.ts';
+import { keptOf } from '../../../core/payouts/sweeps.ts';
+import type { Context } from '../../../flow/context.ts';
+import { everyHotAddress } from '../../../flow/evm/batches.ts';
+import { notShown } from '../../../flow/evm/recover-failed.ts';
+import { type Held, refusedAddress, type WrittenOff, writeOff } from '../../../flow/sweeps/write-off.ts';
+import { readBlockHash, usedNonces } from '../../../store/payouts/evm-lane.ts';
+import { addressOfScript, firstPaid, unclearSweep } from '../../../store/sweeps/addresses.ts';
+import { knownUpTo } from '../../../store/sweeps/balances.ts';
+import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
+import { portOf } from '../../chain/context.ts';
+import { writeFailedBack } from './forgotten-moves.ts';
+
+type Lane = { readonly currency: EvmCode; readonly port: EvmPort };
+type Block = { readonly height: number; readonly hash: string };
+type Asked = {
+  /** 0x and 40 digits. */
+  readonly address: string;
+  readonly takesBack: boolean;
+  readonly by: string;
+  readonly evidence: string;
+};
+
+export type Done = WrittenOff & { readonly currency: EvmCode };
+
+const AWAY = `one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL`;
+
+/**
+ * Writes off what is missing of each token at an address of ours.
+ * @throws Refusal not_resolvable, with what is missing to say so; NodeTrouble where no node answers
+ */
+export async function writeOffAt(ctx: Context, asked: Asked): Promise<readonly Done[]> {
+  const address = asked.address.toLowerCase();
+  const script = Buffer.from(evmScript(address), 'hex');
+  const done: Done[] = [];
+  for (const currency of EVM_CODES.filter((code) => isToken(code) && ctx.ports.chains.has(code))) {
+    const isOwn = (await everyHotAddress(ctx, ctx.db, currency)).some((hot) => hot.script.equals(script));
+    if (!isOwn && (await addressOfScript(ctx.db, script)) === null) throw refusedAddress(address, 'is no address of ours');
+    const lane = { currency, port: portOf(ctx, currency) as EvmPort };
+    const block = await finalBlock(ctx, lane, asked);
+    const found = await unclearOf(ctx, lane, address);
+    const first = await heldAt(ctx, lane, address, block);
+    const target = found === null ? [] : [await heldAt(ctx, lane, evmAddressOf(found.target.toString('hex')), block)];
+    const { takesBack, by, evidence } = asked;
+    const of = { currency, block, held: [first, ...target] as const, unclear: found, takesBack, by, evidence };
+    done.push({ ...(await writeOff(ctx, of)), currency });
+  }
+  return done;
+}
+
+/** The highest final block that was read twice. */
+async function finalBlock(ctx: Context, { currency, port }: Lane, { address, takesBack }: Asked): Promise<Block> {
+  // a payment that is not known yet is no reason to take anything back
+  const [known, final] = [await knownUpTo(ctx.db, currency, takesBack), await port.finalized()];
+  const height = Math.min(known ?? -1, final?.height ?? -1);
+  const hash = height < 0 ? null : await readBlockHash(ctx.db, currency, height);
+  if (hash === null) throw refusedAddress(address, `cannot be looked at: no final block of ${currency} was read twice yet`);
+  return { height, hash };
+}
+
+/** A sweep from there that did something else than it asks for, in a final block; null: there is none. */
+async function unclearOf(
+  ctx: Context,
+  { currency, port }: Lane,
+  address: string,
+): Promise<{ readonly batchId: string; readonly target: Buffer; readonly ended: EndedTransaction } | null> {
+  const found = await unclearSweep(ctx.db, currency, evmInput(address, 0).txid);
+  if (found === null) return null;
+  const shown = await port.ended(found.txid);
+  if (shown.ended === null) throw refusedAddress(address, `has sent ${found.txid}, and that ${notShown(shown)}`);
+  const { outputs } = shown.ended.facts;
+  const amount = sum(outputs.map(({ amountMinor }) => amountMinor));
+  if (!shown.isFinal || keptOf(shown.ended.facts, { target: found.target, amount }) !== null)
+    throw refusedAddress(address, `has sent ${found.txid}: it ends by itself, once two nodes call its block final`);
+  return { batchId: found.batchId, target: found.target, ended: shown.ended };
+}
+
+/** @throws Refusal where nodes do not say alike what it holds, or that more has left than is known here */
+async function heldAt(ctx: Context, lane: Lane, address: string, block: Block): Promise<Held> {
+  const { currency, port } = lane;
+  const sender = evmInput(address, 0);
+  const [noted] = await readMovesOf(ctx.db, currency, sender, 1);
+  if (noted !== undefined)
+    throw refusedAddress(
+      address,
+      `has sent ${noted.txid} to another address of ours, which is booked by itself once it is final`,
+    );
+  const { held, most, said } = await port.heldBy(address, block);
+  const words = `after block ${block.height}: ${said.join('; ')}`;
+  if (held === null || (most !== null && most > held.units))
+    throw refusedAddress(
+      address,
+      `is written off only once two nodes say alike what it holds, and none that it is more (${AWAY}), ${words}`,
+    );
+  const script = Buffer.from(evmScript(address), 'hex');
+  const used = async (): Promise<number> =>
+    (await usedNonces(ctx.db, currency, sender.txid, block.height)) ?? (await sentBefore(ctx, lane, address, script));
+  const before = { below: held.nonce, height: block.height, toSign: true };
+  const waits = held.nonce > (await used()) ? await writeFailedBack(ctx, lane, address, before) : null;
+  if (waits !== null) throw refusedAddress(address, `cannot be looked at yet: ${waits}`);
+  const known = await used();
+  if (held.nonce > known)
+    throw refusedAddress(
+      address,
+      `has sent ${held.nonce} transactions, and ${known} of them are known here: what the others have taken is not gone otherwise, so they are booked first (bursar payout recover), ${words}`,
+    );
+  return { script, address, units: held.units, said: words };
+}
+
+/** How many transactions it had sent when it was first paid: its words may have been used elsewhere before. */
+async function sentBefore(ctx: Context, { currency, port }: Lane, address: string, script: Buffer): Promise<number> {
+  const height = await firstPaid(ctx.db, currency, script);
+  return height === null ? 0 : (await port.account(address, height)).nonce;
+}
