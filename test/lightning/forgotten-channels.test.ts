@@ -16,6 +16,7 @@ import {
   MINUTE,
   open,
   outgoing,
+  pass,
   reached,
   status,
   unheard,
@@ -70,6 +71,16 @@ describe('with a node that is put back', () => {
     });
     expect(rows).toEqual([{ reason: 'unknown_outcome' }]);
     await restored.end();
+  });
+
+  test('a channel is kept also while others have the node pay all the time', async () => {
+    own().move(2_000_000);
+    const point = own().open(1_000_000);
+    for (let paymentIndex = 100; paymentIndex < 104; paymentIndex++) {
+      pass(16_000);
+      await at.look({ node: async () => ({ ...(await at.paying.node()), paymentIndex: String(paymentIndex) }) });
+    }
+    expect((await channelsSince(at.ctx.db, engine.node().identity, clock.nowMs)).had).toContain(point);
   });
 
   test('what was closed an hour before a payout is known to say nothing of it', async () => {

@@ -32,9 +32,11 @@ export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Pro
   const node = { identity: said.identity, paymentIndex: BigInt(said.paymentIndex) };
   const before = known.get(node.identity);
   const nowMs = ctx.ports.clock.now();
-  const isNews = before?.paysAtMs == null || Math.abs(nowMs - before.paysAtMs) >= SIGN_OF_LIFE_MS;
-  if (isNews) await recordChannels(ctx.db, said, nowMs);
-  if (isNews || node.paymentIndex > before.paymentIndex) await recordPayingNode(ctx.db, node, nowMs);
+  const isOld = before?.paysAtMs == null || Math.abs(nowMs - before.paysAtMs) >= SIGN_OF_LIFE_MS;
+  if (isOld || node.paymentIndex > before.paymentIndex) {
+    await recordChannels(ctx.db, said, nowMs);
+    await recordPayingNode(ctx.db, node, nowMs);
+  }
   if (node.paymentIndex < (before?.paymentIndex ?? 0n))
     await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);
   return { ...said, startedAtMs: nowMs - said.runsMs };
