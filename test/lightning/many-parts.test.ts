@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { InvoiceFacts } from '../../src/core/lightning/port.ts';
 import { leavingOut } from '../../src/outside/lightning/left-out.ts';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 
 const hashOf = (index: number): string => index.toString(16).padStart(64, '0');
@@ -79,6 +80,34 @@ test('a list that the node cannot make is asked for in parts', async () => {
   expect(asked.at(-1)).toBe(500);
   longest = 0;
   await expect(readAll()).rejects.toThrow('larger than max');
+});
+
+test('so is one that the node does not make in time, as long as it answers what is short', async () => {
+  let isThere = true;
+  const heard: string[] = [];
+  const slow = createServer((request, response) => {
+    const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://node');
+    const most = query.get('num_max_invoices') ?? query.get('max_payments');
+    heard.push(most ?? pathname);
+    if (!isThere || Number(most) > 60) return;
+    if (pathname === '/v1/state') response.end('{"state":"SERVER_ACTIVE"}');
+    else if (query.has('max_payments')) response.end('{"payments":[]}');
+    else response.end(`{"invoices":[${invoiceText(1, 'OPEN', '')}]}`);
+  });
+  const url = `http://127.0.0.1:${await listen(slow, 0)}`;
+  const target = async () => ({ url, certificate: null, macaroon: '' });
+  const port = createLnd(target, { chain: 'regtest', callMs: 500 });
+  const payer = createLndPayer(target, { callMs: 500 });
+  expect(await port.invoices(0n, { openOnly: true })).toHaveLength(1);
+  expect(heard.splice(0)).toEqual(['500', '/v1/state', '63', '/v1/state', '8']);
+  expect(await payer.payments(0n)).toEqual([]);
+  expect(heard.splice(0)).toEqual(['200', '/v1/state', '25']);
+  isThere = false;
+  await expect(port.invoices(0n, { openOnly: true })).rejects.toThrow('did not answer');
+  expect(heard).toEqual(['16', '/v1/state']);
+  port.close();
+  payer.close();
+  await closeServer(slow);
 });
 
 test('what is settled after it is announced', async () => {

@@ -3,7 +3,7 @@
 import type { Invoice, LightningPayer, PaymentFacts, PaymentOrder, SendAnswer } from '../../core/lightning/payer.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { isNone, objects, text, whole } from './lnd-answers.ts';
-import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
 import { runsMs } from './lnd-statement.ts';
 import { validUntil } from './macaroon-caveats.ts';
 
@@ -74,10 +74,16 @@ function freeSlotsOf(channel: Answer): number {
 const inPath = (hex: string): string =>
   encodeURIComponent(Buffer.from(hex, 'hex').toString('base64').replaceAll('+', '-').replaceAll('/', '_'));
 
-/** @param target with the macaroon that may pay */
-export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer {
+/**
+ * @param target with the macaroon that may pay
+ * @param options.callMs how long an answer may take
+ */
+export function createLndPayer(
+  target: () => Promise<LndTarget>,
+  { callMs: deadlineMs = CALL_MS }: { readonly callMs?: number } = {},
+): LightningPayer {
   const rest = createLndRest(target);
-  const get = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs: CALL_MS });
+  const get = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs });
 
   /** What the node has read in invoices: the same each time, and each is read twice, before it is authorized and before it is paid. */
   const decoded = new Map<string, Pick<Invoice, 'paymentHash' | 'amountMsat'>>();
@@ -189,7 +195,7 @@ export function createLndPayer(target: () => Promise<LndTarget>): LightningPayer
           return objects(page, 'payments').map(paymentFacts);
         } catch (error) {
           // each is listed with every route that was tried for it, and how many those are its recipient has a part in
-          if (listed === 1 || !isTooLong(error)) throw error;
+          if (listed === 1 || !(await rest.isTooMuch(error))) throw error;
           listed = Math.ceil(listed / 8);
         }
       }

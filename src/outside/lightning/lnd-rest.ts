@@ -41,13 +41,18 @@ const END_MS = 1_000;
 
 /** The cause of trouble with an answer that is not read to its end, or that did not come in time. */
 class AnswerTooLong extends Error {}
+/** The cause of trouble with an answer of which nothing came in time. */
+class NothingCame extends Error {}
 
 /** gRPC's resource exhausted: an answer is larger than the node makes them. */
 const EXHAUSTED = 8;
 
 /** Whether a list was too much for one answer, of the node or for us: half of it may not be. */
-export const isTooLong = (error: unknown): boolean =>
+const isTooLong = (error: unknown): boolean =>
   (error as Error).cause instanceof AnswerTooLong || (error instanceof LndRefusal && error.code === EXHAUSTED);
+
+/** In this time comes what is short, also of a node that is at work on something long. */
+const SHORT_MS = 2_000;
 
 /** Texts of LND that say something of the node as a whole, not of the call. */
 const STATES: readonly (readonly [pattern: RegExp, state: TroubleState])[] = [
@@ -138,14 +143,22 @@ export function createLndRest(target: () => Promise<LndTarget>) {
       } catch (error) {
         if (ending.signal.aborted) {
           const late = `LND did not answer ${pathOnly(path)} within ${options.deadlineMs} ms`;
-          // headers come with the first bytes: a node that is away sends none
-          throw new NodeTrouble('down', late, url === '' ? {} : { cause: new AnswerTooLong(late) });
+          throw new NodeTrouble('down', late, { cause: url === '' ? new NothingCame(late) : new AnswerTooLong(late) });
         }
         if (error instanceof LndRefusal) throw error;
         throw url === '' ? error : troubleOf(url, error);
       } finally {
         clearTimeout(timer);
       }
+    },
+
+    /** Whether a list was too much for one answer: half of it may not be. Of what it makes slowly nothing comes before it is made, and a node that is away sends nothing either. */
+    async isTooMuch(error: unknown): Promise<boolean> {
+      if (isTooLong(error) || !((error as Error).cause instanceof NothingCame)) return isTooLong(error);
+      return this.call('GET', '/v1/state', { deadlineMs: SHORT_MS }).then(
+        () => true,
+        () => false,
+      );
     },
 
     /**

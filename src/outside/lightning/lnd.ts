@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
-import { type Answer, createLndRest, isTooLong, LndRefusal, type LndTarget } from './lnd-rest.ts';
+import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
 import {
   readChainEvents,
   readForwarded,
@@ -78,15 +78,16 @@ function receivableOf(channel: Answer): bigint {
 
 const says = (error: unknown, words: string): boolean => error instanceof LndRefusal && error.message.includes(words);
 
-/** @param options.chain the network that the node must be on */
+/** @param options.chain the network that the node must be on; `callMs`: how long an answer may take */
 export function createLnd(
   target: () => Promise<LndTarget>,
-  options: { readonly chain: 'mainnet' | 'testnet' | 'regtest' },
+  options: { readonly chain: 'mainnet' | 'testnet' | 'regtest'; readonly callMs?: number },
 ): LightningPort {
   const rest = createLndRest(target);
+  const { callMs: deadlineMs = CALL_MS } = options;
   const call = (verb: 'GET' | 'POST', path: string, body?: unknown): Promise<Answer> =>
-    rest.call(verb, path, { deadlineMs: CALL_MS, ...(body === undefined ? {} : { body }) });
-  const readInvoices = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs: CALL_MS, ...WITHOUT_PARTS });
+    rest.call(verb, path, { deadlineMs, ...(body === undefined ? {} : { body }) });
+  const readInvoices = (path: string): Promise<Answer> => rest.call('GET', path, { deadlineMs, ...WITHOUT_PARTS });
 
   async function readCondition(): Promise<LightningCondition> {
     const { state } = await rest.call('GET', '/v1/state', { deadlineMs: CONDITION_MS });
@@ -205,7 +206,7 @@ export function createLnd(
         } catch (error) {
           // it makes no answer of more than 200 MB, and one that did not come in time may come for fewer the next time
           listed = Math.ceil(most / 8);
-          if (most === 1 || !isTooLong(error)) throw error;
+          if (most === 1 || !(await rest.isTooMuch(error))) throw error;
         }
       }
     },
