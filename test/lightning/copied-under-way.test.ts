@@ -90,6 +90,26 @@ test('nor is it asked for again where our channels lacked the amount', async () 
   expect(await at.payout(id)).toMatchObject(UNKNOWN);
 });
 
+test('nor on a machine that was put back with its memory, and has run for long by what it says', async () => {
+  pass(3 * 60 * MINUTE);
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look();
+  engine.node().setPeerAway(true);
+  outgoing().resolve(to.hash, false);
+  const putBack: Parameters<typeof at.look>[0] = {
+    async node() {
+      const said = await at.paying.node();
+      return { ...said, runsMs: said.runsMs - MINUTE };
+    },
+  };
+  for (let n = 0; n < 3; n++) {
+    pass(2 * MINUTE);
+    await at.look(putBack);
+  }
+  expect(await at.payout(id)).toMatchObject(WAITS);
+});
+
 test('one that was asked for since the node runs is failed by its word, whatever its channels show', async () => {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);

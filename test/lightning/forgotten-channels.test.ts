@@ -105,6 +105,7 @@ describe('what the lists of a node say of its channels', () => {
   async function says(
     { open: channels = [], pending = {}, closed = [] }: Lists,
     known?: { had?: string[]; closedBefore?: string[] },
+    isStartedSince = false,
   ) {
     const answers: Record<string, unknown> = {
       '/v1/channels': { channels },
@@ -115,7 +116,7 @@ describe('what the lists of a node say of its channels', () => {
     const node = createServer((request, response) => void response.end(JSON.stringify(answers[request.url ?? ''])));
     const url = `http://127.0.0.1:${await listen(node, 0)}`;
     const lnd = createLnd(async () => ({ url, certificate: null, macaroon: '' }), { chain: 'regtest' });
-    const said = await lnd.mayBeOlder(10 * MINUTE, { had: [], closedBefore: [], ...known });
+    const said = await lnd.mayBeOlder(10 * MINUTE, { had: [], closedBefore: [], ...known }, isStartedSince);
     lnd.close();
     await closeServer(node);
     return said;
@@ -165,5 +166,9 @@ describe('what the lists of a node say of its channels', () => {
     ['one was closed by force long ago', { closed: [byForce(990)] }, {}, 'no'],
   ])('%s', async (_what, lists, known, wanted) => {
     expect(await says(lists, known)).toBe(wanted);
+  });
+
+  test('for how long it has run says nothing of a node that was started since', async () => {
+    expect(await says({ open: [{ ...away, lifetime: String(70 * 60) }] }, {}, true)).toBe('not_met');
   });
 });

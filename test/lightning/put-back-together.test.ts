@@ -14,13 +14,16 @@ afterEach(async () => {
 });
 
 /** A payout that the node was asked to pay, of which the database and the node have forgotten that it was. */
-async function forgotten() {
+async function forgotten(over: Parameters<typeof at.look>[0] = {}) {
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
-  const { ctx, looks, ...restored } = await bothPutBack(async () => {
-    await at.look();
-    expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
-  });
+  const { ctx, looks, ...restored } = await bothPutBack(
+    async () => {
+      await at.look();
+      expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+    },
+    { over },
+  );
   end = restored.end;
   const seen = () => restored.seen(id);
   const cancelled = () => code(cancelPayout(ctx, { merchantId: at.merchantId, payoutId: id }));
@@ -58,6 +61,15 @@ test('where its channels are as they were it is asked for again, and what the no
   outgoing().resolve(hash, true);
   await looks(1);
   expect(await seen()).toMatchObject({ status: 'completed' });
+});
+
+test('nor is it failed where the node that was put back cannot read its invoice', async () => {
+  const { hash, looks, seen } = await forgotten({
+    authorize: () => Promise.reject(Object.assign(new Error('rule invoice (x): the node cannot read it'), { fault: 'refused' })),
+  });
+  await looks(3);
+  expect(outgoing().payment(hash)).toBeNull();
+  expect(await seen()).toMatchObject({ status: 'processing', heldReason: null });
 });
 
 test('where the node does not say how its channels are, nothing is asked for and nothing can be cancelled', async () => {

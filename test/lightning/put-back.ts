@@ -22,12 +22,16 @@ export async function forgotten(meanwhile = (): void => undefined): Promise<{ re
 
 /**
  * Database and node are put back to before something was sent.
- * @param how.putBack puts the node back (default: to now); `meanwhile`: what happens before it is reached again
+ * @param how.putBack puts the node back (default: to now); `meanwhile`: what happens before it is reached again; `over`: what the signer does otherwise then
  * @returns what works on the copy then
  */
 export async function bothPutBack(
   send: () => Promise<void>,
-  how: { readonly putBack?: () => Promise<void>; readonly meanwhile?: () => void } = {},
+  how: {
+    readonly putBack?: () => Promise<void>;
+    readonly meanwhile?: () => void;
+    readonly over?: Parameters<typeof at.look>[0];
+  } = {},
 ) {
   const copy = await copyDatabase(at.url);
   const { putBack = engine.backup(), meanwhile } = how;
@@ -35,7 +39,7 @@ export async function bothPutBack(
   await putBack();
   meanwhile?.();
   await reached();
-  const restored = await at.onCopy(copy);
+  const restored = await at.onCopy(copy, how.over);
   // as after a start: it was compared once, and not since
   await copy.db.query({ text: `update comparisons set timeline = 'another'` });
   return {

@@ -96,8 +96,9 @@ export type LightningPort = {
    * by force, or was. A node that has forgotten a payment of which a channel held something shows that as soon as the other side has been met again:
    * `not_met` where it is not there, and the node has not run since well before that time.
    * @param known which channels it had open within that time, as far as is known, and which were closed before it and say nothing
+   * @param isStartedSince it is known to have been started, or put back with its memory, within that time: for how long it has run says nothing
    */
-  mayBeOlder(withinMs: number, known?: KnownChannels): Promise<'no' | 'yes' | 'not_met'>;
+  mayBeOlder(withinMs: number, known?: KnownChannels, isStartedSince?: boolean): Promise<'no' | 'yes' | 'not_met'>;
   /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first: the next of it, and none when there is no more. */
   forwarded(afterNs: bigint): Promise<readonly Forwarded[]>;
   /** When it has forwarded something last, by its own clock; null when it never has. */

@@ -12,6 +12,7 @@ import { completeEntries, giveBackEntries, releaseEntry, signEntry } from '../..
 import type { PayoutEvent } from '../../core/payouts/states.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { isAskedBefore } from '../../store/lightning/asked-before.ts';
 import {
   type LightningPayment,
   lockLeased,
@@ -146,10 +147,10 @@ export function failPayment(ctx: Context, of: Leased, error: string): Promise<'f
   });
 }
 
-/** Nobody was asked to pay it, and our node could never pay its invoice. */
+/** Nobody was asked to pay it, and our node could never pay its invoice. `waits`: as far as the signer knows, somebody was. */
 export function refusePayment(ctx: Context, of: Leased, error: string): Promise<'failed' | 'waits' | 'lost'> {
   return onLeased(ctx, of, async (sql, payout, atMs): Promise<'failed' | 'waits'> => {
-    if (payout.step !== 'queued') return 'waits';
+    if (payout.step !== 'queued' || (await isAskedBefore(sql, payout.id))) return 'waits';
     await endUnasked(sql, payout, 'unpayable', { error, atMs });
     return 'failed';
   });

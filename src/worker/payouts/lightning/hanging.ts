@@ -40,7 +40,7 @@ export async function inFlight(ctx: Context, payment: LightningPayment, isPendin
   if (onChain !== null) return { againMs: RARE_LOOK_MS, trouble: onChain };
   await holdUnknownPayment(ctx, payment);
   const trouble =
-    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good; close the channel of its attempt, or decide (bursar payout resolve)';
+    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good, or the node was put back from a copy and its recipient has it; ask its recipient, close the channel of its attempt, or decide (bursar payout resolve)';
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
@@ -49,14 +49,18 @@ const SAME_START_MS = 10_000;
 const NOT_ANSWERED = 'a request to pay it was not answered';
 const STARTED_SINCE = 'the Lightning node calls it failed, and was started after it was asked to pay it';
 
+/** Whether the node was started after it was last asked, as far as is known. A machine that is put back with its memory looks as if it had been. */
+const isStartedSince = ({ nodeStartedAtMs }: LightningPayment, { startedAtMs }: Started): boolean =>
+  nodeStartedAtMs !== null && Math.abs(nodeStartedAtMs - startedAtMs) > SAME_START_MS;
+
 /** Why the node's word that it has no payment, or that it failed, may be that of an older state. Null: it cannot be. */
-function doubtOf(payment: LightningPayment, { startedAtMs }: Started): string | null {
+function doubtOf(payment: LightningPayment, node: Started): string | null {
   // the place that it gave to the only request is noticed when it is given to another (restored-node)
   const isKnown = payment.sends <= 1 && payment.paymentIndex !== null;
   if (payment.unansweredUntilMs !== null && !isKnown) return NOT_ANSWERED;
-  // a copy that was made while it was under way has it too, under the same number; only a start follows another state
-  const isStartedSince = payment.nodeStartedAtMs === null || Math.abs(payment.nodeStartedAtMs - startedAtMs) > SAME_START_MS;
-  return payment.paymentIndex !== null && isStartedSince ? STARTED_SINCE : null;
+  // a copy that was made while it was under way has it too, under the same number
+  const isOfStart = payment.nodeStartedAtMs !== null && !isStartedSince(payment, node);
+  return payment.paymentIndex === null || isOfStart ? null : STARTED_SINCE;
 }
 
 /**
@@ -71,7 +75,8 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, 
   let isAway = false;
   try {
     const known = await channelsSince(ctx.db, payment.node ?? '', payment.createdAtMs);
-    const mayBe = (await ctx.ports.lightning?.mayBeOlder(Math.max(0, nowMs - payment.createdAtMs), known)) ?? 'no';
+    const withinMs = Math.max(0, nowMs - payment.createdAtMs);
+    const mayBe = (await ctx.ports.lightning?.mayBeOlder(withinMs, known, isStartedSince(payment, node))) ?? 'no';
     if (mayBe === 'no') return null;
     isAway = mayBe === 'not_met';
   } catch (error) {
