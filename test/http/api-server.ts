@@ -2,8 +2,6 @@
 // one of them with a user for each set of scopes; BTC and LTC can be paid with, at the test's own rates.
 import { once } from 'node:events';
 import { connect as openSocket } from 'node:net';
-import { HDKey } from '@scure/bip32';
-import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
 import type { RateLimits } from '../../src/contract/endpoint.ts';
 import { type CurrencyCode, type Network, UTXO_CODES, type UtxoCode } from '../../src/core/currency.ts';
@@ -23,7 +21,7 @@ import { openStatusNotifier } from '../../src/main/wiring/status-notifier.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
-import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { regtestAccountKey } from '../keys/vectors.ts';
 import { markWatched } from '../support/mark-watched.ts';
 import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -102,18 +100,13 @@ async function openForBusiness(ctx: Context, now: number): Promise<void> {
   await saveRates(ctx.db, SEALS, judgements as never, now);
 }
 
-/** Outside mainnet all currencies have coin type 1: each gets its own account. */
-function accountKey(index: number): string {
-  const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
-  return root.derive(`m/84'/1'/${index}'`).publicExtendedKey;
-}
-
 export async function makeApi(options: ApiOptions = {}) {
   const network = options.network ?? 'sandbox';
   let nowMs = Date.now();
   const { ctx, url, drop } = await context(network, () => nowMs);
   for (const currency of UTXO_CODES) {
-    const xpub = accountKey(UTXO_CODES.indexOf(currency));
+    // outside mainnet all currencies have coin type 1: each gets its own account
+    const xpub = regtestAccountKey(`m/84'/1'/${UTXO_CODES.indexOf(currency)}'`);
     await addSignerKey(ctx.db, { currency, xpub, at: new Date(nowMs) });
   }
   await openForBusiness(ctx, nowMs);

@@ -1,8 +1,6 @@
 // The whole service on nodes of one currency, without its API: merchant, keys, a rate, workers whose passes a test runs, the judge; for
 // tests that follow money from a real wallet into the books.
 import { setTimeout as delay } from 'node:timers/promises';
-import { HDKey } from '@scure/bip32';
-import { mnemonicToSeedSync } from '@scure/bip39';
 import type { UtxoCode } from '../../src/core/currency.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { createAddressPool } from '../../src/flow/addresses/pool.ts';
@@ -18,7 +16,7 @@ import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { createJudgeDue } from '../../src/worker/judge-due.ts';
-import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { regtestAccountKey } from '../keys/vectors.ts';
 import { portsFor, SEALS } from '../support/ports.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { openSigner } from '../support/signer.ts';
@@ -57,8 +55,7 @@ export async function openBursar(
     hasBank: false,
     batches: createTransactionBatches(db, SEALS, async () => pool.next()),
   };
-  const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
-  if (account !== null) await addSignerKey(db, { currency, xpub: root.derive(account).publicExtendedKey, at: new Date() });
+  if (account !== null) await addSignerKey(db, { currency, xpub: regtestAccountKey(account), at: new Date() });
   const usd = parseRate('50000.00') as Rate;
   await saveRates(
     db,

@@ -2,8 +2,6 @@
 // chain would show, the way the real watchers do.
 
 import { randomBytes } from 'node:crypto';
-import { HDKey } from '@scure/bip32';
-import { mnemonicToSeedSync } from '@scure/bip39';
 import pg from 'pg';
 import type { CurrencyCode, UtxoCode } from '../../src/core/currency.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../src/core/ports.ts';
@@ -30,7 +28,7 @@ import { transactionByIndex } from '../../src/store/postgres/connect.ts';
 import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createOwnClock } from '../../src/worker/chain/own-clock.ts';
-import { canonicalVersions, MNEMONIC } from '../keys/vectors.ts';
+import { regtestAccountKey } from '../keys/vectors.ts';
 import { markWatched } from './mark-watched.ts';
 import { portsFor, SEALS } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
@@ -66,9 +64,8 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
   const signer = await openSigner(db);
   const admin = new pg.Pool({ connectionString: url, max: 3 });
   admin.on('error', () => undefined); // its idle sessions end with the database
-  const root = HDKey.fromMasterSeed(mnemonicToSeedSync(MNEMONIC), canonicalVersions('regtest'));
   for (const [index, currency] of chains.entries()) {
-    await addSignerKey(db, { currency, xpub: root.derive(`m/84'/1'/${index}'`).publicExtendedKey, at: new Date(nowMs) });
+    await addSignerKey(db, { currency, xpub: regtestAccountKey(`m/84'/1'/${index}'`), at: new Date(nowMs) });
     await beginCursor(db, currency, { height: 100, hash: hash(), previousHash: hash(), timeMs: nowMs }, nowMs);
   }
   async function openShop(username: string): Promise<bigint> {
