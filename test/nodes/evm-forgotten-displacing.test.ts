@@ -69,6 +69,31 @@ test.each(['ETH', 'USDT'] as const)('%s', { timeout: TIMEOUT }, async (currency)
   await ledgerIsChain(service, ours);
 });
 
+test('a failed one', { timeout: TIMEOUT }, async () => {
+  const before = await ended();
+  const address = await signed('USDT');
+  const data = transfer(await service.hot('USDT'), UNITS);
+  await service.anvil.whilePaused(async () => {
+    await sent(service, address, service.anvil.token, {
+      data,
+      gas: 50_000n,
+      gasPrice: (await service.ether(address)) / 100_000n,
+    });
+    await service.mine();
+  });
+  await service.settle();
+  await service.work(LATER_MS);
+  expect(await openBreakers(service.db)).toEqual([]);
+  await service.mine(FINAL);
+  await works(service, 3);
+  expect(await openBreakers(service.db)).toEqual([]);
+  await service.work(6 * 3_600_000);
+  await works(service, 4);
+  expect((await ended()).sort()).toEqual([...before, 'USDT dead 0', 'USDT dead 0', 'USDT final 1'].sort());
+  expect(await service.units(address)).toBe(0n);
+  await ledgerIsChain(service, ours);
+});
+
 test('ether for gas', { timeout: TIMEOUT }, async () => {
   const { address } = await service.owe('USDT', 300_00n);
   await service.pay('USDT', address, UNITS);

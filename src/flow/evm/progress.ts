@@ -2,10 +2,10 @@
 // becomes final, or a final block shows that it has failed. A failed transaction and one of somebody else at our nonce count only when final,
 // because a reorganisation may put another of the batch in their place. Nothing here calls anything outside.
 import { EVM_CONFIRMATIONS } from '../../core/currencies/evm.ts';
-import type { EvmCode } from '../../core/currency.ts';
+import { type EvmCode, isToken } from '../../core/currency.ts';
 import type { EndedTransaction } from '../../core/evm/port.ts';
 import type { Entry } from '../../core/judge/case.ts';
-import { minus, plus } from '../../core/money.ts';
+import { formatAmount, minus, plus } from '../../core/money.ts';
 import {
   evmBorneEntry,
   evmCompleteEntries,
@@ -16,6 +16,7 @@ import {
   paidGas,
 } from '../../core/payouts/evm-postings.ts';
 import { chargedGas } from '../../core/payouts/gas.ts';
+import { keptOf } from '../../core/payouts/sweeps.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
@@ -101,10 +102,13 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
     if (batch.state === 'dead' && mined.outcome?.result === 'paid')
       return stopOnPaidAfterAll(ctx, sql, batch, mined, `bursar payout recover ${mined.txid}, once it is final`);
     if ((mined.height as number) > decided) return 'unagreed';
-    if (mined.outcome?.result === 'paid') {
+    const kept = batch.state === 'dead' || !isShownAs(mined, said.ended ?? null) ? null : keptOfPayout(batch, said.ended ?? null);
+    if (mined.outcome?.result === 'paid' || kept !== null) {
+      // that its payee has got less counts once nothing can replace it
+      if (kept !== null && !isFinal(mined.height)) return 'waiting';
       const confirmations = decided - (mined.height as number) + 1;
       const isShown = isShownAs(mined, said.ended ?? null);
-      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown });
+      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown, kept });
     }
     if (mined.outcome?.result !== 'failed') {
       // one node's word stops nobody's payouts while nothing is given back, and what it has said for a moment is read again
@@ -127,6 +131,12 @@ export async function stopContradicted(ctx: Context, batchId: string, what: stri
   await tripBreaker(ctx.db, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
 }
 
+/** What a token's contract has kept of what its payee should get, as two nodes show; null: they show something else, or that nothing was kept. */
+function keptOfPayout({ payouts: [payout], inputs: [input] }: Batch<EvmCode>, ended: EndedTransaction | null): bigint | null {
+  if (ended === null || payout === undefined || input === undefined || !isToken(payout.currency)) return null;
+  return keptOf(ended.facts, { target: payout.script, amount: input.amount });
+}
+
 /** It succeeded, and its events say something else than was asked for: nobody but a person knows what the destination has. */
 export async function stopUnclear(ctx: Context, sql: Sql, batch: Batch<EvmCode>, { txid }: Attempt): Promise<Progress> {
   const findings = [`${txid} of batch ${batch.id} succeeded and did not do exactly what it asks for: look at its events`];
@@ -141,6 +151,8 @@ type Mined = {
   readonly confirmations: number;
   /** Whether two nodes show it alike. */
   readonly isShown: boolean;
+  /** What a token's contract has kept of it; null: nothing. */
+  readonly kept: bigint | null;
 };
 
 /** Whether what is recorded of a transaction is what nodes show of it. */
@@ -159,7 +171,11 @@ export function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Att
   return chargedGas({ fee: first.fee, gas: first.vbytes, maxFee: first.maxFee ?? 1n }, outcome?.gasPaid ?? 0n);
 }
 
-async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirmations, isShown }: Mined): Promise<Progress> {
+async function confirm(
+  ctx: Context,
+  sql: Sql,
+  { batch, mined, isFinal, confirmations, isShown, kept }: Mined,
+): Promise<Progress> {
   const [payout] = batch.payouts as readonly [BatchPayout];
   const signed = (batch.attempts[0] as Attempt).fee;
   const isOpen = payout.status === 'processing';
@@ -175,9 +191,13 @@ async function confirm(ctx: Context, sql: Sql, { batch, mined, isFinal, confirma
     const owed = await lockOwed(sql, [payout]);
     const before = owed(payout, minus(payout.feeMax, fee));
     await postAll(ctx, sql, payout, evmCompleteEntries(payout, signed, fee, before));
+    const { currency } = payout;
+    const reason =
+      kept === null ? {} : { reason: `the token's contract has kept ${formatAmount(kept, currency)} ${currency} of it` };
+    const event = 'confirmed';
     await writePayoutChanges(
       sql,
-      [{ payout, from: ['processing', 'batched'], event: 'confirmed', fee, completedAtMs: nowMs }],
+      [{ payout, from: ['processing', 'batched'], event, fee, completedAtMs: nowMs, ...reason }],
       nowMs,
     );
     await markReimbursing(sql, reimbursedBy([payout]));

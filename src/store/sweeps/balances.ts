@@ -14,7 +14,7 @@ const MOVED = `case when b.purpose = 'sweep' and a.currency = '${ETHER}' then i.
                     when b.purpose = 'payout' and a.currency = '${ETHER}' then i.amount - a.fee
                     else i.amount end`;
 /** SQL: what it asks for is gone from its sender; what has not arrived of that is written off where it should have. */
-const HAS_MOVED = `(a.result = 'paid' or (a.result = 'unclear' and b.purpose = 'sweep' and b.state = 'final'))`;
+const HAS_MOVED = `(a.result = 'paid' or (a.result = 'unclear' and b.purpose <> 'top_up' and b.state = 'final'))`;
 /** SQL: batches with their one input and the transaction of theirs that a block up to $2 holds. */
 const MINED = `outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id and a.height <= $2`;
 
@@ -75,7 +75,7 @@ async function knownOf(
             -- what it has sent to another one of ours is no loss, and is booked once two nodes show it
             where not exists (select from forgotten_moves m where m.sender = ${SENDER('s.script')} and m.height <= $2)
               -- nor what has not ended yet, and may not have arrived whole
-              and not exists (select from ${MINED} where a.result = 'unclear' and b.purpose = 'sweep' and b.state not in ('final', 'dead')
+              and not exists (select from ${MINED} where a.result = 'unclear' and b.state not in ('final', 'dead')
                                  and i.currency = $1 and i.txid = ${SENDER('s.script')})`,
     values: [...values],
   });
