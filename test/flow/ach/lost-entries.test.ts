@@ -4,6 +4,7 @@ import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
 import { recoverAchFile } from '../../../src/flow/ach/restored-files.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { readPayout } from '../../../src/store/payouts/reads.ts';
 import { testBank } from '../../support/bank.ts';
 import { BTC, ctx, ledgerFindings, merchantsForAll, of, row, world } from '../payouts/merchants.ts';
 import { balanceOf, forgottenFile, putBack, requested as requestedBy } from './forgotten-files.ts';
@@ -56,6 +57,7 @@ test('an entry that a payout has been found to be paid by gives its merchant his
   const payout = await requested();
   await recovered(file);
   await decide(payout.id, 'paid');
+  expect(await readPayout(ctx.db, payout.id)).toMatchObject({ trace: file.trace });
   bank.answer(file.trace, 'R01');
   await bank.look();
   expect(await row(payout.id)).toMatchObject({ status: 'failed', error: 'R01' });
