@@ -1,4 +1,5 @@
 // Breakers: what a red audit stops (payouts), since when and why. Only a green full audit on an operator's request clears them.
+import { wakeHeldJob } from '../payouts/payouts.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 export type BreakerName = 'payouts';
@@ -12,7 +13,7 @@ export type Breaker = {
   readonly seenAtMs: number;
 };
 
-/** Trips a breaker. One that is open already keeps its time; new reasons are added. */
+/** Trips a breaker, and wakes what stops payouts that are queued. One that is open already keeps its time; new reasons are added. */
 export async function tripBreaker(
   sql: Sql,
   trip: {
@@ -22,14 +23,16 @@ export async function tripBreaker(
     readonly atMs: number;
   },
 ): Promise<void> {
-  await sql.query({
+  const { rows } = await sql.query<{ is_new: boolean }>({
     name: 'trip_breaker',
     text: `insert into breakers (name, tripped_by, findings, tripped_at, seen_at) values ($1, $2, $3, $4, $4)
              on conflict (name) where cleared_at is null do update set seen_at = excluded.seen_at,
                tripped_by = array(select distinct unnest(breakers.tripped_by || excluded.tripped_by) order by 1),
-               findings = (array(select distinct unnest(breakers.findings || excluded.findings) order by 1))[1:${KEPT}]`,
+               findings = (array(select distinct unnest(breakers.findings || excluded.findings) order by 1))[1:${KEPT}]
+             returning xmax = 0 as is_new`,
     values: [trip.name, trip.by, trip.findings, new Date(trip.atMs)],
   });
+  if (rows[0]?.is_new === true) await wakeHeldJob(sql);
 }
 const KEPT = 200;
 

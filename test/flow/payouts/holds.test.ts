@@ -104,7 +104,22 @@ describe('a payout waits', () => {
   test('again for the breaker while it is only queued: it is pending then, can be cancelled, and goes on when that is cleared', async () => {
     const merchantId = await shopWith(BTC);
     const [first, second] = [await request(merchantId, '0.2'), await request(merchantId, '0.3')];
+    const told: string[] = [];
+    const heard = Promise.withResolvers<void>();
+    const stop = await ctx.db.listen(
+      ['hurry'],
+      (_, job) => {
+        told.push(job);
+        if (job === 'last') heard.resolve();
+      },
+      heard.reject,
+    );
     await trip();
+    await trip();
+    await world.admin.query(`select pg_notify('hurry', 'last')`);
+    await Promise.all([heard.promise, heard.promise.then(stop)]);
+    // it is woken once: one that is tripped again stops nothing new
+    expect(told).toEqual(['held payouts', 'last']);
     await held();
     for (const { id } of [first, second])
       expect(await row(id)).toMatchObject({ status: 'pending', step: 'held', held_reason: 'breaker' });
