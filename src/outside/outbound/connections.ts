@@ -164,12 +164,14 @@ function bounded(
       const [error, raw] = reached;
       if (error !== null) return done(...reached);
       const { stream, hearKey, endHandshake } = countedHandshake(raw, handshake);
-      // undici's types name what this is for other callers, and do not say that it returns the socket
-      const socket = secure({ ...options, httpSocket: stream as Socket }, (...result) => {
-        if (result[0] === null) endHandshake(boundAnswers(counting(endingOnce(result[1]), handshake)));
-        done(...result);
-      }) as unknown as TLSSocket;
-      socket.on('keylog', hearKey);
+      handshake.inTurn(() => {
+        // undici's types name what this is for other callers, and do not say that it returns the socket
+        const socket = secure({ ...options, httpSocket: stream as Socket }, (...result) => {
+          if (result[0] === null) endHandshake(boundAnswers(counting(endingOnce(result[1]), handshake)));
+          done(...result);
+        }) as unknown as TLSSocket;
+        socket.on('keylog', hearKey);
+      });
     });
   };
 }

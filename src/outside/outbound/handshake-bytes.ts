@@ -82,7 +82,7 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
   }
   const refuse = (unusual: string): void =>
     void stream.destroy(new HandshakeUnusual(`the TLS handshake is no ordinary one: ${unusual}`));
-  raw.on('data', (part: Buffer) => {
+  function take(part: Buffer): void {
     if (handshake.isOver()) {
       stream.destroy(new TakenTooMuch());
       return;
@@ -94,13 +94,26 @@ export function countedHandshake(raw: Socket, handshake: Handshake): Counted {
     const [rest, passRest] = [coming, passing];
     coming = NOTHING;
     handshake.compute(() => passRest(rest, recordsIn(rest), pass));
-  });
-  raw.on('end', () => {
+  }
+  function takeEnd(): void {
     if (coming.length > 0) stream.push(coming);
     stream.push(null);
+  }
+  const inTurn = (piece: () => void): void => handshake.inTurn(() => void (stream.destroyed || piece()));
+  let waiting = 0;
+  raw.on('data', (part: Buffer) => {
+    waiting += 1;
+    // the rest waits where it takes no memory of this process, nor its time to read it
+    if (waiting > 1) raw.pause();
+    inTurn(() => {
+      waiting -= 1;
+      if (waiting === 0) raw.resume();
+      take(part);
+    });
   });
-  raw.on('error', (error) => stream.destroy(error));
-  raw.on('close', () => stream.destroy());
+  raw.on('end', () => inTurn(takeEnd));
+  raw.on('error', (error) => inTurn(() => stream.destroy(error)));
+  raw.on('close', () => inTurn(() => stream.destroy()));
   return {
     stream,
     hearKey(line) {

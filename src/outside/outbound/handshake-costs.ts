@@ -34,23 +34,36 @@ export type Handshake = {
    * other handshakes that are under way end too.
    */
   compute(part: () => void): void;
+  /** Does something for its connection when it is the merchant's turn, in the order in which it is given. */
+  inTurn(piece: () => void): void;
   /** The connection is there: whoever is trusted may take as long as it does. */
   end(): void;
 };
-type Clocks = { cpuMs(): number; nowMs(): number };
+/** Of this thread's CPU, and a steady one. */
+export type Clocks = { cpuMs(): number; nowMs(): number };
 /** Who hears for whom is computed here, null for the operator, and how long that took. */
 export type Watch = {
+  /** Does a piece of work when it is his turn, after all that he had to be done before. */
+  inTurn(merchantId: bigint | null, piece: () => void): void;
   compute(merchantId: bigint | null, part: () => void): void;
   took(merchantId: bigint | null, cpuMs: number): void;
   /** Whether nothing more is computed for him. */
   isOver(merchantId: bigint | null): boolean;
 };
-export const UNWATCHED: Watch = { compute: (_, part) => part(), took: () => undefined, isOver: () => false };
+export const UNWATCHED: Watch = {
+  inTurn: (_, piece) => piece(),
+  compute: (_, part) => part(),
+  took: () => undefined,
+  isOver: () => false,
+};
 
-function cpuMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
-}
+export const CLOCKS: Clocks = {
+  cpuMs() {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1_000;
+  },
+  nowMs: () => performance.now(),
+};
 
 /**
  * Of all hosts that are connected to from here.
@@ -58,7 +71,7 @@ function cpuMs(): number {
  */
 export function handshakeCosts(
   watch: Watch = UNWATCHED,
-  clocks: Clocks = { cpuMs, nowMs: () => performance.now() },
+  clocks: Clocks = CLOCKS,
 ): (host: string, merchantId: bigint | null) => Handshake {
   const hosts = rests<string>(HOST_RESTS, clocks.nowMs);
   const merchants = rests<bigint>(MERCHANT_RESTS, clocks.nowMs);
@@ -78,6 +91,7 @@ export function handshakeCosts(
     let isOver = false;
     return {
       isOver: () => watch.isOver(merchantId),
+      inTurn: (piece) => watch.inTurn(merchantId, piece),
       isRefused: () => all.some((one) => one.isResting()),
       compute(part) {
         // where a connection ends, HTTP reads what came before while TLS reads the end: that is one piece, counted once

@@ -2,6 +2,7 @@
 // certificates, and a single piece of that may take as long as it likes: it must not hold up what watches chains, pays out or answers merchants.
 // Nor may it hold up other merchants' calls again and again: whose server did so is called from a second thread.
 import { FAILED_HERE, type Outbound, type OutboundRequest, type OutboundResult } from '../../core/outbound.ts';
+import { NOBODY } from './calls-in-turn.ts';
 import { dearMerchants } from './dear-merchants.ts';
 import { type OutboundSettings, policyOf, urlProblem } from './policy.ts';
 import { openThread, type ThreadEnded } from './thread.ts';
@@ -21,8 +22,6 @@ type Answered = Extract<OutboundResult, { readonly kind: 'answered' }>;
 type Sent = Exclude<OutboundResult, Answered> | (Omit<Answered, 'body'> & { readonly body: string });
 /** The result of a call, with word of it where the merchant's servers took much of the thread, or what is wrong with an address. */
 export type Answer = (Sent & { readonly wasDear?: true }) | string | null;
-/** For whom the thread works that makes a call of the operator. */
-export const NOBODY = 0n;
 
 /** What the thread sends for a result. */
 export function sentAs(result: OutboundResult): Sent {

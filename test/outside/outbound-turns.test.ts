@@ -1,0 +1,153 @@
+// What is computed for a merchant's calls waits for his turn, and nothing of it is lost or comes in another order.
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer, getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callInTurn } from '../../src/outside/outbound/calls-in-turn.ts';
+import { UNWATCHED } from '../../src/outside/outbound/handshake-costs.ts';
+import { createOutbound } from '../../src/outside/outbound/outbound.ts';
+import { createOutboundThread } from '../../src/outside/outbound/outbound-thread.ts';
+import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
+import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
+import { asking, closing, listening, opened, outboundServersForEach, serving } from './outbound-servers.ts';
+
+outboundServersForEach();
+
+const own = selfSignedCertificate();
+const usual = getCACertificates('default');
+beforeAll(() => setDefaultCACertificates([...usual, own.certificate]));
+afterAll(() => setDefaultCACertificates(usual));
+
+const [MANY, ONE] = [1n, 2n];
+const ANSWER = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+
+/** @param answer what it does when it was asked something */
+async function secureServer(answer: (socket: TLSSocket) => void): Promise<string> {
+  const server = createServer({ key: own.key, cert: own.certificate }, (socket) => {
+    socket.on('error', () => undefined).once('data', () => answer(socket));
+    closing.push(() => socket.destroy());
+  });
+  server.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
+  closing.push(() => server.close());
+  await once(server, 'listening');
+  return `https://localhost:${(server.address() as AddressInfo).port}/`;
+}
+
+/** Turns that come one after the other when they are called, each in its own turn of the event loop. */
+function heldTurns() {
+  const pieces: (() => void)[] = [];
+  const whose = new Set<bigint | null>();
+  let isHeld = false;
+  function next(): void {
+    if (isHeld) return;
+    pieces.shift()?.();
+    if (pieces.length > 0) setImmediate(next);
+  }
+  return {
+    take(merchantId: bigint | null, piece: () => void): void {
+      whose.add(merchantId);
+      if (pieces.push(piece) === 1) setImmediate(next);
+    },
+    hold(): void {
+      isHeld = true;
+    },
+    release(): void {
+      isHeld = false;
+      next();
+    },
+    waiting: () => pieces.length,
+    whose: () => [...whose],
+  };
+}
+
+function outboundWith(turns: ReturnType<typeof heldTurns>) {
+  return opened(createOutbound(ANYWHERE, { ...UNWATCHED, inTurn: turns.take }));
+}
+
+async function loopsOf(times: number): Promise<void> {
+  for (let n = 0; n < times; n++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test.each([
+  ['ends', (socket: TLSSocket) => void socket.end(ANSWER)],
+  ['is broken off', (socket: TLSSocket) => void socket.write(ANSWER, () => socket.destroy())],
+])('an answer is heard although its connection %s before its turn comes', async (_, answer) => {
+  const turns = heldTurns();
+  const url = await secureServer((socket) => {
+    turns.hold();
+    socket.once('close', () => void loopsOf(20).then(turns.release));
+    answer(socket);
+  });
+  const result = await outboundWith(turns).call({ ...asking, merchantId: ONE, url });
+  expect(result).toMatchObject({ kind: 'answered', status: 200, body: Buffer.from('ok') });
+  expect(turns.whose()).toEqual([ONE]);
+});
+
+test('of what comes before its turn two parts at most are read', async () => {
+  const turns = heldTurns();
+  const body = 'x'.repeat(200_000);
+  let waiting = 0;
+  const url = await secureServer((socket) => {
+    turns.hold();
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`, () => {
+      void loopsOf(50).then(() => {
+        waiting = turns.waiting();
+        turns.release();
+      });
+    });
+  });
+  const result = await outboundWith(turns).call({ ...asking, mostBytes: body.length, url });
+  expect(waiting).toBe(2);
+  expect(result).toMatchObject({ kind: 'answered', body: Buffer.from(body), isCut: false });
+});
+
+test('a connection that breaks before the turn of its handshake ends the call', async () => {
+  const turns = heldTurns();
+  const { port } = await listening((socket) => {
+    turns.hold();
+    socket.once('close', () => void loopsOf(20).then(turns.release));
+    socket.resetAndDestroy();
+  });
+  const result = await outboundWith(turns).call({ ...asking, url: `https://localhost:${port}/` });
+  expect(result).toMatchObject({ kind: 'failed', failure: 'connection_failed', reason: 'ECONNRESET' });
+});
+
+test('the time of a call begins when it is asked for', async () => {
+  const outbound = opened(createOutbound(ANYWHERE));
+  const url = await serving((_, response) => response.end('ok'));
+  let nowMs = 500;
+  const waiting = (ms: number) => ({
+    take(_: bigint, piece: () => void): void {
+      nowMs += ms;
+      piece();
+    },
+  });
+  const call = (ms: number) => callInTurn(outbound, waiting(ms), { ...asking, url }, () => nowMs);
+  const first = await call(4_000);
+  expect(first).toMatchObject({ kind: 'answered', status: 200 });
+  expect(first.tookMs).toBeGreaterThanOrEqual(4_000);
+  // nothing is known of the server
+  const late = { kind: 'failed', failure: 'failed_here', reason: 'its turn did not come', tookMs: 5_000 };
+  expect(await call(5_000)).toEqual(late);
+  const hanging = await listening();
+  const timedOut = await callInTurn(
+    outbound,
+    waiting(4_900),
+    { ...asking, url: `http://127.0.0.1:${hanging.port}/` },
+    () => nowMs,
+  );
+  expect(timedOut).toMatchObject({ failure: 'timed_out', reason: 'no whole answer within 0.1 s' });
+});
+
+test('the call of one merchant does not wait until all those of another one have begun', async () => {
+  const outbound = opened(createOutboundThread({ isSandbox: true }));
+  let came = 0;
+  const url = await serving((_, response) => response.end(String(++came)));
+  const call = (merchantId: bigint) => outbound.call({ ...asking, merchantId, connectionsOf: null, url });
+  await Promise.all([call(MANY), call(ONE)]);
+  came = 0;
+  const many = Array.from({ length: 200 }, () => call(MANY));
+  const one = await call(ONE);
+  await Promise.all(many);
+  expect(Number(Buffer.from((one as { body: Uint8Array }).body))).toBeLessThan(50);
+});
