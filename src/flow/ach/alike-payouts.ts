@@ -4,10 +4,18 @@
 import { readBankAccount } from '../../core/ach/bank-account.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import { bankAdoptedEntry } from '../../core/payouts/ach-postings.ts';
+import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { waitingAchPayouts } from '../../store/ach/entries.ts';
 import { lockAchFiles } from '../../store/ach/files.ts';
-import { askedPayouts, type OpenLostEntry, openLostEntries, setAsked, setPaidBy } from '../../store/ach/lost-entries.ts';
+import {
+  askedPayouts,
+  type OpenLostEntry,
+  openLostEntries,
+  returnedOf,
+  setAsked,
+  setPaidBy,
+} from '../../store/ach/lost-entries.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -109,7 +117,10 @@ export async function holdFirstAlike(ctx: Context, sql: Sql, payouts: readonly P
   return new Set(asked);
 }
 
-/** A payout by ach was found paid: what was booked as lost for its account, and is no other payout yet, has paid it, and is not lost. */
+/**
+ * A payout by ach was found paid: what was booked as lost for its account, and is no other payout yet, has paid it, and is not lost.
+ * @throws Refusal not_resolvable where the bank has sent back what it was asked about
+ */
 export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Promise<void> {
   await lockAchFiles(sql);
   const open = (await lostTo(ctx, sql, payout.id)).filter(
@@ -117,9 +128,16 @@ export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Prom
   );
   const lost =
     open.find(({ asked }) => asked === payout.id) ?? open.find(({ cents }) => cents === payout.amount) ?? open.find(() => true);
-  if (lost === undefined) return;
+  if (lost === undefined) return refuseReturned(sql, payout.id);
   await setPaidBy(sql, lost, payout.id);
   await bookAdopted(ctx, sql, payout, lost.cents);
+}
+
+async function refuseReturned(sql: Sql, payoutId: string): Promise<void> {
+  const back = await returnedOf(sql, payoutId);
+  if (back === null) return;
+  const message = `The bank has sent back (${back.returned}) what bank file ${back.file} had paid to its account: --failed gives its merchant his money.`;
+  throw new Refusal('not_resolvable', { message });
 }
 
 /** Of the entries of a file those that are no payout's here. @param known its entries as they are stored */

@@ -46,7 +46,7 @@ export type OpenLostEntry = LostEntry & {
   readonly isSince: boolean;
 };
 
-/** Those that have paid nobody known yet, that did not come back, and whose file was not refused; what was booked first comes first. */
+/** Those that have paid nobody known yet, that did not come back, and whose file was not refused, locked; what was booked first comes first. */
 export async function openLostEntries(sql: Sql, payoutId: string | null): Promise<readonly OpenLostEntry[]> {
   const { rows } = await sql.query<Row & { bytes: Buffer; isSince: boolean }>({
     name: 'open_lost_ach_entries',
@@ -54,7 +54,7 @@ export async function openLostEntries(sql: Sql, payoutId: string | null): Promis
     text: `select ${COLUMNS}, f.bytes, coalesce(b.id > (select id from ledger.entry where key = 'po:' || $1 || ':hold'), false) as "isSince"
              from lost_ach_entries l join ach_files f on f.name = l.file,
                   lateral (select min(e.id) as id from ledger.entry e where e.key in ('unknown:usd:' || l.file, 'unknown:usd:' || l.file || ':executed')) b
-            where l.paid is null and l.returned is null and f.state <> 'refused' order by b.id, l.trace`,
+            where l.paid is null and l.returned is null and f.state <> 'refused' order by b.id, l.trace for update of l`,
     values: [payoutId],
   });
   return rows.map(({ bytes, isSince, ...row }) => ({ ...entryFrom(row), bytes, isSince }));
@@ -89,6 +89,16 @@ export async function askedPayouts(sql: Sql): Promise<ReadonlySet<string>> {
     values: [],
   });
   return new Set(rows.map(({ asked }) => asked));
+}
+
+/** The entry because of which a person was asked about a payout, where the bank has sent it back. */
+export async function returnedOf(sql: Sql, payoutId: string): Promise<LostEntry | null> {
+  const { rows } = await sql.query<Row>({
+    name: 'returned_lost_ach_entry',
+    text: `select ${COLUMNS} from lost_ach_entries l where l.asked = $1 and l.returned is not null`,
+    values: [payoutId],
+  });
+  return rows[0] === undefined ? null : entryFrom(rows[0]);
 }
 
 /** A person is asked about a payout because of an entry. */

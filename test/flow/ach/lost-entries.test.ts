@@ -1,12 +1,12 @@
 // What a forgotten bank file has paid to nobody known: which payout asks for it again, and what the bank says of it afterwards.
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
 import { recoverAchFile } from '../../../src/flow/ach/restored-files.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../../src/store/payouts/reads.ts';
 import { testBank } from '../../support/bank.ts';
-import { BTC, ctx, ledgerFindings, merchantsForAll, of, row, world } from '../payouts/merchants.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, of, refusedWith, row, world } from '../payouts/merchants.ts';
 import { balanceOf, forgottenFile, putBack, requested as requestedBy } from './forgotten-files.ts';
 
 merchantsForAll();
@@ -46,6 +46,11 @@ async function recovered({ name, bytes }: { readonly name: string; readonly byte
 }
 const decide = (payoutId: string, outcome: 'paid' | 'failed') =>
   resolvePayout(ctx, { payoutId, outcome, evidence: 'the bank says so' });
+const waiting = (count: number) =>
+  vi.waitFor(async () => {
+    const text = `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    expect((await world.admin.query(text)).rows[0].n).toBe(count);
+  }, 10_000);
 /** The end of a business day. */
 async function nextFile(): Promise<void> {
   bank.cutOff();
@@ -150,5 +155,29 @@ test('a file that the bank refuses after one of its entries was found to have pa
   expect(await row(payout.id)).toMatchObject({ status: 'failed' });
   expect(await of(payout.merchantId, 'available')).toBe(BTC);
   expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('an entry that comes back while its payout is being decided is not taken twice', async () => {
+  const file = await forgotten(CENTS);
+  const payout = await requested();
+  await recovered(file);
+  bank.answer(file.trace, 'R01');
+  const blocker = await world.admin.connect();
+  try {
+    await blocker.query('begin');
+    await blocker.query('select from lost_ach_entries where file = $1 for update', [file.name]);
+    const returned = bank.look();
+    await waiting(1);
+    const decided = refusedWith(decide(payout.id, 'paid'));
+    await waiting(2);
+    await blocker.query('commit');
+    expect(await Promise.all([returned, decided])).toEqual([false, 'not_resolvable']);
+  } finally {
+    blocker.release();
+  }
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  await decide(payout.id, 'failed');
+  expect(await of(payout.merchantId, 'available')).toBe(BTC);
   expect(await ledgerFindings()).toEqual([]);
 });
