@@ -1,8 +1,11 @@
 // USDT's issuer destroys what lies at a blacklisted address of ours. Nothing of ours has taken it, so no look can find where it is: payouts stop until
 // an operator writes it off, which nodes must show, and from then on books, audit and sweeps are as if it had never been there.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
+import { balancesToCompare } from '../../src/store/sweeps/balances.ts';
 import { writeOffAt } from '../../src/worker/payouts/evm/write-off.ts';
+import { openAlteredNode } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
 import { ledgerIsChain, ownerCall, sent, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
@@ -101,6 +104,16 @@ test('only what nodes show alike to be gone is written off', { timeout: TIMEOUT 
   await service.work(LATER_MS);
   await expect(writtenOff(`0x${'ab'.repeat(20)}`)).rejects.toEqual(refusal('is no address of ours'));
   expect(await lost()).toBe(before);
+  // two say that it is gone, and a third that it is there
+  const third = await openAlteredNode(service.anvil.url);
+  third.alter(still(UNITS));
+  const { clock, chains } = service.ctx.ports;
+  const urls = new Map([['USDT' as const, [nodes.read, nodes.other, third].map(({ url }) => url)]]);
+  const three = createChainNodes({ network: 'regtest', clock, urls, tokenContract: service.anvil.token });
+  const ctx = { ...service.ctx, ports: { ...service.ctx.ports, chains: new Map([...chains, ...three.chains]) } };
+  await expect(writeOffAt(ctx, { address, ...asked })).rejects.toEqual(refusal('none that it is more'));
+  await three.close();
+  third.close();
   // two operators at once
   const both = await Promise.all([writtenOff(address), writtenOff(address)]);
   expect(both.flat()).toHaveLength(1);
@@ -166,4 +179,17 @@ test('what its key has sent is not gone otherwise', { timeout: TIMEOUT }, async 
   await service.findings();
   await expect(writtenOff(address)).rejects.toEqual(refusal('has sent 1 transactions, and 0 of them are known here'));
   expect(await lost()).toBe(before);
+});
+
+test('our own addresses, and those that differ, are compared before however many others', { timeout: TIMEOUT }, async () => {
+  const hot = await service.hot('USDT');
+  for (let nth = 0; nth < 3; nth++) await paid(undefined, 1_000_000n);
+  await service.mine(FINAL);
+  const gone = await paid();
+  await service.mine(FINAL);
+  await destroyed(gone);
+  await service.mine(FINAL);
+  await service.findings();
+  const first = await balancesToCompare(service.db, 'USDT', { height: 1_000_000, limit: 3 });
+  expect(first.map(({ script }) => `0x${script.toString('hex').slice(6)}`)).toEqual(expect.arrayContaining([hot, gone]));
 });

@@ -19,8 +19,8 @@ const HAS_MOVED = `(a.result = 'paid' or (a.result = 'unclear' and b.purpose <> 
 const MINED = `outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id and a.height <= $2`;
 
 /**
- * The addresses that are compared next: our own ones, those that differed, those at which something is written off, and those of transactions from
- * which nothing was moved yet, the longest not compared first.
+ * The addresses that are compared next: our own ones and those that differed, then those at which something is written off, and those of transactions
+ * from which nothing was moved yet, of each the longest not compared first.
  */
 export function balancesToCompare(
   sql: Sql,
@@ -36,7 +36,9 @@ export function balancesToCompare(
                union select t.script from payments p join transactions t on t.id = p.transaction_id
                       where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and t.currency in (${EVM})) s
                left join address_balances c on c.currency = $1 and c.script = s.script
-              order by c.compared_at nulls first limit $3`,
+              -- strangers choose how many hold too little to be moved
+              order by (exists (select from own_addresses o where o.currency = $1 and o.script = s.script)
+                        or coalesce(c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script')}, false)) desc, c.compared_at nulls first limit $3`,
     values: [currency, height, limit],
   });
 }
