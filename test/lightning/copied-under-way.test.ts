@@ -6,6 +6,7 @@ import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import {
   AMOUNT,
   at,
+  clock,
   close,
   code,
   engine,
@@ -69,10 +70,17 @@ test('nor while the other side of a channel is away, until that is there and the
 
 test('nor is it asked for again where our channels lacked the amount', async () => {
   const { id, hash } = await copied();
+  const startedMs = ((await at.payment(id)).node_started_at as Date).getTime();
   forced(true);
   outgoing().resolve(hash, false);
   const sent: string[] = [];
+  let looks = 0;
   const lacking: Parameters<typeof at.look>[0] = {
+    // it is put back after a look has begun
+    async node() {
+      const said = await at.paying.node();
+      return looks++ % 2 === 0 ? { ...said, runsMs: clock.nowMs - startedMs } : said;
+    },
     async track(asked) {
       const said = await at.paying.track(asked);
       return { ...said, payment: said.payment && { ...said.payment, failure: 'FAILURE_REASON_INSUFFICIENT_BALANCE' } };
@@ -87,6 +95,17 @@ test('nor is it asked for again where our channels lacked the amount', async () 
     await at.look(lacking);
   }
   expect(sent).toEqual([]);
+  expect(await at.payout(id)).toMatchObject(UNKNOWN);
+});
+
+test('nor one of which nobody knows how long the node had been running', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look();
+  await at.admin.query('update lightning_payments set node_started_at = null');
+  forced(true);
+  outgoing().resolve(to.hash, false);
+  await looks(3, 2 * MINUTE);
   expect(await at.payout(id)).toMatchObject(UNKNOWN);
 });
 
