@@ -3,6 +3,8 @@
 // test/lightning/lnd-copied-under-way.test.ts has it on a real LND.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
+import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
+import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';
 import {
   AMOUNT,
   at,
@@ -138,6 +140,26 @@ test('one that was asked for since the node runs is failed by its word, whatever
   outgoing().resolve(to.hash, false);
   await looks(3, 2 * MINUTE);
   expect(await status(id)).toBe('failed');
+});
+
+test('a database alone is put back: what failed at the node can be cancelled where it is held', async () => {
+  await tripBreaker(at.ctx.db, { name: 'payouts', by: ['X-1'], findings: ['for this test'], atMs: clock.nowMs });
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  const restored = await bothPutBack(
+    async () => {
+      await clearBreakers(at.ctx.db, 'a test', clock.nowMs);
+      await createHeldPayouts(at.ctx, () => undefined).run();
+      await at.look();
+      outgoing().resolve(to.hash, false);
+      await looks(1);
+      expect(await status(id)).toBe('failed');
+    },
+    { putBack: async () => undefined },
+  );
+  end = restored.end;
+  await restored.looks(1);
+  expect(await code(cancelPayout(restored.ctx, { merchantId: at.merchantId, payoutId: id }))).toBe('accepted');
 });
 
 test('put back together with a database that is older than the copy of the node, it is neither cancelled nor failed', async () => {

@@ -7,6 +7,7 @@ import type { Context } from '../../../flow/context.ts';
 import { restorePayment, STILL_ARRIVES_MS } from '../../../flow/lightning/restored-payments.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { neverSent, notSent, setAllAskedAgain } from '../../../store/lightning/asked-before.ts';
+import { channelsSince } from '../../../store/lightning/channels.ts';
 import { unaskedHashes } from '../../../store/lightning/sent-payments.ts';
 import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
@@ -34,7 +35,9 @@ export async function isPaidKnown(
     const tracked = await paying.track(payment.paymentHash);
     // what it calls failed it may have had under way when it was copied
     const hasNone = (tracked.payment?.status ?? 'failed') === 'failed' && !tracked.isPending;
-    const isForgotten = hasNone && authorizedAtMs !== null ? await mayHaveForgotten(ctx, authorizedAtMs) : null;
+    const mayBe = hasNone && authorizedAtMs !== null ? await mayBeOlder(ctx, identity, authorizedAtMs) : null;
+    // of one that it does not have nothing ends it but what its channels show later; that it failed counts where they show nothing
+    const isForgotten = mayBe === null || (mayBe === 'no' && tracked.payment !== null) ? null : mayBe === 'yes';
     const how = await restorePayment(ctx, payment, { node: identity, tracked, isForgotten });
     if (how === 'written_back') onTrouble(`payment ${payment.paymentHash} was not in the database: it is written back`);
     if (how === 'unknown_payout') onTrouble(`payment ${payment.paymentHash} is of no payout here: payouts are stopped`);
@@ -73,10 +76,11 @@ export async function isPaidKnown(
 }
 
 /** Whether the node may have been put back to before a payment was authorized, as its channels say. Throws with a `fault` when that is not known. */
-async function mayHaveForgotten({ ports }: Context, authorizedAtMs: number): Promise<boolean> {
+async function mayBeOlder({ ports, db }: Context, node: string, authorizedAtMs: number): Promise<'no' | 'yes' | 'not_met'> {
   try {
     // where the other side of a channel is away, that is asked again before the payment is asked for, and before it ends
-    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - authorizedAtMs))) === 'yes';
+    const known = await channelsSince(db, node, authorizedAtMs);
+    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - authorizedAtMs), known)) ?? 'no';
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null) throw error;
