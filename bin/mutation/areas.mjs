@@ -65,7 +65,10 @@ export const AREAS = [
     tests: ['test/store/payment-rows', 'test/store/chain-facts'],
     slow: ['test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
-  { code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/, tests: ['test/core/gas', 'test/signer/evm', 'test/nodes/sweeps'] },
+  {
+    code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/,
+    tests: ['test/core/gas', 'test/core/kept-by-token', 'test/signer/evm', 'test/nodes/sweeps'],
+  },
   {
     code: /^src\/outside\/evm\/(by-balance|balances)\.ts$/,
     tests: ['test/nodes/evm-unexplained', 'test/nodes/evm-balances', 'test/nodes/evm-by-balance'],
@@ -104,7 +107,15 @@ export const AREAS = [
     code: /^src\/(worker\/payouts\/evm|flow\/sweeps|store\/sweeps)\/forgotten-moves\.ts$/,
     tests: ['test/nodes/evm-forgotten-moves'],
   },
-  { code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves).*\.ts$/, tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt'] },
+  { code: /^src\/outside\/evm\/held\.ts$/, tests: ['test/nodes/evm-held-by-word'] },
+  {
+    code: /^src\/(worker\/payouts\/evm|flow\/sweeps)\/write-off\.ts$/,
+    tests: ['test/nodes/evm-destroyed.test', 'test/nodes/evm-destroyed-moving'],
+  },
+  {
+    code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves|write-off).*\.ts$/,
+    tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt', 'test/nodes/evm-fee-on-sweeps'],
+  },
   {
     code: /^src\/flow\/evm\/.*\.ts$/,
     tests: [

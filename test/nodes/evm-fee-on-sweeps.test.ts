@@ -92,6 +92,24 @@ test('a sweep that is out, with one node that shows another fee', { timeout: TIM
   await ledgerIsChain(service, ours);
 });
 
+test('a sweep whose block is replaced by one without a fee', { timeout: TIMEOUT }, async () => {
+  const before = await lost();
+  const address = await swept();
+  const kept = await service.anvil.rpc<string>('evm_snapshot');
+  await asOwnerFirst(service, fee(100n));
+  await service.mine(2);
+  await service.work(LATER_MS);
+  expect(await last()).toMatchObject({ state: 'mined' });
+  await service.anvil.rpc('evm_revert', kept);
+  await service.mine(3);
+  await works(service, 3);
+  expect(await openBreakers(service.db)).toEqual([]);
+  expect(await last()).toMatchObject({ state: 'final' });
+  expect(await service.units(address)).toBe(0n);
+  expect(await lost()).toBe(before);
+  await ledgerIsChain(service, ours);
+});
+
 test('a sweep that database and signer have forgotten', { timeout: TIMEOUT }, async () => {
   const before = await lost();
   const address = await paid();

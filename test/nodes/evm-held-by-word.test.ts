@@ -13,18 +13,22 @@ const UNITS = 5_000_000n;
 let anvil: Anvil;
 let relays: Awaited<ReturnType<typeof openAlteredNode>>[] = [];
 let port: EvmPort;
+let ofFour: EvmPort;
 let end: () => Promise<void>;
 let block: BlockRef;
 let skew = 0;
 
 beforeAll(async () => {
   anvil = await startAnvil();
-  for (let nth = 0; nth < 3; nth++) relays.push(await openAlteredNode(anvil.url));
+  for (let nth = 0; nth < 4; nth++) relays.push(await openAlteredNode(anvil.url));
   const clock = { now: () => Date.now() + skew, steady: () => performance.now() + skew };
-  const urls = new Map([['USDT' as const, relays.map(({ url }) => url)]]);
-  const nodes = createChainNodes({ network: 'regtest', clock, urls, tokenContract: anvil.token });
-  port = nodes.chains.get('USDT') as unknown as EvmPort;
-  end = () => nodes.close();
+  const [three, four] = [3, 4].map((count) => {
+    const urls = new Map([['USDT' as const, relays.slice(0, count).map(({ url }) => url)]]);
+    return createChainNodes({ network: 'regtest', clock, urls, tokenContract: anvil.token });
+  });
+  port = three?.chains.get('USDT') as unknown as EvmPort;
+  ofFour = four?.chains.get('USDT') as unknown as EvmPort;
+  end = async () => void (await Promise.all([three?.close(), four?.close()]));
   await anvil.deal(ADDRESS, UNITS);
   await anvil.mine(100);
   block = (await port.finalized()) as BlockRef;
@@ -71,6 +75,8 @@ test('no two say the same', async () => {
   expect(await held()).toMatchObject({ held: null, most: UNITS });
   alter({}, answers('eth_getTransactionCount', '0x1'), answers('eth_getTransactionCount', '0x2'));
   expect(await held()).toMatchObject({ held: null });
+  alter({}, {}, answers('eth_call', word(0n)), answers('eth_call', word(0n)));
+  expect(await ofFour.heldBy(ADDRESS, block)).toMatchObject({ held: null, most: UNITS });
   alter({}, SILENT, SILENT);
   expect(await held()).toMatchObject({ held: null, most: UNITS });
   alter(SILENT, SILENT, SILENT);

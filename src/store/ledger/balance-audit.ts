@@ -29,7 +29,7 @@ export const TOLD_OF_BALANCES: readonly Question[] = [
     says: "no address of ours on Ethereum's chain holds more than what is known to have come",
     text: `select ${ADDRESS} || ', ' || (c.found - ${KNOWN}) || ' more than is known: nothing of it is booked'
                   || case when c.currency = '${ETHER}' then ' (bursar chain rescan finds what contracts sent, with a node that shows the calls of then)'
-                          when ${WRITTEN_OFF('c.currency', 'c.script')} > 0 then ' (what was written off there may be there again: bursar chain write-off --take-back)' else '' end as what
+                          when (select sum(w.amount) from written_off w where w.currency = c.currency and w.script = c.script and w.batch_id is null) > 0 then ' (what was written off there may be there again: bursar chain write-off --take-back)' else '' end as what
              from ${FROM} where c.found > ${KNOWN}`,
   },
 ];
