@@ -54,7 +54,6 @@ function goesTo({ destination }: Plain, entry: Account): boolean {
 
 /** Those that may be what these entries have paid wait for an operator. @returns all of them, also those that wait already */
 export async function holdAlike(ctx: Context, sql: Sql, entries: readonly Entry[]): Promise<readonly PayoutRow[]> {
-  if (entries.length === 0) return [];
   const waiting = await lockPayouts(sql, await waitingAchPayouts(sql));
   const alike = waiting.filter((payout) => entries.some((entry) => goesTo(plain(ctx, payout), entry)));
   await holdUnknown(

@@ -181,3 +181,17 @@ test('an entry that comes back while its payout is being decided is not taken tw
   expect(await of(payout.merchantId, 'available')).toBe(BTC);
   expect(await ledgerFindings()).toEqual([]);
 });
+
+test.each([
+  ['amount', 1n, account],
+  ['account', 0n, () => '444555666'],
+])('an entry that has the name of a payout and another %s is not that payout', async (_, more, to) => {
+  const payout = await requested();
+  const name = forgottenFile(bank, [{ id: payout.id, cents: payout.cents + more }], to());
+  await putBack();
+  await bank.look();
+  expect(await openBreakers(ctx.db)).toHaveLength(1);
+  expect(await row(payout.id)).toMatchObject({ step: more === 0n ? 'queued' : 'held' });
+  expect(await recovered({ name, bytes: bank.executed.at(-1)?.bytes as Uint8Array })).toHaveLength(more === 0n ? 0 : 1);
+  expect((await changed()).lost).toBe(payout.cents + more);
+});
