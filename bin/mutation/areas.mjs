@@ -414,6 +414,8 @@ export const AREAS = [
     ],
   },
   { code: /^src\/outside\/outbound\/merchant-costs\.ts$/, tests: ['test/outside/merchant-costs'] },
+  { code: /^src\/outside\/outbound\/turns\.ts$/, tests: ['test/outside/turns', 'test/outside/outbound-turns'] },
+  { code: /^src\/outside\/outbound\/calls-in-turn\.ts$/, tests: ['test/outside/outbound-turns'] },
   { code: /^src\/outside\/outbound\/dear-merchants\.ts$/, tests: ['test/outside/dear-merchants'] },
   {
     code: /^src\/outside\/outbound\/(thread|thread-answers|thread-work)\.ts$/,
