@@ -169,6 +169,28 @@ test('what is there again', { timeout: TIMEOUT }, async () => {
   await ledgerIsChain(service, ours);
 });
 
+test('behind a sweep that was forgotten, and has failed', { timeout: TIMEOUT }, async () => {
+  const before = await lost();
+  const address = await paid();
+  await sent(service, await service.hot('ETH'), address, { value: 10n ** 16n });
+  await service.mine();
+  const data = transfer(await service.hot('USDT'), UNITS);
+  await service.anvil.whilePaused(async () => {
+    await sent(service, address, service.anvil.token, { data });
+    await service.mine();
+  });
+  await destroyed(address);
+  await service.mine(FINAL);
+  service.restart();
+  await works(service, 2);
+  await service.findings();
+  expect(await writtenOff(address)).toMatchObject([{ amount: UNITS }]);
+  await works(service, 2);
+  expect((await sweeps()).at(-1)).toBe('dead 0');
+  expect(await lost()).toBe(before + UNITS);
+  await ledgerIsChain(service, ours);
+});
+
 test('what its key has sent is not gone otherwise', { timeout: TIMEOUT }, async () => {
   const before = await lost();
   const address = await paid();
