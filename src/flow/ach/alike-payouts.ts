@@ -118,7 +118,7 @@ export async function holdFirstAlike(ctx: Context, sql: Sql, payouts: readonly P
 
 /**
  * A payout by ach was found paid: what was booked as lost for its account, and is no other payout yet, has paid it, and is not lost.
- * @throws Refusal not_resolvable where the bank has sent back what it was asked about
+ * @throws Refusal not_resolvable where the bank has sent back what it was asked about, or refused its file
  */
 export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Promise<void> {
   await lockAchFiles(sql);
@@ -135,7 +135,8 @@ export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Prom
 async function refuseReturned(sql: Sql, payoutId: string): Promise<void> {
   const back = await returnedOf(sql, payoutId);
   if (back === null) return;
-  const message = `The bank has sent back (${back.returned}) what bank file ${back.file} had paid to its account: --failed gives its merchant his money.`;
+  const how = back.returned === null ? 'refused' : `sent back (${back.returned})`;
+  const message = `The bank has ${how} what bank file ${back.file} had for its account: --failed gives its merchant his money.`;
   throw new Refusal('not_resolvable', { message });
 }
 

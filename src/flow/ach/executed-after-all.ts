@@ -7,6 +7,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { achPayoutIds, readAchLost } from '../../store/ach/entries.ts';
 import { lockAchFile } from '../../store/ach/files.ts';
 import { setAchExecuted } from '../../store/ach/hand-overs.ts';
+import { askAgain, lostEntriesOf } from '../../store/ach/lost-entries.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { lockPayouts, movedPayout, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
@@ -19,7 +20,7 @@ type Executed = { readonly name: string; readonly by: string };
 /**
  * Books such a file, in one database transaction. Its payouts wait for returns from now on as those of any other file; one that the bank has sent
  * back stays failed, because its merchant has his money.
- * @throws Refusal not_resolvable for a file that was not refused
+ * @throws Refusal not_resolvable for a file that was not refused, and while payouts that it was found to have paid are not given back
  */
 export function recoverExecutedFile(ctx: Context, { name, by }: Executed): Promise<readonly string[]> {
   return ctx.db.transaction(async (sql) => {
@@ -28,12 +29,18 @@ export function recoverExecutedFile(ctx: Context, { name, by }: Executed): Promi
       throw new Refusal('not_resolvable', {
         message: `Bank file ${name} is ${state ?? 'none of ours'}: only one that the bank has refused can have been executed all the same.`,
       });
+    if ((await lostEntriesOf(sql, name)).some(({ paid, returned }) => paid !== null && returned === null))
+      throw new Refusal('not_resolvable', {
+        message: `What the refusal of bank file ${name} gives back is not booked yet: it waits for a rate.`,
+      });
     const payouts = await asBooked(sql, await lockPayouts(sql, await achPayoutIds(sql, name, 'kept')));
     for (const payout of payouts) await takeAgain(ctx, sql, payout, { name, by });
     const atMs = ctx.ports.clock.now();
     const lost = await readAchLost(sql, name);
     const booked = await bookedStepsOf(sql, 'unknown', `usd:${name}`);
     if (lost > 0n) await postEntries(sql, [{ entry: bankOutflowExecutedEntry(name, lost, booked), transactionId: null, atMs }]);
+    // who was found paid, or not, by what was refused has his money again
+    await askAgain(sql, name);
     const settlesOn = settlementDate(easternTime(atMs).date);
     const isLeft = payouts.length > 0 || lost > 0n;
     await setAchExecuted(sql, name, atMs, isLeft ? { settlesOn, returnsEndMs: returnsEndMs(settlesOn) } : null);

@@ -15,11 +15,16 @@ import { type BookedReturn, giveBack, isSourced, type Returned } from './give-ba
 
 type Back = Pick<Returned, 'code' | 'error'>;
 
-/** The bank has returned an entry that was booked as lost. The caller has locked it. */
-export async function bookLostReturn(ctx: Context, sql: Sql, lost: LostEntry, returned: Returned): Promise<BookedReturn> {
-  if (lost.returned !== null) return 'again';
-  const { file, trace, cents } = lost;
+/** The bank has returned an entry that was booked as lost. */
+export async function bookLostReturn(
+  ctx: Context,
+  sql: Sql,
+  { file, trace, cents }: LostEntry,
+  returned: Returned,
+): Promise<BookedReturn> {
   const state = await lockAchFile(sql, file);
+  const lost = (await lostEntriesOf(sql, file)).find((one) => one.trace === trace);
+  if (lost === undefined || lost.returned !== null) return 'again';
   const booked = lost.paid === null ? 0n : await paidBack(ctx, sql, lost.paid, returned);
   if (booked === null) return 'unpriced';
   // nothing of a refused file is lost

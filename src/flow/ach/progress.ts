@@ -154,11 +154,11 @@ async function entryMeant(
 ): Promise<AchEntry | LostEntry | { readonly byHand: PayoutRow } | null> {
   const entry = await readAchEntry(sql, trace, reference);
   if (entry !== null && (reference === '' || achReference(entry.payoutId) === reference)) return entry;
+  // also where it names a payout that was decided before its file was known
+  const lost = await readLostEntry(sql, trace, reference);
+  if (lost?.cents === cents) return lost;
   const id = (await payoutsByReference(sql, [reference])).get(reference);
-  if (id === undefined || !(await isResolved(sql, id))) {
-    const lost = await readLostEntry(sql, trace, reference);
-    return lost?.cents === cents ? lost : entry;
-  }
+  if (id === undefined || !(await isResolved(sql, id))) return entry;
   const payout = await lockPayout(sql, id, { wait: true });
   return payout === null || payout.amount !== cents ? entry : { byHand: payout };
 }

@@ -46,8 +46,17 @@ export type OpenLostEntry = LostEntry & {
   readonly isSince: boolean;
 };
 
-/** Those that have paid nobody known yet, that did not come back, and whose file was not refused, locked; what was booked first comes first. */
+/**
+ * Those that have paid nobody known yet, that did not come back, and whose file was not refused; what was booked first comes first. Locked, with
+ * their files before them: what the bank says meanwhile waits.
+ */
 export async function openLostEntries(sql: Sql, payoutId: string | null): Promise<readonly OpenLostEntry[]> {
+  await sql.query({
+    name: 'lock_open_lost_ach_files',
+    text: `select from ach_files where state <> 'refused' and name in (select file from lost_ach_entries where paid is null and returned is null)
+            order by name for share`,
+    values: [],
+  });
   const { rows } = await sql.query<Row & { bytes: Buffer; isSince: boolean }>({
     name: 'open_lost_ach_entries',
     // in the order in which the database has booked them: a clock may have been set
@@ -60,7 +69,7 @@ export async function openLostEntries(sql: Sql, payoutId: string | null): Promis
   return rows.map(({ bytes, isSince, ...row }) => ({ ...entryFrom(row), bytes, isSince }));
 }
 
-/** The lost entries of a file. */
+/** The lost entries of a file. Who changes them locks the file first. */
 export async function lostEntriesOf(sql: Sql, file: string): Promise<readonly LostEntry[]> {
   const { rows } = await sql.query<Row>({
     name: 'lost_ach_entries_of',
@@ -75,7 +84,7 @@ export async function readLostEntry(sql: Sql, trace: string, reference: string):
   const { rows } = await sql.query<Row>({
     name: 'read_lost_ach_entry',
     text: `select ${COLUMNS} from lost_ach_entries l join ach_files f on f.name = l.file
-            where l.trace = $1 and $2 in ('', l.reference) order by f.created_at desc limit 1 for update of l`,
+            where l.trace = $1 and $2 in ('', l.reference) order by f.created_at desc limit 1`,
     values: [trace, reference],
   });
   return rows[0] === undefined ? null : entryFrom(rows[0]);
@@ -91,11 +100,12 @@ export async function askedPayouts(sql: Sql): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ asked }) => asked));
 }
 
-/** The entry because of which a person was asked about a payout, where the bank has sent it back. */
+/** The entry because of which a person was asked about a payout, where the bank has sent it back, or refused its file. */
 export async function returnedOf(sql: Sql, payoutId: string): Promise<LostEntry | null> {
   const { rows } = await sql.query<Row>({
     name: 'returned_lost_ach_entry',
-    text: `select ${COLUMNS} from lost_ach_entries l where l.asked = $1 and l.returned is not null`,
+    text: `select ${COLUMNS} from lost_ach_entries l join ach_files f on f.name = l.file
+            where l.asked = $1 and (l.returned is not null or f.state = 'refused')`,
     values: [payoutId],
   });
   return rows[0] === undefined ? null : entryFrom(rows[0]);
@@ -107,6 +117,16 @@ export async function setAsked(sql: Sql, { file, trace }: Place, payoutId: strin
     name: 'set_lost_ach_asked',
     text: 'update lost_ach_entries set asked = $3 where file = $1 and trace = $2',
     values: [file, trace, payoutId],
+  });
+}
+
+/** Of a file's entries that paid nobody known a person is asked once more; a payout that waits for him stays the one. */
+export async function askAgain(sql: Sql, file: string): Promise<void> {
+  await sql.query({
+    name: 'ask_again_lost_ach',
+    text: `update lost_ach_entries set asked = null where file = $1 and paid is null
+              and not exists (select from payouts where id = asked and step = 'held')`,
+    values: [file],
   });
 }
 

@@ -1,61 +1,26 @@
 // What a forgotten bank file has paid to nobody known: which payout asks for it again, and what the bank says of it afterwards.
-import { beforeEach, expect, test, vi } from 'vitest';
-import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
-import { recoverAchFile } from '../../../src/flow/ach/restored-files.ts';
-import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
-import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { expect, test } from 'vitest';
+import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../../src/store/payouts/reads.ts';
-import { testBank } from '../../support/bank.ts';
 import { BTC, ctx, ledgerFindings, merchantsForAll, of, refusedWith, row, world } from '../payouts/merchants.ts';
-import { balanceOf, forgottenFile, putBack, requested as requestedBy } from './forgotten-files.ts';
+import { balanceOf, forgottenFile, putBack } from './forgotten-files.ts';
+import {
+  account,
+  bank,
+  before,
+  CENTS,
+  changed,
+  decide,
+  forgotten,
+  lostEntriesForEach,
+  nextFile,
+  recovered,
+  requested,
+  waiting,
+} from './lost-entries.ts';
 
 merchantsForAll();
-
-const CENTS = 9_900n;
-const LOST = 'expense:unknown_outflow:USD';
-const BANK = 'asset:bank:USD';
-let accounts = 0;
-/** Of each test its own: what is open of one account holds up what goes there. */
-const account = (): string => String(700_000_000 + accounts);
-const requested = (amount = '100') => requestedBy(null, { amount, account: account() });
-let bank: ReturnType<typeof testBank>;
-let before: { readonly bank: bigint; readonly lost: bigint; readonly own: bigint };
-beforeEach(async () => {
-  accounts += 1;
-  bank = testBank(ctx, { dedupes: false });
-  await bank.look();
-  before = { bank: await balanceOf(BANK), lost: await balanceOf(LOST), own: await balanceOf('equity:operator:USD') };
-});
-const changed = async () => ({ bank: (await balanceOf(BANK)) - before.bank, lost: (await balanceOf(LOST)) - before.lost });
-
-/** A file that pays these amounts to the account, for payouts that nobody here knows; found by a look. */
-async function forgotten(...cents: readonly bigint[]) {
-  const nobodys = cents.map((one, at) => ({ id: `payout_nobody00000000${at}`, cents: one }));
-  const name = forgottenFile(bank, nobodys, account());
-  const bytes = bank.executed.at(-1)?.bytes as Uint8Array;
-  await putBack();
-  await bank.look();
-  const traces = readNachaFile(new TextDecoder().decode(bytes)).entries.map(({ trace }) => trace);
-  return { name, bytes, trace: traces[0] as string };
-}
-async function recovered({ name, bytes }: { readonly name: string; readonly bytes: Uint8Array }) {
-  const done = await recoverAchFile(ctx, { name, bytes, by: 'ann', acceptsLoss: true });
-  await clearBreakers(ctx.db, 'ann', world.now());
-  await bank.look();
-  return done.alike;
-}
-const decide = (payoutId: string, outcome: 'paid' | 'failed') =>
-  resolvePayout(ctx, { payoutId, outcome, evidence: 'the bank says so' });
-const waiting = (count: number) =>
-  vi.waitFor(async () => {
-    const text = `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-    expect((await world.admin.query(text)).rows[0].n).toBe(count);
-  }, 10_000);
-/** The end of a business day. */
-async function nextFile(): Promise<void> {
-  bank.cutOff();
-  await bank.look();
-}
+lostEntriesForEach();
 
 test('an entry that a payout has been found to be paid by gives its merchant his money back when the bank returns it', async () => {
   const file = await forgotten(CENTS);
