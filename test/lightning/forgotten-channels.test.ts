@@ -124,6 +124,8 @@ describe('what the lists of a node say of its channels', () => {
   const usable = { channel_point: point(1), active: true, lifetime: '60' };
   const away = { channel_point: point(1), active: false, lifetime: '60' };
   const byForce = (height: number) => ({ channel_point: point(2), close_type: 'REMOTE_FORCE_CLOSE', close_height: height });
+  /** As a real LND says it. */
+  const OURS_BY_FORCE = 'ChanStatusBorked|ChanStatusCommitBroadcasted|ChanStatusLocalCloseInitiator';
   const byAgreement = (height: number) => ({ ...byForce(height), close_type: 'COOPERATIVE_CLOSE' });
 
   test.each<[string, Lists, { had?: string[]; closedBefore?: string[] }, string]>([
@@ -155,6 +157,18 @@ describe('what the lists of a node say of its channels', () => {
       'yes',
     ],
     ['one is closing by force', { pending: { pending_force_closing_channels: pendingOf(2) } }, {}, 'yes'],
+    [
+      'one is being closed by force by the node itself, and is in no block',
+      { pending: { waiting_close_channels: pendingOf(2, { chan_status_flags: OURS_BY_FORCE }) } },
+      {},
+      'yes',
+    ],
+    [
+      'one was being closed by force by the node itself before',
+      { pending: { waiting_close_channels: pendingOf(2, { chan_status_flags: OURS_BY_FORCE }) } },
+      { closedBefore: [point(2)] },
+      'no',
+    ],
     [
       'one was closing by force before',
       { pending: { pending_force_closing_channels: pendingOf(2) } },

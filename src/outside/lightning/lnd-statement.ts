@@ -58,6 +58,8 @@ export async function readIsClosing(call: Call): Promise<boolean> {
 
 /** LND's word for a channel of which the other side has shown a later state than it has itself. */
 const DATA_LOSS = 'ChanStatusLocalDataLoss';
+/** And for one that it is closing by force itself, whether the other side was met or not, of which no block knows yet. */
+const CLOSES_BY_FORCE = 'ChanStatusCommitBroadcasted';
 const BY_FORCE = ['LOCAL_FORCE_CLOSE', 'REMOTE_FORCE_CLOSE', 'BREACH_CLOSE'];
 const BY_AGREEMENT = ['COOPERATIVE_CLOSE'];
 /** Blocks come three times as fast as they should at most, but for an hour of them. */
@@ -87,11 +89,13 @@ export async function readMayBeOlder(
   const open = objects(await call('GET', '/v1/channels'), 'channels');
   const pending = await call('GET', '/v1/channels/pending');
   const closed = objects(await call('GET', '/v1/channels/closed'), 'channels');
-  if (pendingIn(pending, 'waiting_close_channels').some((channel) => textOr(channel, 'chan_status_flags').includes(DATA_LOSS)))
-    return 'yes';
+  const waiting = pendingIn(pending, 'waiting_close_channels');
+  const isCalled = (flag: string) => (channel: Answer) => textOr(channel, 'chan_status_flags').includes(flag);
+  if (waiting.some(isCalled(DATA_LOSS))) return 'yes';
   const saysNothing = new Set(closedBefore);
   const counts = (channel: Answer): boolean => !saysNothing.has(textOr(channel, CHANNEL));
-  if (pendingIn(pending, 'pending_force_closing_channels').some(counts)) return 'yes';
+  const closing = [...waiting.filter(isCalled(CLOSES_BY_FORCE)), ...pendingIn(pending, 'pending_force_closing_channels')];
+  if (closing.some(counts)) return 'yes';
   if (await isOneSince(call, withinMs, closed.filter(counts), BY_FORCE)) return 'yes';
   const opening = pendingIn(pending, 'pending_open_channels');
   const listed = [...open, ...BETWEEN.flatMap((list) => pendingIn(pending, list)), ...closed];
