@@ -65,6 +65,19 @@ export async function usedNonces(sql: Sql, currency: EvmCode, sender: string, he
   return rows[0]?.used ?? null;
 }
 
+/** What blocks up to a height show to have used a nonce of a sender, and is not known here: what it has taken is not either. Null: nothing. */
+export async function unknownSend(sql: Sql, currency: EvmCode, sender: string, height: number): Promise<string | null> {
+  const { rows } = await sql.query<{ txid: string }>({
+    name: 'unknown_send',
+    text: `select i.spent_by as txid from outgoing_inputs i
+            where i.currency = $1 and i.txid = $2 and i.spent_height <= $3
+              and not exists (select from outgoing_attempts a where a.currency = i.currency and a.txid = i.spent_by)
+            order by i.vout limit 1`,
+    values: [currency, sender, height],
+  });
+  return rows[0]?.txid ?? null;
+}
+
 /** Those of a sender's nonces from one on that something is known to have used. */
 export async function knownNonces(sql: Sql, currency: EvmCode, sender: string, from: number): Promise<Set<number>> {
   const { rows } = await sql.query<{ vout: number }>({

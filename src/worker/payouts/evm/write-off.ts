@@ -9,7 +9,7 @@ import type { Context } from '../../../flow/context.ts';
 import { everyHotAddress } from '../../../flow/evm/batches.ts';
 import { notShown } from '../../../flow/evm/recover-failed.ts';
 import { type Held, refusedAddress, type WrittenOff, writeOff } from '../../../flow/sweeps/write-off.ts';
-import { readBlockHash, usedNonces } from '../../../store/payouts/evm-lane.ts';
+import { readBlockHash, unknownSend, usedNonces } from '../../../store/payouts/evm-lane.ts';
 import { addressOfScript, firstPaid, unclearSweep } from '../../../store/sweeps/addresses.ts';
 import { knownUpTo } from '../../../store/sweeps/balances.ts';
 import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
@@ -40,12 +40,14 @@ export async function writeOffAt(ctx: Context, asked: Asked): Promise<readonly D
   const done: Done[] = [];
   for (const currency of EVM_CODES.filter((code) => isToken(code) && ctx.ports.chains.has(code))) {
     const isOwn = (await everyHotAddress(ctx, ctx.db, currency)).some((hot) => hot.script.equals(script));
-    if (!isOwn && (await addressOfScript(ctx.db, script)) === null) throw refusedAddress(address, 'is no address of ours');
+    const owner = isOwn ? currency : (await addressOfScript(ctx.db, script))?.currency;
+    if (owner === undefined) throw refusedAddress(address, 'is no address of ours');
     const lane = { currency, port: portOf(ctx, currency) as EvmPort };
     const block = await finalBlock(ctx, lane, asked);
     const found = await unclearOf(ctx, lane, address);
-    const first = await heldAt(ctx, lane, address, block);
-    const target = found === null ? [] : [await heldAt(ctx, lane, evmAddressOf(found.target.toString('hex')), block)];
+    const first = await heldAt(ctx, { ...lane, owner }, address, block);
+    const hot = { ...lane, owner: currency };
+    const target = found === null ? [] : [await heldAt(ctx, hot, evmAddressOf(found.target.toString('hex')), block)];
     const { takesBack, by, evidence } = asked;
     const of = { currency, block, held: [first, ...target] as const, unclear: found, takesBack, by, evidence };
     done.push({ ...(await writeOff(ctx, of)), currency });
@@ -80,15 +82,24 @@ async function unclearOf(
   return { batchId: found.batchId, target: found.target, ended: shown.ended };
 }
 
-/** @throws Refusal where nodes do not say alike what it holds, or that more has left than is known here */
-async function heldAt(ctx: Context, lane: Lane, address: string, block: Block): Promise<Held> {
-  const { currency, port } = lane;
+/**
+ * @param lane.owner the currency whose address it is: its transactions use the nonces
+ * @throws Refusal where nodes do not say alike what it holds, or that more has left than is known here
+ */
+async function heldAt(ctx: Context, lane: Lane & { readonly owner: EvmCode }, address: string, block: Block): Promise<Held> {
+  const { owner, port } = lane;
   const sender = evmInput(address, 0);
-  const [noted] = await readMovesOf(ctx.db, currency, sender, 1);
+  const [noted] = await readMovesOf(ctx.db, owner, sender, 1);
   if (noted !== undefined)
     throw refusedAddress(
       address,
       `has sent ${noted.txid} to another address of ours, which is booked by itself once it is final`,
+    );
+  const unknown = await unknownSend(ctx.db, owner, sender.txid, block.height);
+  if (unknown !== null)
+    throw refusedAddress(
+      address,
+      `has sent ${unknown}, which was not signed here: what that has taken is not gone otherwise, so it is booked first (bursar payout recover ${unknown})`,
     );
   const { held, most, said } = await port.heldBy(address, block);
   const words = `after block ${block.height}: ${said.join('; ')}`;
@@ -99,9 +110,10 @@ async function heldAt(ctx: Context, lane: Lane, address: string, block: Block): 
     );
   const script = Buffer.from(evmScript(address), 'hex');
   const used = async (): Promise<number> =>
-    (await usedNonces(ctx.db, currency, sender.txid, block.height)) ?? (await sentBefore(ctx, lane, address, script));
+    (await usedNonces(ctx.db, owner, sender.txid, block.height)) ?? (await sentBefore(ctx, lane, address, script));
   const before = { below: held.nonce, height: block.height, toSign: true };
-  const waits = held.nonce > (await used()) ? await writeFailedBack(ctx, lane, address, before) : null;
+  const ofOwner = { currency: owner, port: portOf(ctx, owner) as EvmPort };
+  const waits = held.nonce > (await used()) ? await writeFailedBack(ctx, ofOwner, address, before) : null;
   if (waits !== null) throw refusedAddress(address, `cannot be looked at yet: ${waits}`);
   const known = await used();
   if (held.nonce > known)
