@@ -3,10 +3,10 @@
 import { evmInput, GAS } from '../../core/currencies/evm.ts';
 import { type EvmCode, isToken } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
-import { greatest, least, minus, mulDivUp } from '../../core/money.ts';
+import { greatest, least, minus, mulDivUp, sum } from '../../core/money.ts';
 import { evmSignEntry, leavingOnEvm } from '../../core/payouts/evm-postings.ts';
-import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
-import type { OutputFacts } from '../../core/ports.ts';
+import { keptOf, sweepGasEntry } from '../../core/payouts/sweeps.ts';
+import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
@@ -52,7 +52,7 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
     if (hot === null || sender?.txid !== evmInput(hot.address, 0).txid)
       throw refused(`was not sent by the address that payouts in ${currency} leave from`);
     if (!recovery.isFinal) throw refused('is in no final block yet: wait for one');
-    if (facts.outcome === undefined || facts.outcome.result === 'unclear')
+    if (facts.outcome === undefined || (facts.outcome.result === 'unclear' && sentByFee(facts) === null))
       throw refused('did not do exactly what it asks for: look at its events');
     await lockOutputs(sql, currency);
     if (await isNoted(sql, currency, facts.txid))
@@ -80,10 +80,21 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
 /** The one payment that it makes; null when it makes none, or failed. */
 function paidBy({ currency, facts }: EvmRecovery, refused: Refused): OutputFacts | null {
   if (facts.outcome?.result === 'failed') return null;
+  if (facts.outcome?.result === 'unclear') return sentByFee(facts);
   // what contracts have sent on is theirs
   const outputs = isToken(currency) ? facts.outputs : facts.outputs.filter(({ vout }) => vout === 0);
   if (outputs.length > 1) throw refused('pays several: look at its events');
   return outputs[0] ?? null;
+}
+
+/** Of a transfer of which a token's contract has kept a part: whoever got most was sent all that has left. Null where it is something else. */
+function sentByFee(facts: TransactionFacts): OutputFacts | null {
+  const amountMinor = sum(facts.outputs.map((output) => output.amountMinor));
+  const [payee, ...others] = facts.outputs.toSorted((a, b) => (a.amountMinor > b.amountMinor ? -1 : 1));
+  // all may be kept, so that nobody else got any
+  const isFee = others.length <= 1 && others.every(({ script }) => script !== payee?.script);
+  if (payee === undefined || !isFee || keptOf(facts, { target: Buffer.alloc(0), amount: amountMinor }) === null) return null;
+  return { ...payee, amountMinor };
 }
 
 type AtNonce = {
@@ -193,7 +204,7 @@ async function write(ctx: Context, sql: Sql, { recovery, hot, known, paid, sende
   );
   if (adopted !== null) await adopt(ctx, sql, currency, [adopted]);
   const written = await readBatch<EvmCode>(sql, batch.id, { lock: true });
-  const state = facts.outcome?.result === 'paid' && output !== null ? 'final' : 'dead';
+  const state = output === null ? 'dead' : 'final';
   await setBatchState(sql, batch.id, { state, minedAttempt: written?.attempts.at(-1)?.id ?? null });
   return fee;
 }
