@@ -1,7 +1,7 @@
 // A node that is put back from a copy which was made while a payment was under way: it has the payment, under the same number, and calls it failed once its
 // channels are closed and it is started again. The recipient may have taken it after the copy. On a simulated node with a clock that the test moves;
 // test/lightning/lnd-copied-under-way.test.ts has it on a real LND.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
 import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';
@@ -188,4 +188,72 @@ test('put back together with a database that is older than the copy of the node,
   await restored.looks(4, 2 * MINUTE);
   expect(outgoing().payment(to.hash)?.status).toBe('FAILED');
   expect(await restored.seen(id)).toMatchObject(UNKNOWN);
+});
+
+describe('put back together with a database and a signer that are older than the copy of the node', () => {
+  /** @param of `isHeld`: the copy of the database still holds it back; `failed`: what the node shows once it calls the payment failed */
+  async function allPutBack({ isHeld, failed }: { readonly isHeld: boolean; readonly failed: () => void }) {
+    if (isHeld) await tripBreaker(at.ctx.db, { name: 'payouts', by: ['X-1'], findings: ['for this test'], atMs: clock.nowMs });
+    const to = invoice('hold');
+    const { id } = await at.request(to.request, AMOUNT);
+    const sent: string[] = [];
+    let putBack: () => Promise<void> = async () => undefined;
+    const restored = await bothPutBack(
+      async () => {
+        await clearBreakers(at.ctx.db, 'a test', clock.nowMs);
+        await createHeldPayouts(at.ctx, () => undefined).run();
+        await at.look();
+        expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+        putBack = engine.backup();
+      },
+      {
+        putBack: () => putBack(),
+        meanwhile() {
+          outgoing().resolve(to.hash, false);
+          failed();
+        },
+        over: {
+          authorized: async () => ({ payments: [], more: false }),
+          send(asked) {
+            sent.push(asked.payoutId);
+            return at.paying.send(asked);
+          },
+        },
+      },
+    );
+    end = restored.end;
+    const cancelled = () => code(cancelPayout(restored.ctx, { merchantId: at.merchantId, payoutId: id }));
+    return { id, sent, restored, cancelled };
+  }
+
+  test.each([false, true])(
+    'one that the node calls failed is neither asked for again nor cancelled (held: %s)',
+    async (isHeld) => {
+      const { id, sent, restored, cancelled } = await allPutBack({ isHeld, failed: () => forced(true) });
+      await restored.looks(1);
+      expect(await cancelled()).toBe('payout_not_cancellable');
+      await restored.looks(4, 2 * MINUTE);
+      expect(sent).toEqual([]);
+      expect(await restored.seen(id)).toMatchObject(UNKNOWN);
+    },
+  );
+
+  test('where no channel speaks against that it can be cancelled', async () => {
+    const { restored, cancelled } = await allPutBack({ isHeld: true, failed: () => undefined });
+    await restored.looks(1);
+    expect(await cancelled()).toBe('accepted');
+  });
+});
+
+test('that an earlier payout to the same invoice has failed at the node holds no later one back after a start of the database', async () => {
+  const to = invoice('fail');
+  const first = await at.request(to.request, AMOUNT);
+  await looks(2);
+  expect(await status(first.id)).toBe('failed');
+  await tripBreaker(at.ctx.db, { name: 'payouts', by: ['X-1'], findings: ['for this test'], atMs: clock.nowMs });
+  const { id } = await at.request(to.request, AMOUNT);
+  forced(true);
+  await at.admin.query(`update comparisons set timeline = 'another'`);
+  await at.look();
+  expect(await code(cancelPayout(at.ctx, { merchantId: at.merchantId, payoutId: id }))).toBe('accepted');
 });

@@ -29,7 +29,7 @@ export function restorePayment(
   at: {
     readonly node: string;
     readonly tracked: TrackedPayment;
-    /** The signer's word, of a payment that the node knows nothing of: whether the node may have forgotten it. Null: the signer has not said that it let it be made. */
+    /** Of one that the signer let be made, or that the node has, and that the node does not have as paid or under way: whether it may have forgotten that. Null: neither, or its word counts. */
     readonly isForgotten: boolean | null;
   },
 ): Promise<RestoredPayment> {

@@ -61,13 +61,28 @@ export async function notSent(sql: Sql, payoutIds: readonly string[]): Promise<R
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Payouts of which this database says that nobody was asked to pay them yet; those to invoices here are paid by no node. */
-export async function neverSent(sql: Sql): Promise<readonly { readonly payoutId: string; readonly paymentHash: string }[]> {
-  const { rows } = await sql.query<{ payoutId: string; paymentHash: string }>({
+/**
+ * Payouts of which this database says that nobody was asked to pay them yet; those to invoices here are paid by no node. With the last place that the node
+ * gave to a payment of the same hash, for another payout, as far as is known here.
+ */
+export async function neverSent(
+  sql: Sql,
+  node: string,
+): Promise<
+  readonly {
+    readonly payoutId: string;
+    readonly paymentHash: string;
+    readonly createdAtMs: number;
+    readonly knownIndex: bigint | null;
+  }[]
+> {
+  const { rows } = await sql.query<{ payoutId: string; paymentHash: string; at: Date; known: bigint | null }>({
     name: 'lightning_never_sent',
-    text: `select l.payout_id as "payoutId", l.payment_hash as "paymentHash" from lightning_payments l join payouts p on p.id = l.payout_id
+    text: `select l.payout_id as "payoutId", l.payment_hash as "paymentHash", l.created_at as at,
+                  (select max(o.payment_index) from lightning_payments o where o.payment_hash = l.payment_hash and o.node = $1) as known
+             from lightning_payments l join payouts p on p.id = l.payout_id
             where l.state = 'waiting' and p.internal_to is null and p.step <> 'ended' order by l.payout_id`,
-    values: [],
+    values: [node],
   });
-  return rows;
+  return rows.map(({ at, known, ...of }) => ({ ...of, createdAtMs: at.getTime(), knownIndex: known }));
 }

@@ -30,12 +30,13 @@ export async function isPaidKnown(
   const { generation } = ctx.db.identity;
   async function writeBack(
     payment: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>,
-    authorizedAtMs: number | null,
+    askedSince: (tracked: TrackedPayment) => number | null,
   ): Promise<void> {
     const tracked = await paying.track(payment.paymentHash);
     // what it calls failed it may have had under way when it was copied
     const hasNone = (tracked.payment?.status ?? 'failed') === 'failed' && !tracked.isPending;
-    const mayBe = hasNone && authorizedAtMs !== null ? await mayBeOlder(ctx, identity, authorizedAtMs) : null;
+    const sinceMs = hasNone ? askedSince(tracked) : null;
+    const mayBe = sinceMs === null ? null : await mayBeOlder(ctx, identity, sinceMs);
     // of one that it does not have nothing ends it but what its channels show later; that it failed counts where they show nothing
     const isForgotten = mayBe === null || (mayBe === 'no' && tracked.payment !== null) ? null : mayBe === 'yes';
     const how = await restorePayment(ctx, payment, { node: identity, tracked, isForgotten });
@@ -51,12 +52,15 @@ export async function isPaidKnown(
     for (const payment of page.payments) {
       after = payment.sequence;
       if (!missing.has(payment.payoutId)) continue;
-      await writeBack(payment, payment.authorizedAtMs);
+      await writeBack(payment, () => payment.authorizedAtMs);
     }
     more = page.more && page.payments.length > 0;
   }
-  // a signer that was put back together with the database has forgotten the same payments: the node has not
-  for (const payment of await neverSent(ctx.db)) await writeBack(payment, null);
+  // a signer that was put back together with the database has forgotten the same payments: the node has not, whatever it calls them now
+  for (const { createdAtMs, knownIndex, ...payment } of await neverSent(ctx.db, identity))
+    await writeBack(payment, ({ payment: said }) =>
+      said !== null && BigInt(said.paymentIndex) > (knownIndex ?? -1n) ? createdAtMs : null,
+    );
   // and what neither knows, the node lists
   await readSent(ctx, paying, identity);
   const unasked = await unaskedHashes(ctx.db);
@@ -75,12 +79,12 @@ export async function isPaidKnown(
   return true;
 }
 
-/** Whether the node may have been put back to before a payment was authorized, as its channels say. Throws with a `fault` when that is not known. */
-async function mayBeOlder({ ports, db }: Context, node: string, authorizedAtMs: number): Promise<'no' | 'yes' | 'not_met'> {
+/** Whether the node may have been put back to before a payment was asked for, as its channels say. Throws with a `fault` when that is not known. */
+async function mayBeOlder({ ports, db }: Context, node: string, sinceMs: number): Promise<'no' | 'yes' | 'not_met'> {
   try {
     // where the other side of a channel is away, that is asked again before the payment is asked for, and before it ends
-    const known = await channelsSince(db, node, authorizedAtMs);
-    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - authorizedAtMs), known)) ?? 'no';
+    const known = await channelsSince(db, node, sinceMs);
+    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - sinceMs), known)) ?? 'no';
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null) throw error;
