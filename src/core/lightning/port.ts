@@ -47,9 +47,9 @@ export type NodeHoldings = {
   /** In its open channels, rounded up in each: it may be as many satoshis less as there are channels. */
   readonly inChannels: bigint;
   readonly channels: number;
-  /** In its wallet on the chain. */
+  /** In its wallet on the chain, in blocks. */
   readonly inWallet: bigint;
-  /** A payment, a channel that opens or closes, or a transaction of the wallet is under way: what is between two places is in none of these. */
+  /** A payment, a channel that it opens or that closes, or a transaction of its own is under way: what is between two places is in none of these. */
   readonly isMoving: boolean;
 };
 

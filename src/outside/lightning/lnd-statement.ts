@@ -18,6 +18,8 @@ export const STATEMENT: readonly string[] = [
 const FORWARDS_AT_ONCE = 1_000;
 const NS = 1_000_000_000n;
 
+const textOr = (answer: Answer, name: string): string => (typeof answer[name] === 'string' ? answer[name] : '');
+
 /** What of a channel is ours. Whoever has opened it pays its fees, out of what is not the other side's. */
 function oursOf(channel: Answer): bigint {
   const htlcs = objects(channel, 'pending_htlcs');
@@ -27,23 +29,42 @@ function oursOf(channel: Answer): bigint {
   return whole(channel, 'local_balance') + sum(false) + 1n;
 }
 
-const BETWEEN = ['pending_open_channels', 'pending_closing_channels', 'pending_force_closing_channels', 'waiting_close_channels'];
+const OPENING = 'pending_open_channels';
+const CLOSING = ['pending_closing_channels', 'pending_force_closing_channels', 'waiting_close_channels'];
 
-/** What the node has in its channels and its wallet now, in satoshis, and whether anything is between two of them. */
+/** Whether the node has to do with a transaction that is in no block: it spends what is in the wallet, or is LND's own. Anybody may send something that is never mined. */
+const isOfNode = (transaction: Answer): boolean =>
+  whole(transaction, 'amount') < 0n ||
+  textOr(transaction, 'label') !== '' ||
+  objects(transaction, 'previous_outpoints').some((one) => one.is_our_output === true);
+
+async function isWalletMoving(call: Call, wallet: Answer): Promise<boolean> {
+  if (whole(wallet, 'locked_balance') !== 0n) return true;
+  if (whole(wallet, 'unconfirmed_balance') === 0n) return false;
+  const waiting = objects(await call('GET', '/v1/transactions?start_height=-1&end_height=-1'), 'transactions');
+  // they were mined meanwhile
+  return waiting.length === 0 || waiting.some(isOfNode);
+}
+
+/** Of a channel that somebody else opens nothing is ours yet, and he may never publish what opens it: LND lists it for two weeks. */
+const isOpenedByOthers = (one: Answer): boolean => ((one.channel ?? {}) as Answer).initiator === 'INITIATOR_REMOTE';
+
+/** What the node has in its channels and its wallet now, in satoshis, and whether anything of its own is between two of them. */
 export async function readHoldings(call: Call): Promise<NodeHoldings> {
   // in this order: what leaves the wallet or a channel after it was read is among the channels that open or close
   const wallet = await call('GET', '/v1/balance/blockchain');
   const channels = objects(await call('GET', '/v1/channels'), 'channels');
   const pending = await call('GET', '/v1/channels/pending');
+  const opening = objects(pending, OPENING).filter((one) => !isOpenedByOthers(one));
   return {
     inChannels: channels.reduce((total, channel) => total + oursOf(channel), 0n),
     channels: channels.length,
-    inWallet: whole(wallet, 'total_balance'),
+    inWallet: whole(wallet, 'confirmed_balance'),
     isMoving:
       channels.some((channel) => objects(channel, 'pending_htlcs').length > 0) ||
-      BETWEEN.some((list) => objects(pending, list).length > 0) ||
-      whole(wallet, 'unconfirmed_balance') !== 0n ||
-      whole(wallet, 'locked_balance') !== 0n,
+      opening.length > 0 ||
+      CLOSING.some((list) => objects(pending, list).length > 0) ||
+      (await isWalletMoving(call, wallet)),
   };
 }
 
@@ -97,8 +118,8 @@ export async function readMayBeOlder(
   const closing = [...waiting.filter(isCalled(CLOSES_BY_FORCE)), ...pendingIn(pending, 'pending_force_closing_channels')];
   if (closing.some(counts)) return 'yes';
   if (await isOneSince(call, withinMs, closed.filter(counts), BY_FORCE)) return 'yes';
-  const opening = pendingIn(pending, 'pending_open_channels');
-  const listed = [...open, ...BETWEEN.flatMap((list) => pendingIn(pending, list)), ...closed];
+  const opening = pendingIn(pending, OPENING);
+  const listed = [...open, ...opening, ...CLOSING.flatMap((list) => pendingIn(pending, list)), ...closed];
   const points = (channels: readonly Answer[]) => new Set(channels.map((channel) => textOr(channel, CHANNEL)));
   const [all, again] = [points(listed), points(opening)];
   // what it had open it has forgotten
@@ -171,7 +192,6 @@ const OF_CLOSING = /^\d+:(?:closechannel|justicetx)(?::|$)/;
 /** What it makes to get the outputs of a close; also one that spends outputs of the wallet alone, so that another is mined sooner. */
 const SWEEP = /^\d+:sweep(?::|$)/;
 
-const textOr = (answer: Answer, name: string): string => (typeof answer[name] === 'string' ? answer[name] : '');
 const txidOf = (outpoint: string): string => outpoint.split(':')[0] ?? '';
 
 /**
