@@ -572,6 +572,19 @@ create table public.lost_ach_entries (
   constraint lost_ach_entries_cents_check CHECK (((cents)::numeric > (0)::numeric))
 );
 
+create table public.lost_outputs (
+  currency text not null,
+  txid text collate "C" not null,
+  vout integer not null,
+  script bytea not null,
+  amount units not null,
+  asked text collate "C",
+  constraint lost_outputs_asked_key UNIQUE (asked),
+  constraint lost_outputs_pkey PRIMARY KEY (currency, txid, vout),
+  constraint lost_outputs_asked_fkey FOREIGN KEY (asked) REFERENCES payouts(id),
+  constraint lost_outputs_amount_check CHECK (((amount)::numeric > (0)::numeric))
+);
+
 create table public.merchant_settings (
   merchant_id bigint not null,
   tolerance_bps integer default 100 not null,
@@ -1270,6 +1283,8 @@ CREATE INDEX lightning_sent_hash ON public.lightning_sent USING btree (payment_h
 
 CREATE INDEX lightning_unknown_invoices_open ON public.lightning_unknown_invoices USING btree (payment_hash) WHERE (paid_msat IS NULL);
 
+CREATE INDEX lost_outputs_script ON public.lost_outputs USING btree (currency, script) WHERE (asked IS NULL);
+
 CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (currency, height) WHERE (height IS NOT NULL);
 
 CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree (sequence);
@@ -1957,6 +1972,8 @@ grant delete, insert, select, update on public.lightning_sent to bursar_app;
 grant delete, insert, select, update on public.lightning_unknown_invoices to bursar_app;
 
 grant insert, select on public.lost_ach_entries to bursar_app;
+
+grant insert, select on public.lost_outputs to bursar_app;
 
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
 

@@ -202,3 +202,23 @@ test('one that a person has found paid is adopted by the transaction that comes 
   await goOn();
   await ledgerIsChain(service, ours);
 });
+
+test('the first payout to where something was lost that is requested after the recovery waits for a person, and no later one', {
+  timeout: TIMEOUT,
+}, async () => {
+  const forgotten = `0x${'c7'.repeat(20)}`;
+  const txid = await sentElsewhere(forgotten, 7_000_000n);
+  await service.mine(FINAL);
+  service.restart();
+  await service.work(LATER_MS);
+  expect(await recover(txid, true)).toMatchObject({ payoutIds: [], lost: 7_000_000n, alike: [] });
+  await goOn();
+  const first = await service.request(forgotten);
+  await completed(await request());
+  expect(await shown(first)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome', txid: null });
+  expect(service.told.join()).toContain(`${first} goes where a forgotten transaction has paid`);
+  await resolvePayout(service.ctx, { payoutId: first, outcome: 'paid', evidence: 'the payee says so' });
+  await completed(await service.request(forgotten));
+  expect(await service.units(forgotten)).toBe(7_000_000n + FIFTY);
+  await ledgerIsChain(service, ours);
+});

@@ -4,6 +4,7 @@
 import { readBankAccount } from '../../core/ach/bank-account.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import { bankAdoptedEntry } from '../../core/payouts/ach-postings.ts';
+import { pairUp } from '../../core/payouts/pair-up.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { waitingAchPayouts } from '../../store/ach/entries.ts';
@@ -82,19 +83,10 @@ async function ask(ctx: Context, sql: Sql, payouts: readonly Plain[]): Promise<r
   const open = (await lostTo(ctx, sql, null)).filter(({ asked }) => asked === null);
   if (open.length === 0) return [];
   const before = await askedPayouts(sql);
-  const free = new Set(payouts.filter(({ id }) => !before.has(id)));
-  const asked: string[] = [];
-  const left = new Set(open);
-  for (const isAlike of [(one: Plain, lost: LostTo) => one.amount === lost.cents, () => true])
-    for (const lost of left) {
-      const payout = [...free].find((one) => goesTo(one, lost) && isAlike(one, lost));
-      if (payout === undefined) continue;
-      free.delete(payout);
-      left.delete(lost);
-      await setAsked(sql, lost, payout.id);
-      asked.push(payout.id);
-    }
-  return asked;
+  const free = payouts.filter(({ id }) => !before.has(id));
+  const pairs = pairUp(open, free, [(one, lost) => one.amount === lost.cents && goesTo(one, lost), goesTo]);
+  for (const [lost, { id }] of pairs) await setAsked(sql, lost, id);
+  return pairs.map(([, { id }]) => id);
 }
 
 /** A person is asked about payouts that wait since a file was found. */

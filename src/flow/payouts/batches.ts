@@ -22,6 +22,7 @@ import {
 import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { holdFirstAlike } from './after-restore/lost-outputs.ts';
 import { type Choosing, MOST_OUTPUTS, type NotChosen, needTooMany, ownership, waitInVain, waitingFor } from './unpayable.ts';
 import { holdForOperator } from './waiting-for-operator.ts';
 
@@ -39,6 +40,8 @@ export type Formed = (
 ) & {
   /** Payouts that wait for the operator from now on, because they need too many outputs. */
   readonly tooLarge?: readonly string[];
+  /** Payouts that wait for him from now on, because something was lost to where they go. */
+  readonly alike?: readonly string[];
 };
 
 /**
@@ -62,13 +65,16 @@ export async function formBatch(
   return ctx.db.transaction(async (sql): Promise<Formed> => {
     if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
     await lockOutputs(sql, currency);
-    const all = await lockQueued(sql, currency, MOST_QUEUED, which);
-    if (all.length === 0) return { outcome: 'nothing' };
+    const locked = await lockQueued(sql, currency, MOST_QUEUED, which);
+    const alike = await holdFirstAlike(ctx, sql, currency, locked);
+    const all = locked.filter((payout) => !alike.includes(payout.id));
+    const toldAlike = alike.length === 0 ? {} : { alike };
+    if (all.length === 0) return { outcome: 'nothing', ...toldAlike };
     const ratePerKvb = boundedRate(currency, estimate);
     const choosing = { currency, outputs: await ownOutputs(ctx, sql, key), ratePerKvb, most };
     const tooLarge = needTooMany(choosing, all);
     for (const { id: payoutId } of tooLarge) await holdForOperator(ctx, sql, { payoutId, why: TOO_MANY_OUTPUTS });
-    const told = tooLarge.length === 0 ? {} : { tooLarge: tooLarge.map((payout) => payout.id) };
+    const told = { ...toldAlike, ...(tooLarge.length === 0 ? {} : { tooLarge: tooLarge.map((payout) => payout.id) }) };
     const queued = all.filter((payout) => !tooLarge.includes(payout));
     if (queued.length === 0) return { outcome: 'nothing', ...told };
     const tooDear: QueuedPayout[] = [];

@@ -1,22 +1,24 @@
 // A forgotten transaction that pays an address for which other payouts wait: what it has paid was requested again, perhaps for another amount.
 import { expect, test } from 'vitest';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
+import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
-import { found, knownOutput, nextOwn, scriptOf } from './forgotten-transactions.ts';
+import { found, knownOutput, nextOwn, type Output, scriptOf, unknownOutput } from './forgotten-transactions.ts';
 
 batchServiceForEach();
 
 const ELSEWHERE = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
+const ELSEWHERE_SCRIPT = '0014751e76e8199196d454941c45d1b3a323f1433bd6';
 
-/** One that pays somewhat more to the payout's address than it asks for. */
-async function paidBefore(id: string) {
+/** One that pays somewhat more to a script than its payout asks for. */
+async function paidTo(script: string, from?: Output) {
   const pays = [
-    { script: await scriptOf(id), amountMinor: 202_000n },
+    { script, amountMinor: 202_000n },
     { script: await nextOwn(), amountMinor: 797_500n },
   ];
-  return found([await knownOutput()], pays, []);
+  return found([from ?? (await knownOutput())], pays, []);
 }
 
 test.each(['paid', 'failed'] as const)(
@@ -26,7 +28,7 @@ test.each(['paid', 'failed'] as const)(
     const available = await service.available();
     const id = await batches.request();
     const { id: other } = await requestPayout(ctx, { merchantId: service.merchantId, amount: '0.002', destination: ELSEWHERE });
-    const { recover } = await paidBefore(id);
+    const { recover } = await paidTo(await scriptOf(id));
     expect(await recover()).toMatchObject({ payoutIds: [], lost: 202_000n, alike: [id] });
     expect(await batches.row(id)).toMatchObject({ status: 'processing', held_reason: 'unknown_outcome' });
     expect(await batches.row(other)).not.toMatchObject({ held_reason: 'unknown_outcome' });
@@ -41,3 +43,47 @@ test.each(['paid', 'failed'] as const)(
     expect(await service.findings()).toEqual([]);
   },
 );
+
+/** What waited is decided, and the next batch is formed of what is queued. */
+async function goOn(): Promise<void> {
+  await service.mine(6);
+  expect(await service.findings()).toEqual([]);
+  await clearAfterAudit(ctx, await runAudit(ctx), 'ann');
+}
+const formed = () => formBatch(ctx, 'BTC', 1_000n);
+const again = async (amount: string, destination: string): Promise<string> =>
+  (await requestPayout(ctx, { merchantId: service.merchantId, amount, destination })).id;
+
+test.each(['paid', 'failed'] as const)(
+  'the first payout that is requested to it after the recovery waits for a person, and no later one: %s',
+  async (outcome) => {
+    await batches.earn(3);
+    const available = await service.available();
+    const { recover } = await paidTo(ELSEWHERE_SCRIPT);
+    expect(await recover()).toMatchObject({ payoutIds: [], lost: 202_000n, alike: [] });
+    await goOn();
+    const first = await again('0.0021', ELSEWHERE);
+    const other = await batches.request();
+    expect(await formed()).toMatchObject({ outcome: 'formed', alike: [first] });
+    expect(await batches.row(first)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
+    expect(await batches.row(other)).toMatchObject({ step: 'batched' });
+    await resolvePayout(ctx, { payoutId: first, outcome, evidence: 'asked' });
+    const later = await again('0.0021', ELSEWHERE);
+    expect(await formed()).not.toHaveProperty('alike');
+    expect(await batches.row(later)).toMatchObject({ step: 'batched' });
+    expect(await batches.row(first)).toMatchObject({ status: outcome === 'paid' ? 'completed' : 'failed' });
+    const open = await Promise.all([other, later].map(async (id) => batches.row(id)));
+    const taken = open.reduce((sum, { amount, fee_max: feeMax }) => sum + BigInt(amount) + BigInt(feeMax), 0n);
+    expect(await service.available()).toBe(available - taken - (outcome === 'paid' ? 210_000n : 0n));
+    expect(await service.findings()).toEqual([]);
+  },
+);
+
+test('of two forgotten transactions the newer one is booked first: what it has paid is asked about all the same', async () => {
+  await batches.earn(3);
+  const id = await batches.request();
+  const { recover } = await paidTo(await scriptOf(id), unknownOutput());
+  const { lost, alike } = await recover();
+  expect(lost).toBeLessThanOrEqual(0n);
+  expect(alike).toEqual([id]);
+});

@@ -132,7 +132,7 @@ describe('a payout that was decided by hand before what had paid it was known', 
     const { id, outputs } = await decided('paid');
     const available = await service.available();
     const { recover } = await found(outputs, await paysOf(id), []);
-    expect(await recover(false)).toEqual({ payoutIds: [id], lost: 0n, fee: 4_000n });
+    expect(await recover(false)).toEqual({ payoutIds: [id], lost: 0n, fee: 4_000n, alike: [] });
     await service.mine(6);
     for (const { id: batchId } of (await service.admin.query('select id from outgoing_batches')).rows) {
       await progress(ctx, batchId);
@@ -158,7 +158,7 @@ describe('a payout that was decided by hand before what had paid it was known', 
       ],
       [],
     );
-    expect(await first.recover(false)).toEqual({ payoutIds: [id], lost: 0n, fee: 0n });
+    expect(await first.recover(false)).toEqual({ payoutIds: [id], lost: 0n, fee: 0n, alike: [] });
     const more = (
       await service.admin.query('select txid, vout from payments where part_key is not null and not spent order by txid')
     ).rows as Output[];

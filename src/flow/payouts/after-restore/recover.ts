@@ -5,10 +5,9 @@ import { formatAmount } from '../../../core/money.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import { isStored } from '../../../store/payouts/attempts.ts';
-import { unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
-import { holdUnknown } from './unknown-movements.ts';
+import { noteLost } from './lost-outputs.ts';
 
 export type RecoveryOf<Currency extends CurrencyCode> = {
   readonly currency: Currency;
@@ -25,7 +24,7 @@ export type Recovered = {
   /** Minor units that went to others. */
   readonly lost: bigint;
   readonly fee: bigint;
-  /** Payouts that wait, as unknown_outcome, because something of what was lost went where they are to go. */
+  /** Payouts that wait, as unknown_outcome, because something that is no payout's went where they are to go. */
   readonly alike?: readonly string[];
 };
 
@@ -42,20 +41,8 @@ export function recovering(
   return ctx.db.transaction(async (sql) => {
     if (await isStored(sql, currency, facts.txid)) throw refused('is known: it was signed here');
     const done = await book(sql, refused);
-    return done.lost > 0n ? { ...done, alike: await holdAlike(ctx, sql, currency, facts) } : done;
+    return { ...done, alike: await noteLost(ctx, sql, currency, { facts, payoutIds: done.payoutIds }) };
   });
-}
-
-/** What was forgotten may have been requested again since, and for another amount: only a person can tell. */
-async function holdAlike(
-  ctx: Context,
-  sql: Sql,
-  currency: CurrencyCode,
-  { outputs }: Pick<TransactionFacts, 'outputs'>,
-): Promise<readonly string[]> {
-  const paid = new Set(outputs.map(({ script }) => script));
-  const ids = (await unsignedPayouts(sql, currency)).filter(({ script }) => paid.has(script)).map(({ id }) => id);
-  return holdUnknown(sql, ids.sort(), ctx.ports.clock.now());
 }
 
 /** What a merchant is left owing, as text for the record: `; its merchant owes 0.5 BTC`, or nothing. */

@@ -7,6 +7,7 @@ import { replacementRate } from '../../../core/payouts/outgoing-fees.ts';
 import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals.ts';
 import type { SignedTransaction, TransactionToSign } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
+import { whereLost } from '../../../flow/payouts/after-restore/lost-outputs.ts';
 import { restoreSignature } from '../../../flow/payouts/after-restore/restored-signatures.ts';
 import {
   type Formed,
@@ -255,6 +256,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     const how: Formed | { readonly outcome: 'no_fee' } | null =
       rate === null ? { outcome: 'no_fee' } : await formed(rate, mostPayees);
     if (how === null) return;
+    if ('alike' in how) for (const id of how.alike ?? []) options.onTrouble(whereLost(id));
     if ('tooLarge' in how) options.onTrouble(`${how.tooLarge?.join(', ')} waits for the operator: ${TOO_MANY_OUTPUTS}`);
     if (how.outcome === 'formed') await reached('reserved');
     const why = WAITING_FOR[how.outcome];

@@ -1,0 +1,96 @@
+// Payouts to where a forgotten transaction has paid nobody whom this database knows: what was forgotten may be requested again, and for another
+// amount. Only a person can tell, so what waits when it is booked waits for him, and else the first that comes. The caller has locked the outputs of
+// the currency.
+import type { CurrencyCode } from '../../../core/currency.ts';
+import { pairUp } from '../../../core/payouts/pair-up.ts';
+import type { TransactionFacts } from '../../../core/ports.ts';
+import {
+  askedByOutputs,
+  insertLostOutputs,
+  openLostOutputs,
+  setOutputAsked,
+} from '../../../store/payouts/after-restore/lost-outputs.ts';
+import { knownOwnScripts } from '../../../store/payouts/own-outputs.ts';
+import { lockPayouts } from '../../../store/payouts/payouts.ts';
+import { unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
+import type { Sql } from '../../../store/postgres/connect.ts';
+import type { Context } from '../../context.ts';
+import { holdUnknown } from './unknown-movements.ts';
+
+/** `script` in hex. */
+type Waiting = { readonly id: string; readonly script: string; readonly amount: bigint };
+
+/**
+ * Notes what a transaction that was booked has paid to nobody known, and has the payouts wait that ask for the same.
+ * @param payoutIds those that it has paid
+ * @returns all that wait because of it, also those that waited before
+ */
+export async function noteLost(
+  ctx: Context,
+  sql: Sql,
+  currency: CurrencyCode,
+  { facts, payoutIds }: { readonly facts: Pick<TransactionFacts, 'txid' | 'outputs'>; readonly payoutIds: readonly string[] },
+): Promise<readonly string[]> {
+  const outputs = facts.outputs.map(({ vout, script, amountMinor }) => ({ txid: facts.txid, vout, script, amount: amountMinor }));
+  const scripts = outputs.map(({ script }) => script);
+  const own = await knownOwnScripts(sql, currency, scripts);
+  const paid = (await lockPayouts(sql, payoutIds)).map(({ id, script, amount }) => ({ id, script: hexOf(script), amount }));
+  const paying = pairUp(outputs, paid, [(one, of) => isTo(one, of) && one.amount === of.amount, isTo]).map(([of]) => of);
+  const lost = outputs.filter((output) => output.amount > 0n && !own.has(output.script) && !paying.includes(output));
+  if (lost.length === 0) return [];
+  await insertLostOutputs(sql, currency, lost);
+  const alike = (await unsignedPayouts(sql, currency)).filter((one) => lost.some((of) => isTo(one, of)));
+  await holdUnknown(sql, alike.map(({ id }) => id).sort(), ctx.ports.clock.now());
+  const waiting = (
+    await lockPayouts(
+      sql,
+      alike.map(({ id }) => id),
+    )
+  ).filter(({ heldReason }) => heldReason === 'unknown_outcome');
+  await ask(
+    sql,
+    currency,
+    waiting.map(({ id, script, amount }) => ({ id, script: hexOf(script), amount })),
+  );
+  return waiting.map(({ id }) => id);
+}
+
+/** What an operator is told of a payout that waits for him because of it. */
+export const whereLost = (payoutId: string): string =>
+  `payout ${payoutId} goes where a forgotten transaction has paid: was it this one? (bursar payout resolve)`;
+
+/**
+ * Of payouts that are about to be paid, the first to the script of each lost output that nobody was asked about waits for a person.
+ * @returns those
+ */
+export async function holdFirstAlike(
+  ctx: Context,
+  sql: Sql,
+  currency: CurrencyCode,
+  queued: readonly { readonly id: string; readonly script: Uint8Array; readonly amount: bigint }[],
+): Promise<readonly string[]> {
+  const asked = await ask(
+    sql,
+    currency,
+    queued.map(({ id, script, amount }) => ({ id, script: hexOf(script), amount })),
+  );
+  await holdUnknown(sql, [...asked].sort(), ctx.ports.clock.now());
+  return asked;
+}
+
+/** For each lost output that no person was asked about yet a payout to its script is taken note of, one of the same amount first. */
+async function ask(sql: Sql, currency: CurrencyCode, payouts: readonly Waiting[]): Promise<readonly string[]> {
+  const open = await openLostOutputs(sql, currency, [...new Set(payouts.map(({ script }) => script))]);
+  if (open.length === 0) return [];
+  const before = await askedByOutputs(
+    sql,
+    payouts.map(({ id }) => id),
+  );
+  const free = payouts.filter(({ id }) => !before.has(id));
+  const pairs = pairUp(open, free, [(one, of) => isTo(one, of) && one.amount === of.amount, isTo]);
+  for (const [output, { id }] of pairs) await setOutputAsked(sql, currency, output, id);
+  return pairs.map(([, { id }]) => id);
+}
+
+const isTo = (one: { readonly script: string }, of: { readonly script: string }): boolean => one.script === of.script;
+const hexOf = (script: Uint8Array | null): string => Buffer.from(script ?? []).toString('hex');
