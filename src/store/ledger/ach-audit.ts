@@ -4,6 +4,10 @@ import type { Question } from './audit.ts';
 /** What a refused file would have paid has not left; what came back has. */
 const PAID = `select e.cents from ach_entries e join ach_files f on f.name = e.file where e.returned is null and f.state <> 'refused'`;
 
+/** What payouts were found paid by a file that was refused since, until a price gives it back. */
+const NOT_YET_BACK = `select d.amount from lost_ach_entries l join ach_files f on f.name = l.file join payouts d on d.id = l.paid
+                       where f.state = 'refused' and l.returned is null and d.status = 'completed'`;
+
 /** The lines of files that are not sealed, as text whatever their bytes are. */
 const LINES = `select f.name, l.line, substr(l.line, 80, 15) as trace from ach_files f
                  cross join lateral regexp_split_to_table(encode(f.bytes, 'escape'), E'\\n') as l(line)
@@ -70,6 +74,7 @@ export const OF_BANK_FILES: readonly Question[] = [
                join ledger.account a on a.id = p.account_id where e.kind = 'capital' and a.kind = 'asset_bank'),
            paid as (select coalesce(sum(cents), 0) as amount from (${PAID} union all select lost from ach_files where state <> 'refused'
                      union all select -l.cents from lost_ach_entries l join ach_files f on f.name = l.file where l.returned is not null and f.state <> 'refused'
+                     union all ${NOT_YET_BACK}
                      union all select amount from payouts d where method = 'ach' and resolved and status = 'completed'
                        and not exists (select from ledger.entry e where e.key = 'adopted:' || d.id)) q),
            out as (select coalesce(sum(amount), 0) as amount from ledger.account_balance where kind = 'asset_bank_outbound'),

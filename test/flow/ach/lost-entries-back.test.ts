@@ -151,6 +151,7 @@ test('a refused file is not executed after all before what its refusal gives bac
   await world.admin.query(`update rates set at = at - interval '1 day'`);
   await refused(file.name);
   await world.admin.query(`update rates set at = at + interval '1 day'`);
+  expect(await ledgerFindings()).toEqual([]);
   expect(await refusedWith(executed(file.name))).toBe('not_resolvable');
   await bank.look();
   expect(await row(payout.id)).toMatchObject({ status: 'failed' });
