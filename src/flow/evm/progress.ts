@@ -1,7 +1,7 @@
 // What happens to a batch on Ethereum's chain after its nonce was reserved: a signed transaction is stored, twelve blocks confirm it, its block
 // becomes final, or a final block shows that it has failed. A failed transaction and one of somebody else at our nonce count only when final,
 // because a reorganisation may put another of the batch in their place. Nothing here calls anything outside.
-import { EVM_CONFIRMATIONS } from '../../core/currencies/evm.ts';
+import { EVM_CONFIRMATIONS, evmAddressOf } from '../../core/currencies/evm.ts';
 import { type EvmCode, isToken } from '../../core/currency.ts';
 import type { EndedTransaction } from '../../core/evm/port.ts';
 import type { Entry } from '../../core/judge/case.ts';
@@ -108,9 +108,14 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
       if (kept !== null && !isFinal(mined.height)) return 'waiting';
       const confirmations = decided - (mined.height as number) + 1;
       const isShown = isShownAs(mined, said.ended ?? null);
-      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown, kept });
+      const { currency } = batch;
+      const reason =
+        kept === null ? {} : { reason: `the token's contract has kept ${formatAmount(kept, currency)} ${currency} of it` };
+      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown, reason });
     }
     if (mined.outcome?.result !== 'failed') {
+      // an operator has said that it counts as paid
+      if (batch.state === 'final' && batch.minedAttempt === mined.id && isFinal(mined.height)) return 'waiting';
       // one node's word stops nobody's payouts while nothing is given back, and what it has said for a moment is read again
       const isKnown = batch.state === 'dead' || isShownAs(mined, said.ended ?? null);
       return isKnown ? stopUnclear(ctx, sql, batch, mined) : 'to_complete';
@@ -139,7 +144,11 @@ function keptOfPayout({ payouts: [payout], inputs: [input] }: Batch<EvmCode>, en
 
 /** It succeeded, and its events say something else than was asked for: nobody but a person knows what the destination has. */
 export async function stopUnclear(ctx: Context, sql: Sql, batch: Batch<EvmCode>, { txid }: Attempt): Promise<Progress> {
-  const findings = [`${txid} of batch ${batch.id} succeeded and did not do exactly what it asks for: look at its events`];
+  const [input] = batch.inputs;
+  const address = input === undefined ? '' : ` ${evmAddressOf(input.script.toString('hex'))}`;
+  const findings = [
+    `${txid} of batch ${batch.id} succeeded and did not do exactly what it asks for: look at its events (bursar chain write-off${address}, once its block is final, has it count as done)`,
+  ];
   await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings, atMs: ctx.ports.clock.now() });
   return 'waiting';
 }
@@ -151,8 +160,8 @@ type Mined = {
   readonly confirmations: number;
   /** Whether two nodes show it alike. */
   readonly isShown: boolean;
-  /** What a token's contract has kept of it; null: nothing. */
-  readonly kept: bigint | null;
+  /** Why it counts as paid, where it did something else than it asks for. */
+  readonly reason: { readonly reason?: string };
 };
 
 /** Whether what is recorded of a transaction is what nodes show of it. */
@@ -171,10 +180,11 @@ export function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Att
   return chargedGas({ fee: first.fee, gas: first.vbytes, maxFee: first.maxFee ?? 1n }, outcome?.gasPaid ?? 0n);
 }
 
-async function confirm(
+/** It has paid, or counts as paid: what follows by now. */
+export async function confirm(
   ctx: Context,
   sql: Sql,
-  { batch, mined, isFinal, confirmations, isShown, kept }: Mined,
+  { batch, mined, isFinal, confirmations, isShown, reason }: Mined,
 ): Promise<Progress> {
   const [payout] = batch.payouts as readonly [BatchPayout];
   const signed = (batch.attempts[0] as Attempt).fee;
@@ -191,9 +201,6 @@ async function confirm(
     const owed = await lockOwed(sql, [payout]);
     const before = owed(payout, minus(payout.feeMax, fee));
     await postAll(ctx, sql, payout, evmCompleteEntries(payout, signed, fee, before));
-    const { currency } = payout;
-    const reason =
-      kept === null ? {} : { reason: `the token's contract has kept ${formatAmount(kept, currency)} ${currency} of it` };
     const event = 'confirmed';
     await writePayoutChanges(
       sql,

@@ -16,6 +16,7 @@ import { noteSwept } from '../../store/sweeps/addresses.ts';
 import { knownBalances, saveBalances } from '../../store/sweeps/balances.ts';
 import { insertWriteOff, writtenOff } from '../../store/sweeps/written-off.ts';
 import type { Context } from '../context.ts';
+import { endAsPaid } from '../evm/end-as-paid.ts';
 import { endAsMoved } from './progress.ts';
 
 /** What nodes say of one of our addresses after a final block. */
@@ -25,14 +26,18 @@ export type WriteOff = {
   readonly block: BlockRef;
   /** The address that is named first, and where what is `unclear` should have arrived. */
   readonly held: readonly [Held, ...Held[]];
-  /** A sweep from there that did something else than it asks for, as nodes show it. */
-  readonly unclear: { readonly batchId: string; readonly ended: EndedTransaction } | null;
+  /** What was sent from there, and did something else than it asks for, as nodes show it. */
+  readonly unclear: {
+    readonly batchId: string;
+    readonly purpose: 'sweep' | 'payout';
+    readonly ended: EndedTransaction;
+  } | null;
   /** Whether what was written off before, and is there again, is taken back. */
   readonly takesBack: boolean;
   readonly by: string;
   readonly evidence: string;
 };
-/** In minor units, by address; below zero it was taken back. `ended`: the sweep that counts as moved whole. */
+/** In minor units, by address; below zero it was taken back. `ended`: what counts as moved whole. */
 export type WrittenOff = {
   readonly written: readonly { readonly address: string; readonly amount: bigint }[];
   readonly ended: string | null;
@@ -55,7 +60,9 @@ export function writeOff(ctx: Context, of: WriteOff): Promise<WrittenOff> {
     const batch = unclear === null ? null : await readBatch<EvmCode>(sql, unclear.batchId, { lock: true });
     if ((await readBlockHash(sql, currency, block.height)) !== block.hash)
       throw refusedAddress(address, `was looked at after block ${block.hash}, which was replaced meanwhile: say it again`);
-    if (batch !== null && unclear !== null) await endAsMoved(ctx, sql, batch, unclear.ended);
+    if (batch !== null && unclear?.purpose === 'sweep') await endAsMoved(ctx, sql, batch, unclear.ended);
+    if (batch !== null && unclear?.purpose === 'payout')
+      await endAsPaid(ctx, sql, batch, { shown: unclear.ended, evidence: of.evidence });
     const written: { address: string; amount: bigint }[] = [];
     let before = 0n;
     for (const one of held) {
@@ -76,7 +83,7 @@ export function writeOff(ctx: Context, of: WriteOff): Promise<WrittenOff> {
 async function writeOffAt(
   ctx: Context,
   sql: Sql,
-  { currency, block, takesBack, by, evidence }: WriteOff,
+  { currency, block, unclear, takesBack, by, evidence }: WriteOff,
   { script, address, units, said }: Held,
 ): Promise<{ readonly amount: bigint; readonly before: bigint }> {
   const [found] = await knownBalances(sql, currency, { height: block.height, scripts: [script] });
@@ -87,6 +94,11 @@ async function writeOffAt(
   const back = takesBack ? least(negated(missing), off.said) : 0n;
   const amount = missing > 0n ? missing : negated(back > 0n ? back : 0n);
   const more = `${formatAmount(negated(missing), currency)} ${currency} more than is known`;
+  if (missing < 0n && unclear?.purpose === 'payout')
+    throw refusedAddress(
+      address,
+      `holds ${more}, once ${unclear.ended.facts.txid} counts as paid: it has not taken all that it asks for`,
+    );
   if (missing < 0n && off.said > 0n && !takesBack)
     throw refusedAddress(address, `holds ${more}: where what was written off is there again, --take-back takes it back`);
   if (amount === 0n) return { amount, before: off.said };

@@ -34,7 +34,7 @@ async function write(address: string, { json, takeBack = false, evidence }: Opti
   const ended = done.flatMap((one) => one.ended ?? []);
   const value = written.map((one) => ({ ...one, amount: formatAmount(one.amount, one.currency) }));
   print(json, { address: address.toLowerCase(), written_off: value, counted_as_moved: ended }, [
-    ...ended.map((txid) => `${txid} counts as moved whole: what it has not brought is missing where it should be.`),
+    ...ended.map((txid) => `${txid} counts as moved whole: what of it has not arrived at an address of ours is missing there.`),
     ...written.map(({ address: at, amount, currency }) =>
       amount > 0n
         ? `${formatAmount(amount, currency)} ${currency} at ${at} are written off, as the service's loss.`

@@ -167,19 +167,24 @@ export async function addressOfScript(
   return row === undefined || row.index === null ? null : { currency: row.currency, index: Number(row.index) };
 }
 
-/** A sweep of an address that did something else than it asks for, as a block shows, and has not ended: its batch and transaction; null: none. */
-export async function unclearSweep(
-  sql: Sql,
-  currency: EvmCode,
-  sender: string,
-): Promise<{ readonly batchId: string; readonly txid: string; readonly target: Buffer } | null> {
-  const { rows } = await sql.query<{ id: string; txid: string; target: Buffer }>({
-    name: 'unclear_sweep',
-    text: `select b.id, a.txid, b.target from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id
-            where i.currency = $1 and i.txid = $2 and b.purpose = 'sweep' and b.state not in ('final', 'dead') and a.result = 'unclear'
+/** What an address has sent, and did something else than it asks for, as a block shows, and has not ended. `target`, `amount`: what it asks for. */
+export type UnclearSend = {
+  readonly batchId: string;
+  readonly purpose: 'sweep' | 'payout';
+  readonly txid: string;
+  readonly target: Buffer;
+  readonly amount: bigint;
+};
+
+/** The first of an address; null: none. */
+export async function unclearSend(sql: Sql, currency: EvmCode, sender: string): Promise<UnclearSend | null> {
+  const { rows } = await sql.query<Omit<UnclearSend, 'amount'> & { amount: string }>({
+    name: 'unclear_send',
+    text: `select b.id as "batchId", b.purpose, a.txid, coalesce(b.target, (select p.script from payouts p where p.batch_id = b.id)) as target, i.amount from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id
+            where i.currency = $1 and i.txid = $2 and b.purpose in ('sweep', 'payout') and b.state not in ('final', 'dead') and a.result = 'unclear'
             order by i.vout limit 1`,
     values: [currency, sender],
   });
   const [row] = rows;
-  return row === undefined ? null : { batchId: row.id, txid: row.txid, target: row.target };
+  return row === undefined ? null : { ...row, amount: BigInt(row.amount) };
 }

@@ -3,14 +3,13 @@
 import { evmAddressOf, evmInput, evmScript } from '../../../core/currencies/evm.ts';
 import { ETHER, EVM_CODES, type EvmCode, isToken } from '../../../core/currency.ts';
 import type { EndedTransaction, EvmPort } from '../../../core/evm/port.ts';
-import { sum } from '../../../core/money.ts';
 import { keptOf } from '../../../core/payouts/sweeps.ts';
 import type { Context } from '../../../flow/context.ts';
 import { everyHotAddress } from '../../../flow/evm/batches.ts';
 import { notShown } from '../../../flow/evm/recover-failed.ts';
 import { type Held, refusedAddress, type WrittenOff, writeOff } from '../../../flow/sweeps/write-off.ts';
 import { readBlockHash, unknownSend, usedNonces } from '../../../store/payouts/evm-lane.ts';
-import { addressOfScript, firstPaid, unclearSweep } from '../../../store/sweeps/addresses.ts';
+import { addressOfScript, firstPaid, type UnclearSend, unclearSend } from '../../../store/sweeps/addresses.ts';
 import { knownUpTo } from '../../../store/sweeps/balances.ts';
 import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
@@ -44,10 +43,10 @@ export async function writeOffAt(ctx: Context, asked: Asked): Promise<readonly D
     if (owner === undefined) throw refusedAddress(address, 'is no address of ours');
     const lane = { currency, port: portOf(ctx, currency) as EvmPort };
     const block = await finalBlock(ctx, lane, asked);
-    const found = await unclearOf(ctx, lane, address);
+    const found = await unclearOf(ctx, lane, address, block.height);
     const first = await heldAt(ctx, { ...lane, owner }, address, block);
     const hot = { ...lane, owner: currency };
-    const target = found === null ? [] : [await heldAt(ctx, hot, evmAddressOf(found.target.toString('hex')), block)];
+    const target = found?.purpose !== 'sweep' ? [] : [await heldAt(ctx, hot, evmAddressOf(found.target.toString('hex')), block)];
     const { takesBack, by, evidence } = asked;
     const of = { currency, block, held: [first, ...target] as const, unclear: found, takesBack, by, evidence };
     done.push({ ...(await writeOff(ctx, of)), currency });
@@ -65,21 +64,23 @@ async function finalBlock(ctx: Context, { currency, port }: Lane, { address, tak
   return { height, hash };
 }
 
-/** A sweep from there that did something else than it asks for, in a final block; null: there is none. */
+/** What was sent from there and did something else than it asks for, in a final block; null: nothing. */
 async function unclearOf(
   ctx: Context,
   { currency, port }: Lane,
   address: string,
-): Promise<{ readonly batchId: string; readonly target: Buffer; readonly ended: EndedTransaction } | null> {
-  const found = await unclearSweep(ctx.db, currency, evmInput(address, 0).txid);
+  upTo: number,
+): Promise<(UnclearSend & { readonly ended: EndedTransaction }) | null> {
+  const found = await unclearSend(ctx.db, currency, evmInput(address, 0).txid);
   if (found === null) return null;
   const shown = await port.ended(found.txid);
   if (shown.ended === null) throw refusedAddress(address, `has sent ${found.txid}, and that ${notShown(shown)}`);
-  const { outputs } = shown.ended.facts;
-  const amount = sum(outputs.map(({ amountMinor }) => amountMinor));
-  if (!shown.isFinal || keptOf(shown.ended.facts, { target: found.target, amount }) !== null)
+  if (!shown.isFinal || keptOf(shown.ended.facts, found) !== null)
     throw refusedAddress(address, `has sent ${found.txid}: it ends by itself, once two nodes call its block final`);
-  return { batchId: found.batchId, target: found.target, ended: shown.ended };
+  // only then does what is there after it show what it has taken
+  if (found.purpose === 'payout' && shown.ended.height > upTo)
+    throw refusedAddress(address, `has sent ${found.txid} in a block that was not read twice yet: bursar audit does that`);
+  return { ...found, ended: shown.ended };
 }
 
 /**
