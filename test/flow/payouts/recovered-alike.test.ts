@@ -13,9 +13,9 @@ const ELSEWHERE = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
 const ELSEWHERE_SCRIPT = '0014751e76e8199196d454941c45d1b3a323f1433bd6';
 
 /** One that pays somewhat more to a script than its payout asks for. */
-async function paidTo(script: string, from?: Output) {
+async function paidTo(script: string, from?: Output, amountMinor = 202_000n) {
   const pays = [
-    { script, amountMinor: 202_000n },
+    { script, amountMinor },
     { script: await nextOwn(), amountMinor: 797_500n },
   ];
   return found([from ?? (await knownOutput())], pays, []);
@@ -86,4 +86,46 @@ test('of two forgotten transactions the newer one is booked first: what it has p
   const { lost, alike } = await recover();
   expect(lost).toBeLessThanOrEqual(0n);
   expect(alike).toEqual([id]);
+});
+
+test('two that have paid the same address ask about a payout each, one of as much first', async () => {
+  await batches.earn(4);
+  const waits = await again('0.0021', ELSEWHERE);
+  const [first, second] = [await paidTo(ELSEWHERE_SCRIPT), await paidTo(ELSEWHERE_SCRIPT)];
+  expect(await first.recover()).toMatchObject({ alike: [waits] });
+  expect(await second.recover()).toMatchObject({ alike: [waits] });
+  await goOn();
+  const { rows } = await service.admin.query(`select distinct amount from lost_outputs`);
+  expect(rows).toEqual([{ amount: '202000' }]);
+  const other = await again('0.002', ELSEWHERE);
+  service.pass(1);
+  const alike = await again('0.00202', ELSEWHERE);
+  expect(await formed()).toMatchObject({ outcome: 'formed', alike: [alike] });
+  expect(await batches.row(other)).toMatchObject({ step: 'batched' });
+});
+
+test('one that pays exactly what a payout asks for holds no other payout to its address', async () => {
+  await batches.earn(3);
+  const paid = await again('0.002', ELSEWHERE);
+  const other = await again('0.0021', ELSEWHERE);
+  const { recover } = await paidTo(ELSEWHERE_SCRIPT, undefined, 200_000n);
+  expect(await recover()).toMatchObject({ payoutIds: [paid], alike: [] });
+  await goOn();
+  expect(await formed()).toMatchObject({ outcome: 'formed' });
+  expect(await batches.row(other)).toMatchObject({ step: 'batched' });
+});
+
+test('one that is in a batch already goes, and the first after it is asked about', async () => {
+  await batches.earn(4);
+  const going = await again('0.0021', ELSEWHERE);
+  expect(await formed()).toMatchObject({ outcome: 'formed' });
+  const { rows } = await service.admin.query(
+    'select txid, vout from payments p where part_key is not null and not spent and not exists (select from outgoing_inputs i where i.txid = p.txid) limit 1',
+  );
+  const { recover } = await paidTo(ELSEWHERE_SCRIPT, rows[0]);
+  expect(await recover()).toMatchObject({ payoutIds: [], alike: [] });
+  expect(await batches.row(going)).toMatchObject({ step: 'batched' });
+  await goOn();
+  const next = await again('0.0021', ELSEWHERE);
+  expect(await formed()).toMatchObject({ alike: [next] });
 });
