@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { askCli, type Environment, type Ran, runCli, startCli } from '../cli/run.ts';
 import { FINAL, SILENT } from './evm-lied-to.ts';
-import { ledgerIsChain, ownerCall } from './evm-steps.ts';
+import { isDestroyed, ledgerIsChain } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -38,8 +38,7 @@ test('by two operators at once, of whom one is killed', { timeout: TIMEOUT }, as
   const { address } = await service.owe('USDT', 300_00n);
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
-  await service.anvil.asOwner(ownerCall('setBlacklisted(address,bool)', address, 1n));
-  await service.anvil.asOwner(ownerCall('destroyBlackFunds(address)', address));
+  await isDestroyed(service, address);
   await service.mine(FINAL);
   expect((await service.findings()).join()).toMatch(/^EVM-1: /);
   const call = ['chain', 'write-off', address, '--evidence', 'its issuer has announced it', '--json'];

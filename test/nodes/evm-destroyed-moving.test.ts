@@ -5,8 +5,8 @@ import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { writeOffAt } from '../../src/worker/payouts/evm/write-off.ts';
 import { receipts } from '../support/nodes/altered-node.ts';
-import { FINAL, LATER_MS } from './evm-lied-to.ts';
-import { asOwnerFirst, ledgerIsChain, ownerCall, works } from './evm-steps.ts';
+import { FINAL } from './evm-lied-to.ts';
+import { asOwnerFirst, isDestroyed, ledgerIsChain, ownerCall, sweepIsSigned, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -36,13 +36,7 @@ async function swept(): Promise<string> {
   await service.pay('USDT', address, UNITS);
   await service.mine(FINAL);
   ours.add(address);
-  const before = (await service.batches('sweep')).length;
-  for (let turn = 0; turn < 4; turn++) {
-    await service.work(LATER_MS);
-    if ((await service.batches('sweep')).length > before) break;
-    await service.mine();
-  }
-  expect(await last()).toMatchObject({ currency: 'USDT', state: 'signed' });
+  await sweepIsSigned(service, 'USDT');
   return address;
 }
 
@@ -65,8 +59,7 @@ test('while a sweep is out', { timeout: TIMEOUT }, async () => {
 test('at the address that payouts leave from, while the token is paused', { timeout: TIMEOUT }, async () => {
   const [before, hot] = [await lost(), await service.hot('USDT')];
   const held = await service.units(hot);
-  await service.anvil.asOwner(ownerCall('setBlacklisted(address,bool)', hot, 1n));
-  await service.anvil.asOwner(ownerCall('destroyBlackFunds(address)', hot));
+  await isDestroyed(service, hot);
   await service.anvil.asOwner(ownerCall('setPaused(bool)', 1n));
   const id = await service.request(`0x${'c2'.repeat(20)}`);
   await service.mine(FINAL);

@@ -6,7 +6,7 @@ import { writeOff } from '../../src/flow/sweeps/write-off.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { writeOffAt } from '../../src/worker/payouts/evm/write-off.ts';
 import { FINAL, LATER_MS, receiveDollars } from './evm-lied-to.ts';
-import { ledgerIsChain, ownerCall, sent, transfer, works } from './evm-steps.ts';
+import { isDestroyed, ledgerIsChain, ownerCall, sent, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -28,8 +28,7 @@ beforeAll(async () => {
 afterAll(() => nodes?.close(), TIMEOUT);
 
 async function destroyed(address: string): Promise<void> {
-  await service.anvil.asOwner(ownerCall('setBlacklisted(address,bool)', address, 1n));
-  await service.anvil.asOwner(ownerCall('destroyBlackFunds(address)', address));
+  await isDestroyed(service, address);
   await service.mine(FINAL);
   await service.findings();
 }

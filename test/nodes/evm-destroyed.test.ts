@@ -7,7 +7,7 @@ import { balancesToCompare } from '../../src/store/sweeps/balances.ts';
 import { writeOffAt } from '../../src/worker/payouts/evm/write-off.ts';
 import { openAlteredNode } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS, SILENT } from './evm-lied-to.ts';
-import { ledgerIsChain, ownerCall, sent, transfer, works } from './evm-steps.ts';
+import { isDestroyed, ledgerIsChain, ownerCall, sent, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -39,11 +39,8 @@ async function paid(address?: string, units = UNITS): Promise<string> {
   ours.add(to);
   return to;
 }
-/** Blacklisted at once, so that nothing is moved, and destroyed. */
-async function destroyed(address: string): Promise<void> {
-  await service.anvil.asOwner(ownerCall('setBlacklisted(address,bool)', address, 1n));
-  await service.anvil.asOwner(ownerCall('destroyBlackFunds(address)', address));
-}
+/** At once, so that nothing is moved. */
+const destroyed = (address: string): Promise<void> => isDestroyed(service, address);
 const released = (address: string) => service.anvil.asOwner(ownerCall('setBlacklisted(address,bool)', address, 0n));
 
 test('is written off, and payouts go on', { timeout: TIMEOUT }, async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { receipts } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
-import { asOwnerFirst, ledgerIsChain, ownerCall, sent, transfer, works } from './evm-steps.ts';
+import { asOwnerFirst, ledgerIsChain, ownerCall, sent, sweepIsSigned, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -35,13 +35,7 @@ async function paid(): Promise<string> {
 /** What moves a payment is signed, and no block has it yet. */
 async function swept(): Promise<string> {
   const address = await paid();
-  const before = (await service.batches('sweep')).length;
-  for (let turn = 0; turn < 4; turn++) {
-    await service.work(LATER_MS);
-    if ((await service.batches('sweep')).length > before) break;
-    await service.mine();
-  }
-  expect(await last()).toMatchObject({ currency: 'USDT', state: 'signed' });
+  await sweepIsSigned(service, 'USDT');
   return address;
 }
 

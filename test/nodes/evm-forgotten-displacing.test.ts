@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
-import { GAS_PRICE, ledgerIsChain, sent, transfer, works } from './evm-steps.ts';
+import { GAS_PRICE, ledgerIsChain, sent, sweepIsSigned, transfer, works } from './evm-steps.ts';
 import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
@@ -26,13 +26,7 @@ async function signed(currency: 'ETH' | 'USDT'): Promise<string> {
   await service.pay(currency, address, currency === 'ETH' ? TENTH : UNITS);
   await service.mine(FINAL);
   ours.add(address);
-  const before = (await service.batches('sweep')).length;
-  for (let turn = 0; turn < 4; turn++) {
-    await service.work(LATER_MS);
-    if ((await service.batches('sweep')).length > before) break;
-    await service.mine();
-  }
-  expect((await service.batches('sweep')).at(-1)).toMatchObject({ currency, state: 'signed' });
+  await sweepIsSigned(service, currency);
   await service.anvil.rpc('anvil_dropAllTransactions');
   return address;
 }

@@ -17,6 +17,17 @@ export async function works(service: EvmService, turns: number, final = FINAL): 
   await service.work(LATER_MS);
 }
 
+/** What moves a payment is signed next, and no block has it yet. */
+export async function sweepIsSigned(service: EvmService, currency: 'ETH' | 'USDT'): Promise<void> {
+  const before = (await service.batches('sweep')).length;
+  for (let turn = 0; turn < 4; turn++) {
+    await service.work(LATER_MS);
+    if ((await service.batches('sweep')).length > before) break;
+    await service.mine();
+  }
+  expect((await service.batches('sweep')).at(-1)).toMatchObject({ currency, state: 'signed' });
+}
+
 export type Call = { readonly value?: bigint; readonly data?: string; readonly gas?: bigint; readonly gasPrice?: bigint };
 /** One of our addresses sends, as this server did before it was put back. @returns the transaction's hash */
 export async function sent({ anvil }: EvmService, from: string, to: string, call: Call): Promise<string> {
@@ -39,6 +50,12 @@ export async function ledgerIsChain(service: EvmService, ours: Iterable<string>)
 
 /** A call of the token that its owner makes. */
 export const ownerCall = (name: string, ...args: readonly (string | bigint)[]): string => callData(QUIRKY_TOKEN, name, ...args);
+
+/** The token's issuer blacklists an address, and destroys what it has there. */
+export async function isDestroyed({ anvil }: EvmService, address: string): Promise<void> {
+  await anvil.asOwner(ownerCall('setBlacklisted(address,bool)', address, 1n));
+  await anvil.asOwner(ownerCall('destroyBlackFunds(address)', address));
+}
 
 /** Its owner calls the token, before whatever else the next block has: it pays more. */
 export async function asOwnerFirst({ anvil }: EvmService, data: string): Promise<void> {
