@@ -102,12 +102,12 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
     if (batch.state === 'dead' && mined.outcome?.result === 'paid')
       return stopOnPaidAfterAll(ctx, sql, batch, mined, `bursar payout recover ${mined.txid}, once it is final`);
     if ((mined.height as number) > decided) return 'unagreed';
-    const kept = batch.state === 'dead' || !isShownAs(mined, said.ended ?? null) ? null : keptOfPayout(batch, said.ended ?? null);
+    const isShown = isShownAs(mined, said.ended ?? null);
+    const kept = batch.state === 'dead' || !isShown ? null : keptOfPayout(batch, said.ended ?? null);
     if (mined.outcome?.result === 'paid' || kept !== null) {
       // that its payee has got less counts once nothing can replace it
       if (kept !== null && !isFinal(mined.height)) return 'waiting';
       const confirmations = decided - (mined.height as number) + 1;
-      const isShown = isShownAs(mined, said.ended ?? null);
       const { currency } = batch;
       const reason =
         kept === null ? {} : { reason: `the token's contract has kept ${formatAmount(kept, currency)} ${currency} of it` };
@@ -117,11 +117,11 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
       // an operator has said that it counts as paid
       if (batch.state === 'final' && batch.minedAttempt === mined.id && isFinal(mined.height)) return 'waiting';
       // one node's word stops nobody's payouts while nothing is given back, and what it has said for a moment is read again
-      const isKnown = batch.state === 'dead' || isShownAs(mined, said.ended ?? null);
+      const isKnown = batch.state === 'dead' || isShown;
       return isKnown ? stopUnclear(ctx, sql, batch, mined) : 'to_complete';
     }
     if (!isFinal(mined.height)) return 'waiting';
-    return orLater(async () => (isShownAs(mined, said.ended ?? null) ? fail(ctx, sql, batch, mined) : 'to_complete'));
+    return orLater(async () => (isShown ? fail(ctx, sql, batch, mined) : 'to_complete'));
   });
 }
 

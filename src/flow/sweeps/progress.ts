@@ -1,5 +1,6 @@
 // What happens to a sweep, or to ether for the gas of one, after it was signed. What it moves stays ours, so only its gas is booked, when its
-// block is final, and what a token's contract has kept of it. One that failed, or whose nonce somebody else has used, leaves its payments where they are: they are moved by another.
+// block is final, and what a token's contract has kept of it. One that failed, or whose nonce somebody else has used, leaves its payments where
+// they are: they are moved by another.
 import type { EvmCode } from '../../core/currency.ts';
 import type { EndedTransaction } from '../../core/evm/port.ts';
 import type { Entry } from '../../core/judge/case.ts';

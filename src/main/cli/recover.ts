@@ -162,9 +162,9 @@ async function movementOf(ctx: Context, id: string): Promise<OpenMovement> {
 function recoveredFile(name: string, acceptsLoss: boolean): Promise<Found> {
   return withBooks(async (ctx, config) => {
     await movementOf(ctx, name);
-    // nothing is handed over here
     // with it comes a whole HTTP client, which no other command about payouts needs
     const { bankOf } = await import('../wiring/bank.ts');
+    // nothing is handed over here
     const bank = bankOf(config, async () => null);
     if (bank === null) throw new CommandFailed('no bank is configured');
     const isKept = (await bank.files.names()).includes(name);

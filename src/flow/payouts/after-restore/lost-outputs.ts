@@ -19,6 +19,12 @@ import { holdUnknown } from './unknown-movements.ts';
 
 /** `script` in hex. */
 type Waiting = { readonly id: string; readonly script: string; readonly amount: bigint };
+type Stored = Omit<Waiting, 'script'> & { readonly script: Uint8Array | null };
+const waitingFrom = ({ id, script, amount }: Stored): Waiting => ({
+  id,
+  script: Buffer.from(script ?? []).toString('hex'),
+  amount,
+});
 
 /**
  * Notes what a transaction that was booked has paid to nobody known, and has the payouts wait that ask for the same.
@@ -34,7 +40,7 @@ export async function noteLost(
   const outputs = facts.outputs.map(({ vout, script, amountMinor }) => ({ txid: facts.txid, vout, script, amount: amountMinor }));
   const scripts = outputs.map(({ script }) => script);
   const own = await knownOwnScripts(sql, currency, scripts);
-  const paid = (await lockPayouts(sql, payoutIds)).map(({ id, script, amount }) => ({ id, script: hexOf(script), amount }));
+  const paid = (await lockPayouts(sql, payoutIds)).map(waitingFrom);
   const paying = pairUp(outputs, paid, [(one, of) => isTo(one, of) && one.amount === of.amount, isTo]).map(([of]) => of);
   const lost = outputs.filter((output) => output.amount > 0n && !own.has(output.script) && !paying.includes(output));
   if (lost.length === 0) return [];
@@ -47,11 +53,7 @@ export async function noteLost(
       alike.map(({ id }) => id),
     )
   ).filter(({ heldReason }) => heldReason === 'unknown_outcome');
-  await ask(
-    sql,
-    currency,
-    waiting.map(({ id, script, amount }) => ({ id, script: hexOf(script), amount })),
-  );
+  await ask(sql, currency, waiting.map(waitingFrom));
   return waiting.map(({ id }) => id);
 }
 
@@ -67,13 +69,9 @@ export async function holdFirstAlike(
   ctx: Context,
   sql: Sql,
   currency: CurrencyCode,
-  queued: readonly { readonly id: string; readonly script: Uint8Array; readonly amount: bigint }[],
+  queued: readonly Stored[],
 ): Promise<readonly string[]> {
-  const asked = await ask(
-    sql,
-    currency,
-    queued.map(({ id, script, amount }) => ({ id, script: hexOf(script), amount })),
-  );
+  const asked = await ask(sql, currency, queued.map(waitingFrom));
   await holdUnknown(sql, [...asked].sort(), ctx.ports.clock.now());
   return asked;
 }
@@ -93,4 +91,3 @@ async function ask(sql: Sql, currency: CurrencyCode, payouts: readonly Waiting[]
 }
 
 const isTo = (one: { readonly script: string }, of: { readonly script: string }): boolean => one.script === of.script;
-const hexOf = (script: Uint8Array | null): string => Buffer.from(script ?? []).toString('hex');
