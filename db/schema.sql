@@ -560,13 +560,10 @@ create table public.lost_ach_entries (
   trace text collate "C" not null,
   reference text collate "C" not null,
   cents units not null,
-  asked text collate "C",
   paid text collate "C",
   returned text,
-  constraint lost_ach_entries_asked_key UNIQUE (asked),
   constraint lost_ach_entries_paid_key UNIQUE (paid),
   constraint lost_ach_entries_pkey PRIMARY KEY (trace, file),
-  constraint lost_ach_entries_asked_fkey FOREIGN KEY (asked) REFERENCES payouts(id),
   constraint lost_ach_entries_file_fkey FOREIGN KEY (file) REFERENCES ach_files(name),
   constraint lost_ach_entries_paid_fkey FOREIGN KEY (paid) REFERENCES payouts(id),
   constraint lost_ach_entries_cents_check CHECK (((cents)::numeric > (0)::numeric))
@@ -578,11 +575,17 @@ create table public.lost_outputs (
   vout integer not null,
   script bytea not null,
   amount units not null,
-  asked text collate "C",
-  constraint lost_outputs_asked_key UNIQUE (asked),
   constraint lost_outputs_pkey PRIMARY KEY (currency, txid, vout),
-  constraint lost_outputs_asked_fkey FOREIGN KEY (asked) REFERENCES payouts(id),
   constraint lost_outputs_amount_check CHECK (((amount)::numeric > (0)::numeric))
+);
+
+create table public.lost_questions (
+  payout_id text collate "C" not null,
+  currency text not null,
+  txid text collate "C" not null,
+  place text collate "C" not null,
+  constraint lost_questions_pkey PRIMARY KEY (payout_id),
+  constraint lost_questions_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES payouts(id)
 );
 
 create table public.merchant_settings (
@@ -1283,7 +1286,9 @@ CREATE INDEX lightning_sent_hash ON public.lightning_sent USING btree (payment_h
 
 CREATE INDEX lightning_unknown_invoices_open ON public.lightning_unknown_invoices USING btree (payment_hash) WHERE (paid_msat IS NULL);
 
-CREATE INDEX lost_outputs_script ON public.lost_outputs USING btree (currency, script) WHERE (asked IS NULL);
+CREATE INDEX lost_outputs_script ON public.lost_outputs USING btree (currency, script);
+
+CREATE INDEX lost_questions_place ON public.lost_questions USING btree (currency, txid, place);
 
 CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (currency, height) WHERE (height IS NOT NULL);
 
@@ -1974,6 +1979,8 @@ grant delete, insert, select, update on public.lightning_unknown_invoices to bur
 grant insert, select on public.lost_ach_entries to bursar_app;
 
 grant insert, select on public.lost_outputs to bursar_app;
+
+grant delete, insert, select on public.lost_questions to bursar_app;
 
 grant delete, insert, select, update on public.merchant_settings to bursar_app;
 

@@ -165,6 +165,7 @@ export const AREAS = [
       'test/flow/ach/payouts',
       'test/flow/ach/stolen-database',
       'test/flow/ach/forgotten',
+      'test/flow/ach/lost-entries',
       'test/flow/ach/put-back',
       'test/flow/ach/folder',
       'test/flow/ach/automatic',

@@ -4,20 +4,13 @@
 import { readBankAccount } from '../../core/ach/bank-account.ts';
 import { NachaMalformed, type ReadFile, readNachaFile } from '../../core/ach/nacha-reader.ts';
 import { bankAdoptedEntry } from '../../core/payouts/ach-postings.ts';
-import { pairUp } from '../../core/payouts/pair-up.ts';
+import { lostQuestions } from '../../core/payouts/lost-questions.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { waitingAchPayouts } from '../../store/ach/entries.ts';
-import { lockAchFiles } from '../../store/ach/files.ts';
-import {
-  askedPayouts,
-  type OpenLostEntry,
-  openLostEntries,
-  returnedOf,
-  setAsked,
-  setPaidBy,
-} from '../../store/ach/lost-entries.ts';
+import { type OpenLostEntry, openLostEntries, returnedOf, setPaidBy } from '../../store/ach/lost-entries.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
+import { alreadyAsked, insertQuestion } from '../../store/payouts/after-restore/lost-questions.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
@@ -26,7 +19,7 @@ import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
 type Entry = ReadFile['entries'][number];
 type Account = Pick<Entry, 'routing' | 'account'>;
 /** With its destination as text that is not sealed. */
-type Plain = { readonly id: string; readonly amount: bigint; readonly destination: string };
+type Plain = Pick<PayoutRow, 'id' | 'merchantId' | 'amount' | 'destination'>;
 
 /** The entries of a bank file; null when its bytes are none. */
 export function entriesOf(bytes: Uint8Array): ReadFile['entries'] | null {
@@ -48,10 +41,13 @@ const plain = (ctx: Context, payout: PayoutRow): Plain => ({
   destination: openText(ctx.ports.sealing, payout.destination, payout.id),
 });
 
-function goesTo({ destination }: Plain, entry: Account): boolean {
+/** An account as text; null where a destination is none. */
+const placeOf = ({ routing, account }: Account): string => `${routing}:${account}`;
+function placeOfPayout({ destination }: Plain): string | null {
   const account = readBankAccount(destination);
-  return !('problem' in account) && account.routing === entry.routing && account.account === entry.account;
+  return 'problem' in account ? null : placeOf(account);
 }
+const goesTo = (payout: Plain, entry: Account): boolean => placeOfPayout(payout) === placeOf(entry);
 
 /** Those that may be what these entries have paid wait for an operator. @returns all of them, also those that wait already */
 export async function holdAlike(ctx: Context, sql: Sql, entries: readonly Entry[]): Promise<readonly PayoutRow[]> {
@@ -78,14 +74,19 @@ async function lostTo(ctx: Context, sql: Sql, payoutId: string | null): Promise<
   });
 }
 
-/** For each lost entry that no person was asked about yet a payout to its account is taken note of, one of the same amount first. */
+/** Payouts are taken note of until it is about as much as each lost entry to their account has. */
 async function ask(ctx: Context, sql: Sql, payouts: readonly Plain[]): Promise<readonly string[]> {
-  const open = (await lostTo(ctx, sql, null)).filter(({ asked }) => asked === null);
+  const open = await lostTo(ctx, sql, null);
   if (open.length === 0) return [];
-  const before = await askedPayouts(sql);
-  const free = payouts.filter(({ id }) => !before.has(id));
-  const pairs = pairUp(open, free, [(one, lost) => one.amount === lost.cents && goesTo(one, lost), goesTo]);
-  for (const [lost, { id }] of pairs) await setAsked(sql, lost, id);
+  const before = await alreadyAsked(
+    sql,
+    payouts.map(({ id }) => id),
+  );
+  const pairs = lostQuestions(
+    open.map((lost) => ({ ...lost, amount: lost.cents, place: placeOf(lost) })),
+    payouts.filter(({ id }) => !before.has(id)).map((payout) => ({ ...payout, place: placeOfPayout(payout) ?? '' })),
+  );
+  for (const [{ file, trace }, { id }] of pairs) await insertQuestion(sql, id, { currency: 'USD', txid: file, place: trace });
   return pairs.map(([, { id }]) => id);
 }
 
@@ -99,26 +100,27 @@ export async function askAbout(ctx: Context, sql: Sql, payouts: readonly PayoutR
 }
 
 /**
- * Of payouts that are about to be put into a file, the first to the account of each lost entry that nobody was asked about waits for a person.
+ * Of payouts that are about to be put into a file, those wait for a person that go to the account of a lost entry because of which he was not asked
+ * yet about as much as it has.
  * @returns those
  */
-export async function holdFirstAlike(ctx: Context, sql: Sql, payouts: readonly Plain[]): Promise<ReadonlySet<string>> {
+export async function holdUnasked(ctx: Context, sql: Sql, payouts: readonly Plain[]): Promise<ReadonlySet<string>> {
   const asked = await ask(ctx, sql, payouts);
   await holdUnknown(sql, asked, ctx.ports.clock.now());
   return new Set(asked);
 }
 
 /**
- * A payout by ach was found paid: what was booked as lost for its account, and is no other payout yet, has paid it, and is not lost.
+ * A payout by ach was found paid: what was booked as lost for its account, and is no other payout yet, has paid it, and is not lost. The caller has
+ * locked the bank's files.
  * @throws Refusal not_resolvable where the bank has sent back what it was asked about, or refused its file
  */
 export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Promise<void> {
-  await lockAchFiles(sql);
+  const isAsked = ({ asked }: OpenLostEntry): boolean => asked.some(({ payoutId }) => payoutId === payout.id);
   const open = (await lostTo(ctx, sql, payout.id)).filter(
-    (lost) => lost.asked === payout.id || (lost.isSince && goesTo(plain(ctx, payout), lost)),
+    (lost) => isAsked(lost) || (lost.isSince && goesTo(plain(ctx, payout), lost)),
   );
-  const lost =
-    open.find(({ asked }) => asked === payout.id) ?? open.find(({ cents }) => cents === payout.amount) ?? open.find(() => true);
+  const lost = open.find(isAsked) ?? open.find(({ cents }) => cents === payout.amount) ?? open.find(() => true);
   if (lost === undefined) return refuseReturned(sql, payout.id);
   await setPaidBy(sql, lost, payout.id);
   await bookAdopted(ctx, sql, payout, lost.cents);

@@ -16,7 +16,7 @@ import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdForOperator } from '../payouts/waiting-for-operator.ts';
-import { holdFirstAlike } from './alike-payouts.ts';
+import { holdUnasked } from './alike-payouts.ts';
 import { type AchChecks, isIntended, stopByInv20, whyNotFiled } from './checks.ts';
 
 const MOST_ENTRIES = 1_000;
@@ -57,7 +57,7 @@ export async function makeAchFile(ctx: Context, making: MakingFile): Promise<Mad
     const intended = stored
       .filter(({ id }) => !foreign.has(id))
       .map((one) => ({ ...one, destination: openText(sealing, one.destination, one.id) }));
-    const alike = await holdFirstAlike(ctx, sql, intended);
+    const alike = await holdUnasked(ctx, sql, intended);
     for (const id of alike)
       making.onTrouble(
         `payout ${id} goes to an account that a forgotten bank file has paid: was it this one? (bursar payout resolve)`,

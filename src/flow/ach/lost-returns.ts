@@ -64,7 +64,7 @@ export async function giveBackPaid(ctx: Context, file: string, refused: Back): P
 }
 
 /** Gives back what a payout has taken that an entry had paid. @returns what was booked for it, in cents; null where there is no rate to buy at */
-async function paidBack(ctx: Context, sql: Sql, payoutId: string, back: Back): Promise<bigint | null> {
+export async function paidBack(ctx: Context, sql: Sql, payoutId: string, back: Back): Promise<bigint | null> {
   const row = await lockPayout(sql, payoutId, { wait: true });
   const payout = row === null ? null : await oneAsBooked(sql, row);
   if (payout === null || !isSourced(payout) || payout.status !== 'completed') return 0n;

@@ -19,6 +19,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
 import { askAbout, bookAdopted, entriesOf, holdAlike, isFor, unknownOf } from './alike-payouts.ts';
+import { paidBack } from './lost-returns.ts';
 
 /** `contradicts`: it pays what this database does not know, or knows as ended; payouts are stopped. */
 export type RestoredFile = 'restored' | 'known' | 'contradicts';
@@ -89,7 +90,9 @@ export function recoverAchFile(
     if (!isHere) await write(ctx, sql, { name, bytes, entries, found: await match(ctx, sql, entries) });
     const known = await readAchEntries(sql, name);
     const others = unknownOf(entries, known);
-    const adopted = state === 'refused' ? new Map<string, PayoutRow>() : await foundPaid(ctx, sql, others);
+    const adopted = await foundPaid(ctx, sql, others);
+    if (state === 'refused' && !(await giveBackRefused(ctx, sql, adopted)))
+      throw refused('was refused, and what it was found to have paid waits for a rate at which to give it back');
     const unknown = sum(others.map(({ cents }) => cents));
     const lost = minus(unknown, sum([...adopted.values()].map(({ amount }) => amount)));
     if (lost > 0n && state !== 'refused' && !acceptsLoss)
@@ -118,13 +121,22 @@ export function recoverAchFile(
 }
 
 /** The payouts of these entries that an operator has found paid before the file was known, by trace number. */
-async function foundPaid(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<ReadonlyMap<string, PayoutRow>> {
+async function foundPaid(ctx: Context, sql: Sql, entries: ReadFile['entries']): Promise<Map<string, PayoutRow>> {
   const found = await match(ctx, sql, entries, ['ended']);
   const decided = await decidedAsPaid(
     sql,
     [...found.values()].map(({ id }) => id),
   );
   return new Map([...found].filter(([, { id }]) => decided.has(id)));
+}
+
+/** The bank has executed nothing of a file: what an operator has found paid by it is not. No longer among `payouts` then; false without a rate. */
+async function giveBackRefused(ctx: Context, sql: Sql, payouts: Map<string, PayoutRow>): Promise<boolean> {
+  for (const [trace, { id }] of payouts) {
+    if ((await paidBack(ctx, sql, id, { code: 'refused', error: 'the bank refused the file' })) === null) return false;
+    payouts.delete(trace);
+  }
+  return true;
 }
 
 async function raiseTracesAbove(sql: Sql, entries: ReadFile['entries']): Promise<void> {

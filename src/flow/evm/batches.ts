@@ -14,7 +14,7 @@ import { nextNonce, openOutflow } from '../../store/payouts/evm-lane.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
-import { holdFirstAlike, whereLost } from '../payouts/after-restore/lost-outputs.ts';
+import { holdAlike, whereLost } from '../payouts/after-restore/lost-outputs.ts';
 import { holdForOperator } from '../payouts/waiting-for-operator.ts';
 
 /** Our address from which a currency leaves: the first of chain 1 of its account. */
@@ -106,7 +106,7 @@ export async function formEvmBatch(
     await lockOutputs(sql, currency);
     const [payout] = await lockQueued(sql, currency, 1, { only: payoutId });
     if (payout === undefined) return { outcome: 'nothing' };
-    if ((await holdFirstAlike(ctx, sql, currency, [payout])).length > 0) return { outcome: 'waits', why: whereLost(payoutId) };
+    if ((await holdAlike(ctx, sql, currency, [payout])).length > 0) return { outcome: 'waits', why: whereLost(payoutId) };
     const open = await openOutflow(sql, { currency, sender: evmInput(hot.address, 0).txid }, funds.height);
     if (open.count >= MOST_OPEN || open.hasUnsigned) return { outcome: 'nothing' };
     const offer = offerFor(payout, fees);

@@ -22,7 +22,7 @@ import {
 import { nextOwnIndex } from '../../store/payouts/own-outputs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { holdFirstAlike } from './after-restore/lost-outputs.ts';
+import { holdAlike } from './after-restore/lost-outputs.ts';
 import { type Choosing, MOST_OUTPUTS, type NotChosen, needTooMany, ownership, waitInVain, waitingFor } from './unpayable.ts';
 import { holdForOperator } from './waiting-for-operator.ts';
 
@@ -66,7 +66,7 @@ export async function formBatch(
     if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
     await lockOutputs(sql, currency);
     const locked = await lockQueued(sql, currency, MOST_QUEUED, which);
-    const alike = await holdFirstAlike(ctx, sql, currency, locked);
+    const alike = await holdAlike(ctx, sql, currency, locked);
     const all = locked.filter((payout) => !alike.includes(payout.id));
     const toldAlike = alike.length === 0 ? {} : { alike };
     if (all.length === 0) return { outcome: 'nothing', ...toldAlike };

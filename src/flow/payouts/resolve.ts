@@ -11,6 +11,7 @@ import {
   unknownInflowEntry,
 } from '../../core/payouts/postings.ts';
 import { Refusal } from '../../core/refusal.ts';
+import { lockAchFiles } from '../../store/ach/files.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { readPaymentState, setEnded } from '../../store/lightning/payment-rows.ts';
 import { listedFee } from '../../store/lightning/sent-payments.ts';
@@ -44,6 +45,8 @@ export type Resolution = {
 export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence }: Resolution): Promise<PayoutRow> {
   if (outcome === 'failed') await refuseWhileClosing(ctx, payoutId);
   return ctx.db.transaction(async (sql) => {
+    // what was lost of a bank file may have paid it: the files before the payout, as a look that finds one locks them
+    if (outcome === 'paid') await lockAchFiles(sql);
     const payout = await lockPayout(sql, payoutId, { wait: true });
     if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
     if (payout.heldReason !== 'unknown_outcome') {

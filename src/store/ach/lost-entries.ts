@@ -1,4 +1,6 @@
 // The entries of forgotten bank files that were booked as paid to nobody known: which payout each has paid after all, and what came back of them.
+import type { AskedAbout } from '../../core/payouts/lost-questions.ts';
+import { askedAbout } from '../payouts/after-restore/lost-questions.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** What is one entry: a trace number may stand in another file too. */
@@ -7,15 +9,13 @@ export type LostEntry = Place & {
   readonly cents: bigint;
   /** What names its payout in the file. */
   readonly reference: string;
-  /** The payout to the same account about which a person was asked because of it. */
-  readonly asked: string | null;
   /** The payout that it has paid, as a person has found. */
   readonly paid: string | null;
   /** The code of the bank's return. */
   readonly returned: string | null;
 };
 type Row = Omit<LostEntry, 'cents'> & { cents: string };
-const COLUMNS = 'l.file, l.trace, l.cents, l.reference, l.asked, l.paid, l.returned';
+const COLUMNS = 'l.file, l.trace, l.cents, l.reference, l.paid, l.returned';
 const entryFrom = (row: Row): LostEntry => ({ ...row, cents: BigInt(row.cents) });
 
 /** Notes the entries of a file that were booked as lost; `paid`: the payouts that some of them have paid, by trace number. */
@@ -40,6 +40,8 @@ export async function insertLostEntries(
 }
 
 export type OpenLostEntry = LostEntry & {
+  /** The payouts to the same account about which a person was asked because of it. */
+  readonly asked: readonly AskedAbout[];
   /** The file as it is stored. */
   readonly bytes: Uint8Array;
   /** Whether a payout was requested before it was booked as lost; of no payout: false. */
@@ -66,7 +68,16 @@ export async function openLostEntries(sql: Sql, payoutId: string | null): Promis
             where l.paid is null and l.returned is null and f.state <> 'refused' order by b.id, l.trace for update of l`,
     values: [payoutId],
   });
-  return rows.map(({ bytes, isSince, ...row }) => ({ ...entryFrom(row), bytes, isSince }));
+  if (rows.length === 0) return [];
+  const askedBecauseOf = await askedAbout(
+    sql,
+    'USD',
+    rows.map(({ file }) => file),
+  );
+  return rows.map(({ bytes, isSince, ...row }) => {
+    const asked = askedBecauseOf({ txid: row.file, place: row.trace });
+    return { ...entryFrom(row), bytes, isSince, asked };
+  });
 }
 
 /** The lost entries of a file. Who changes them locks the file first. */
@@ -90,42 +101,24 @@ export async function readLostEntry(sql: Sql, trace: string, reference: string):
   return rows[0] === undefined ? null : entryFrom(rows[0]);
 }
 
-/** Payouts about which a person was asked because of one of them. */
-export async function askedPayouts(sql: Sql): Promise<ReadonlySet<string>> {
-  const { rows } = await sql.query<{ asked: string }>({
-    name: 'asked_ach_payouts',
-    text: 'select asked from lost_ach_entries where asked is not null',
-    values: [],
-  });
-  return new Set(rows.map(({ asked }) => asked));
-}
-
 /** The entry because of which a person was asked about a payout, where the bank has sent it back, or refused its file. */
 export async function returnedOf(sql: Sql, payoutId: string): Promise<LostEntry | null> {
   const { rows } = await sql.query<Row>({
     name: 'returned_lost_ach_entry',
-    text: `select ${COLUMNS} from lost_ach_entries l join ach_files f on f.name = l.file
-            where l.asked = $1 and (l.returned is not null or f.state = 'refused')`,
+    text: `select ${COLUMNS} from lost_questions q join lost_ach_entries l on l.file = q.txid and l.trace = q.place join ach_files f on f.name = l.file
+            where q.payout_id = $1 and q.currency = 'USD' and (l.returned is not null or f.state = 'refused')`,
     values: [payoutId],
   });
   return rows[0] === undefined ? null : entryFrom(rows[0]);
 }
 
-/** A person is asked about a payout because of an entry. */
-export async function setAsked(sql: Sql, { file, trace }: Place, payoutId: string): Promise<void> {
-  await sql.query({
-    name: 'set_lost_ach_asked',
-    text: 'update lost_ach_entries set asked = $3 where file = $1 and trace = $2',
-    values: [file, trace, payoutId],
-  });
-}
-
-/** Of a file's entries that paid nobody known a person is asked once more; a payout that waits for him stays the one. */
+/** Of a file's entries that paid nobody known a person is asked once more; payouts that wait for him stay asked about. */
 export async function askAgain(sql: Sql, file: string): Promise<void> {
   await sql.query({
     name: 'ask_again_lost_ach',
-    text: `update lost_ach_entries set asked = null where file = $1 and paid is null
-              and not exists (select from payouts where id = asked and step = 'held')`,
+    text: `delete from lost_questions q using lost_ach_entries l
+            where q.currency = 'USD' and q.txid = $1 and l.file = q.txid and l.trace = q.place and l.paid is null
+              and not exists (select from payouts where id = q.payout_id and step = 'held')`,
     values: [file],
   });
 }

@@ -13,12 +13,16 @@ export const balanceOf = async (code: string): Promise<bigint> =>
   BigInt((await world.admin.query('select amount from ledger.account_balance where code = $1', [code])).rows[0]?.amount ?? 0);
 const ACCOUNT = '123456789';
 let files = 0;
-/** Asked for by a new merchant. @param approval USD above which it waits for its approval @param amount in USD, fee included */
+/** Asked for by a new merchant, unless one is named. @param approval USD above which it waits for its approval @param amount in USD, fee included */
 export async function requested(
   approval: string | null = null,
-  { amount = '100', account = ACCOUNT }: { readonly amount?: string; readonly account?: string } = {},
+  {
+    amount = '100',
+    account = ACCOUNT,
+    by,
+  }: { readonly amount?: string; readonly account?: string; readonly by?: bigint | undefined } = {},
 ): Promise<{ readonly id: string; readonly cents: bigint; readonly merchantId: bigint }> {
-  const merchantId = await shopWith(BTC);
+  const merchantId = by ?? (await shopWith(BTC));
   if (approval !== null) await approvalAbove(merchantId, approval);
   const asked = { merchantId, amount, destination: `ach:021000021:${account}`, sourceCurrency: null };
   const { id, amount: cents } = await requestAchPayout(ctx, asked);

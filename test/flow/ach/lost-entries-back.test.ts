@@ -2,6 +2,7 @@
 // or after it has refused the file.
 import { expect, test } from 'vitest';
 import { recoverExecutedFile } from '../../../src/flow/ach/executed-after-all.ts';
+import { bookRefusal } from '../../../src/flow/ach/progress.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { BTC, ctx, ledgerFindings, merchantsForAll, of, refusedWith, row, world } from '../payouts/merchants.ts';
 import { putBack } from './forgotten-files.ts';
@@ -123,7 +124,7 @@ test('a payout that waits because of a file that was refused and executed stays 
   await recovered(file);
   await refused(file.name);
   await executed(file.name);
-  const next = await requested('150');
+  const next = await requested('150', payout.merchantId);
   await nextFile();
   expect(await row(next.id)).toMatchObject({ step: 'batched' });
   await decide(payout.id, 'paid');
@@ -155,6 +156,21 @@ test('a refused file is not executed after all before what its refusal gives bac
   expect(await refusedWith(executed(file.name))).toBe('not_resolvable');
   await bank.look();
   expect(await row(payout.id)).toMatchObject({ status: 'failed' });
+  await executed(file.name);
+  expect(await changed()).toEqual({ bank: -CENTS, lost: CENTS });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a payout that was decided as paid comes back where the bank refuses its file before it is booked; executed after all it is lost once', async () => {
+  const payout = await decidedFirst('paid');
+  const file = await found([payout]);
+  // of another worker, which has read the bank's reports before the file was found
+  expect(await bookRefusal(ctx, file.name, 'R')).toBe('booked');
+  await recovered(file);
+  expect(await row(payout.id)).toMatchObject({ status: 'failed' });
+  expect(await of(payout.merchantId, 'available')).toBe(BTC);
+  expect(await changed()).toEqual({ bank: 0n, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
   await executed(file.name);
   expect(await changed()).toEqual({ bank: -CENTS, lost: CENTS });
   expect(await ledgerFindings()).toEqual([]);

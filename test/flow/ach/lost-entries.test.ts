@@ -6,6 +6,7 @@ import { BTC, ctx, ledgerFindings, merchantsForAll, of, refusedWith, row, world 
 import { balanceOf, forgottenFile, putBack } from './forgotten-files.ts';
 import {
   account,
+  atBank,
   bank,
   before,
   CENTS,
@@ -88,12 +89,40 @@ test('the first payout to the account that is requested after the file was booke
   const first = await requested();
   await nextFile();
   expect(await row(first.id)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
-  const second = await requested('150');
+  const second = await requested('150', first.merchantId);
   await nextFile();
   expect(await row(second.id)).toMatchObject({ step: 'batched' });
   expect(bank.executed).toHaveLength(2);
   await decide(first.id, 'paid');
   expect(await changed()).toEqual({ bank: -CENTS - second.cents, lost: 0n });
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('payouts to the account wait until as much has been asked about as was paid, however small the first ones are', async () => {
+  const file = await forgotten(15_000n);
+  await recovered(file);
+  const first = await requested();
+  await nextFile();
+  await decide(first.id, 'failed');
+  const second = await requested('100', first.merchantId);
+  world.pass(1);
+  const large = await requested('150', first.merchantId);
+  await nextFile();
+  const waits = { step: 'held', held_reason: 'unknown_outcome' };
+  expect([await row(first.id), await row(second.id)]).toMatchObject([{ status: 'failed' }, waits]);
+  expect(await row(large.id)).toMatchObject({ step: 'batched' });
+});
+
+test('a small payout of one merchant does not use up what another one is asked about', async () => {
+  await recovered(await forgotten(CENTS));
+  const other = await requested();
+  await nextFile();
+  await decide(other.id, 'failed');
+  const payout = await requested();
+  await nextFile();
+  expect(await row(payout.id)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
+  await decide(payout.id, 'paid');
+  expect(await changed()).toEqual({ bank: -CENTS, lost: 0n });
   expect(await ledgerFindings()).toEqual([]);
 });
 
@@ -145,6 +174,33 @@ test('an entry that comes back while its payout is being decided is not taken tw
   await decide(payout.id, 'failed');
   expect(await of(payout.merchantId, 'available')).toBe(BTC);
   expect(await ledgerFindings()).toEqual([]);
+});
+
+test('a look that finds a file, and the decision of a payout that waits, do not stand in each other’s way', async () => {
+  await recovered(await forgotten(CENTS));
+  const payout = await requested();
+  await nextFile();
+  atBank([{ id: 'payout_nobody000000009', cents: 7_000n }]);
+  await putBack();
+  const deadlocks = async () =>
+    (await world.admin.query('select deadlocks from pg_stat_database where datname = current_database()')).rows[0].deadlocks;
+  const earlier = await deadlocks();
+  const blocker = await world.admin.connect();
+  try {
+    await blocker.query('begin');
+    await blocker.query('select from payouts where id = $1 for update', [payout.id]);
+    const decided = decide(payout.id, 'paid');
+    await waiting(1);
+    const look = bank.look();
+    await waiting(2);
+    await blocker.query('commit');
+    await Promise.all([decided, look]);
+  } finally {
+    blocker.release();
+  }
+  await world.admin.query('select pg_stat_force_next_flush()');
+  expect(await deadlocks()).toBe(earlier);
+  expect(await row(payout.id)).toMatchObject({ status: 'completed' });
 });
 
 test.each([

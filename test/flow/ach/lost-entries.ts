@@ -15,7 +15,7 @@ const OPERATOR = 'equity:operator:USD';
 let accounts = 0;
 /** Of each test its own: what is open of one account holds up what goes there. */
 export const account = (): string => String(700_000_000 + accounts);
-export const requested = (amount = '100') => requestedBy(null, { amount, account: account() });
+export const requested = (amount = '100', by?: bigint) => requestedBy(null, { amount, account: account(), by });
 export let bank: ReturnType<typeof testBank>;
 const booked = async () => ({ bank: await balanceOf(BANK), lost: await balanceOf(LOST), own: await balanceOf(OPERATOR) });
 export let before: Awaited<ReturnType<typeof booked>>;

@@ -18,14 +18,17 @@ beforeEach(async () => {
 const lost = (): Promise<bigint> => balanceOf('expense:unknown_outflow:USD');
 
 const CENTS = 9_900n;
+/** Of each test its own: what is open of one account may have paid what goes there later. */
+let account = 800_000_000;
 /** @param when the look that finds the file comes before or after it is requested again */
 async function requestedAgain(when: 'before' | 'after') {
   await bank.look();
+  account += 1;
   const before = await balanceOf('asset:bank:USD');
-  const name = forgottenFile(bank, [{ id: 'payout_nobody000000000', cents: CENTS }]);
+  const name = forgottenFile(bank, [{ id: 'payout_nobody000000000', cents: CENTS }], String(account));
   await putBack();
   if (when === 'before') await bank.look();
-  const payout = await requested();
+  const payout = await requested(null, { account: String(account) });
   expect(payout.cents).toBe(CENTS);
   if (when === 'after') await bank.look();
   return { payout, name, before };
@@ -63,7 +66,7 @@ test('goes back to its merchant when it was another one, which stays lost', asyn
 
 test('is what was lost once: a second one that is found paid is booked for itself', async () => {
   const again = await requestedAgain('before');
-  const second = await requested();
+  const second = await requested(null, { account: String(account) });
   const bytes = bank.executed[0]?.bytes as Uint8Array;
   const { alike } = await recoverAchFile(ctx, { name: again.name, bytes, by: 'ann', acceptsLoss: true });
   expect(alike.toSorted()).toEqual([again.payout.id, second.id].toSorted());

@@ -104,6 +104,31 @@ test('two that have paid the same address ask about a payout each, one of as muc
   expect(await batches.row(other)).toMatchObject({ step: 'batched' });
 });
 
+/** Decides what waits, one after the other. */
+const decide = (payoutId: string, outcome: 'paid' | 'failed') => resolvePayout(ctx, { payoutId, outcome, evidence: 'asked' });
+
+test.each(['paid', 'failed'] as const)(
+  'payouts to it wait until as much has been asked about as was paid, however small the first ones are: %s',
+  async (outcome) => {
+    await batches.earn(4);
+    const { recover } = await paidTo(ELSEWHERE_SCRIPT);
+    await recover();
+    await goOn();
+    const small = await again('0.001', ELSEWHERE);
+    expect(await formed()).toMatchObject({ alike: [small] });
+    await decide(small, outcome);
+    // while the one is asked about, and after it
+    const second = await again('0.001', ELSEWHERE);
+    service.pass(1);
+    const third = await again('0.003', ELSEWHERE);
+    expect(await formed()).toMatchObject({ outcome: 'nothing', alike: [second, third] });
+    const later = await again('0.003', ELSEWHERE);
+    expect(await formed()).not.toHaveProperty('alike');
+    expect(await batches.row(later)).toMatchObject({ step: 'batched' });
+    expect(await service.findings()).toEqual([]);
+  },
+);
+
 test('one that pays exactly what a payout asks for holds no other payout to its address', async () => {
   await batches.earn(3);
   const paid = await again('0.002', ELSEWHERE);

@@ -1,15 +1,12 @@
 // Payouts to where a forgotten transaction has paid nobody whom this database knows: what was forgotten may be requested again, and for another
-// amount. Only a person can tell, so what waits when it is booked waits for him, and else the first that comes. The caller has locked the outputs of
+// amount. Only a person can tell, so what waits when it is booked waits for him, and what comes until it was as much. The caller has locked the outputs of
 // the currency.
 import type { CurrencyCode } from '../../../core/currency.ts';
+import { lostQuestions } from '../../../core/payouts/lost-questions.ts';
 import { pairUp } from '../../../core/payouts/pair-up.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
-import {
-  askedByOutputs,
-  insertLostOutputs,
-  openLostOutputs,
-  setOutputAsked,
-} from '../../../store/payouts/after-restore/lost-outputs.ts';
+import { insertLostOutputs, lostOutputsTo } from '../../../store/payouts/after-restore/lost-outputs.ts';
+import { alreadyAsked, insertQuestion } from '../../../store/payouts/after-restore/lost-questions.ts';
 import { knownOwnScripts } from '../../../store/payouts/own-outputs.ts';
 import { lockPayouts } from '../../../store/payouts/payouts.ts';
 import { unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
@@ -18,10 +15,11 @@ import type { Context } from '../../context.ts';
 import { holdUnknown } from './unknown-movements.ts';
 
 /** `script` in hex. */
-type Waiting = { readonly id: string; readonly script: string; readonly amount: bigint };
+type Waiting = { readonly id: string; readonly merchantId: bigint; readonly script: string; readonly amount: bigint };
 type Stored = Omit<Waiting, 'script'> & { readonly script: Uint8Array | null };
-const waitingFrom = ({ id, script, amount }: Stored): Waiting => ({
+const waitingFrom = ({ id, merchantId, script, amount }: Stored): Waiting => ({
   id,
+  merchantId,
   script: Buffer.from(script ?? []).toString('hex'),
   amount,
 });
@@ -62,10 +60,11 @@ export const whereLost = (payoutId: string): string =>
   `payout ${payoutId} goes where a forgotten transaction has paid: was it this one? (bursar payout resolve)`;
 
 /**
- * Of payouts that are about to be paid, the first to the script of each lost output that nobody was asked about waits for a person.
+ * Of payouts that are about to be paid, those wait for a person that go to the script of a lost output because of which he was not asked yet about as
+ * much as it has.
  * @returns those
  */
-export async function holdFirstAlike(
+export async function holdAlike(
   ctx: Context,
   sql: Sql,
   currency: CurrencyCode,
@@ -76,17 +75,19 @@ export async function holdFirstAlike(
   return asked;
 }
 
-/** For each lost output that no person was asked about yet a payout to its script is taken note of, one of the same amount first. */
+/** Payouts are taken note of until it is about as much as each lost output to their script has. */
 async function ask(sql: Sql, currency: CurrencyCode, payouts: readonly Waiting[]): Promise<readonly string[]> {
-  const open = await openLostOutputs(sql, currency, [...new Set(payouts.map(({ script }) => script))]);
-  if (open.length === 0) return [];
-  const before = await askedByOutputs(
+  const lost = await lostOutputsTo(sql, currency, [...new Set(payouts.map(({ script }) => script))]);
+  if (lost.length === 0) return [];
+  const before = await alreadyAsked(
     sql,
     payouts.map(({ id }) => id),
   );
-  const free = payouts.filter(({ id }) => !before.has(id));
-  const pairs = pairUp(open, free, [(one, of) => isTo(one, of) && one.amount === of.amount, isTo]);
-  for (const [output, { id }] of pairs) await setOutputAsked(sql, currency, output, id);
+  const pairs = lostQuestions(
+    lost.map((output) => ({ ...output, place: output.script })),
+    payouts.filter(({ id }) => !before.has(id)).map((one) => ({ ...one, place: one.script })),
+  );
+  for (const [{ txid, vout }, { id }] of pairs) await insertQuestion(sql, id, { currency, txid, place: String(vout) });
   return pairs.map(([, { id }]) => id);
 }
 

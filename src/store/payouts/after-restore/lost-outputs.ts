@@ -1,6 +1,8 @@
-// Outputs of forgotten transactions that were booked as paid to nobody known, and the payout about which a person was asked because of each.
+// Outputs of forgotten transactions that were booked as paid to nobody known.
 import type { CurrencyCode } from '../../../core/currency.ts';
+import type { AskedAbout } from '../../../core/payouts/lost-questions.ts';
 import type { Sql } from '../../postgres/connect.ts';
+import { askedAbout } from './lost-questions.ts';
 
 export type LostOutput = {
   readonly txid: string;
@@ -28,41 +30,27 @@ export async function insertLostOutputs(sql: Sql, currency: CurrencyCode, output
   });
 }
 
-/** Those to these scripts (hex) because of which nobody was asked yet. */
-export async function openLostOutputs(
+/** Those to these scripts (hex), with the payouts about which a person was asked because of each. */
+export async function lostOutputsTo(
   sql: Sql,
   currency: CurrencyCode,
   scripts: readonly string[],
-): Promise<readonly LostOutput[]> {
+): Promise<readonly (LostOutput & { readonly asked: readonly AskedAbout[] })[]> {
   const { rows } = await sql.query<Omit<LostOutput, 'amount'> & { readonly amount: string }>({
-    name: 'open_lost_outputs',
+    name: 'lost_outputs_to',
     text: `select txid, vout, encode(script, 'hex') as script, amount from lost_outputs
-            where currency = $1 and asked is null and script = any ($2) order by txid, vout`,
+            where currency = $1 and script = any ($2) order by txid, vout`,
     values: [currency, scripts.map((script) => Buffer.from(script, 'hex'))],
   });
-  return rows.map(({ amount, ...row }) => ({ ...row, amount: BigInt(amount) }));
-}
-
-/** Of these payouts those about which a person was asked because of one of them. */
-export async function askedByOutputs(sql: Sql, payoutIds: readonly string[]): Promise<ReadonlySet<string>> {
-  const { rows } = await sql.query<{ asked: string }>({
-    name: 'asked_by_lost_outputs',
-    text: 'select asked from lost_outputs where asked = any ($1)',
-    values: [payoutIds],
-  });
-  return new Set(rows.map(({ asked }) => asked));
-}
-
-/** A person is asked about a payout because of an output. */
-export async function setOutputAsked(
-  sql: Sql,
-  currency: CurrencyCode,
-  { txid, vout }: Pick<LostOutput, 'txid' | 'vout'>,
-  payoutId: string,
-): Promise<void> {
-  await sql.query({
-    name: 'set_lost_output_asked',
-    text: 'update lost_outputs set asked = $4 where currency = $1 and txid = $2 and vout = $3',
-    values: [currency, txid, vout, payoutId],
-  });
+  if (rows.length === 0) return [];
+  const askedBecauseOf = await askedAbout(
+    sql,
+    currency,
+    rows.map(({ txid }) => txid),
+  );
+  return rows.map(({ amount, ...row }) => ({
+    ...row,
+    amount: BigInt(amount),
+    asked: askedBecauseOf({ txid: row.txid, place: String(row.vout) }),
+  }));
 }

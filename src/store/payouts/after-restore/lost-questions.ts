@@ -1,0 +1,49 @@
+// The payouts about which a person is asked, or was, because of something that was booked as paid to nobody known.
+import type { CurrencyCode } from '../../../core/currency.ts';
+import type { AskedAbout } from '../../../core/payouts/lost-questions.ts';
+import type { Sql } from '../../postgres/connect.ts';
+
+/** Where it is: an output of a transaction, or (USD) the entry of a trace number in a bank file, whose name is in the place of a txid. */
+export type LostPlace = { readonly currency: CurrencyCode | 'USD'; readonly txid: string; readonly place: string };
+
+/** Those because of what was lost in these transactions, or bank files. @returns by place */
+export async function askedAbout(
+  sql: Sql,
+  currency: LostPlace['currency'],
+  txids: readonly string[],
+): Promise<(place: Omit<LostPlace, 'currency'>) => readonly AskedAbout[]> {
+  type Row = { txid: string; place: string; payoutId: string; merchantId: bigint; amount: string; isPaid: boolean };
+  const { rows } = await sql.query<Row>({
+    name: 'asked_about_lost',
+    text: `select q.txid, q.place, q.payout_id as "payoutId", p.merchant_id as "merchantId", p.amount, p.status = 'completed' as "isPaid"
+             from lost_questions q join payouts p on p.id = q.payout_id where q.currency = $1 and q.txid = any ($2)`,
+    values: [currency, [...new Set(txids)]],
+  });
+  const asked = Map.groupBy(rows, ({ txid, place }) => `${txid} ${place}`);
+  return ({ txid, place }) =>
+    (asked.get(`${txid} ${place}`) ?? []).map(({ payoutId, merchantId, amount, isPaid }) => ({
+      payoutId,
+      merchantId,
+      amount: BigInt(amount),
+      isPaid,
+    }));
+}
+
+/** Of these payouts those about which a person is asked already, or was. */
+export async function alreadyAsked(sql: Sql, payoutIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'already_asked_about_lost',
+    text: 'select payout_id as id from lost_questions where payout_id = any ($1)',
+    values: [payoutIds],
+  });
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** A person is asked about a payout. */
+export async function insertQuestion(sql: Sql, payoutId: string, { currency, txid, place }: LostPlace): Promise<void> {
+  await sql.query({
+    name: 'insert_lost_question',
+    text: 'insert into lost_questions (payout_id, currency, txid, place) values ($1, $2, $3, $4)',
+    values: [payoutId, currency, txid, place],
+  });
+}

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { lostQuestions } from '../../src/core/payouts/lost-questions.ts';
+
+const lost = (amount: bigint, asked: readonly { merchantId: bigint; amount: bigint; isPaid?: boolean }[] = [], place = 'a') => ({
+  amount,
+  place,
+  asked: asked.map((one, n) => ({ isPaid: false, payoutId: `asked${n}`, ...one })),
+});
+const payout = (id: string, amount: bigint, merchantId = 1n, place = 'a') => ({ id, amount, merchantId, place });
+const names = (pairs: ReturnType<typeof lostQuestions>): readonly string[] =>
+  pairs.map(([, one]) => (one as { id?: string }).id ?? '');
+
+test('a person is asked until it was about as much as was lost, in the order in which they wait', () => {
+  const waiting = [payout('first', 60n), payout('second', 39n), payout('third', 1n), payout('fourth', 5n)];
+  expect(names(lostQuestions([lost(100n)], waiting))).toEqual(['first', 'second', 'third']);
+  expect(names(lostQuestions([lost(101n)], waiting))).toEqual(['first', 'second', 'third', 'fourth']);
+});
+
+test('what asks for exactly as much is asked about first, and alone', () => {
+  expect(names(lostQuestions([lost(100n)], [payout('small', 10n), payout('same', 100n), payout('large', 200n)]))).toEqual([
+    'same',
+  ]);
+});
+
+test('what was asked before counts, of each merchant by himself, and what was found paid for all', () => {
+  const before = lost(100n, [{ merchantId: 1n, amount: 60n }]);
+  expect(names(lostQuestions([before], [payout('mine', 40n), payout('more', 1n)]))).toEqual(['mine']);
+  expect(names(lostQuestions([before], [payout('other', 100n, 2n), payout('more', 1n, 2n)]))).toEqual(['other']);
+  const paid = lost(100n, [{ merchantId: 1n, amount: 60n, isPaid: true }]);
+  expect(names(lostQuestions([paid], [payout('other', 40n, 2n), payout('more', 1n, 2n)]))).toEqual(['other']);
+});
+
+test('only what goes to the same place is asked about, and each payout because of one loss', () => {
+  expect(lostQuestions([lost(100n)], [payout('elsewhere', 100n, 1n, 'b')])).toEqual([]);
+  const [one, two] = [lost(100n), lost(50n)];
+  const pairs = lostQuestions([one, two], [payout('large', 120n), payout('next', 20n), payout('last', 30n), payout('goes', 1n)]);
+  expect(pairs.map(([of]) => (of === one ? 1 : 2))).toEqual([1, 2, 2]);
+  expect(names(pairs)).toEqual(['large', 'next', 'last']);
+});
