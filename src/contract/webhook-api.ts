@@ -1,5 +1,5 @@
 // The part of the merchant's API about events and where they are delivered: rows of the table of endpoints.
-import { EVENT_TYPES } from '../core/events.ts';
+import { EVENT_TYPES, OBJECT_PATTERN } from '../core/events.ts';
 import { MOST_WEBHOOKS } from '../core/webhooks.ts';
 import { type Endpoint, needs, PAGE } from './endpoint.ts';
 import * as field from './fields.ts';
@@ -9,6 +9,18 @@ import * as reply from './webhook-replies.ts';
 const ORDINARY = { perMinute: 120 };
 const webhookId = field.reference('Identifier of the webhook.', 'wh_');
 const limit = field.optional(field.integer(`How many items; ${PAGE.usual} when it is left out.`, PAGE.least, PAGE.most));
+const OBJECT = new RegExp(OBJECT_PATTERN);
+/** Nothing is ever told of another text: whoever mistyped one would wait for it. */
+const object: field.Field<string, false> = field.optional({
+  required: true,
+  about: 'Only of this transaction or payout (its identifier), or `transaction` or `payout` for all of a kind.',
+  refusal: 'invalid_request',
+  schema: { type: 'string', pattern: OBJECT_PATTERN, examples: ['txn_0351dYxk0d1Jt8vTgkN1AM'] },
+  read(value, name) {
+    if (typeof value === 'string' && OBJECT.test(value)) return value;
+    throw field.wrong('invalid_request', name, 'an identifier (txn_… or payout_…), transaction or payout');
+  },
+});
 const url = field.text(
   'Where events are sent: outside the sandbox https to a host on the public internet, on port 443 or 8443, without user name and password.',
   { max: 2048, min: 1, example: 'https://shop.example.com/hooks/bursar' },
@@ -27,12 +39,7 @@ export const STREAM_API = {
     keyKept: null,
     fields: {
       events: field.optional(field.choices('Only these types of events; every one when it is left out.', EVENT_TYPES, 1)),
-      object: field.optional(
-        field.text('Only of this transaction or payout (its identifier), or `transaction` or `payout` for all of a kind.', {
-          max: 64,
-          example: 'txn_0351dYxk0d1Jt8vTgkN1AM',
-        }),
-      ),
+      object,
       starting_after: field.optional(
         field.text('The last `id` seen; `0` = from the first event on. The header `Last-Event-ID` comes before it.', {
           max: 64,
@@ -57,12 +64,7 @@ export const WEBHOOK_API = {
     fields: {
       limit,
       starting_after: field.optional(field.reference('The last id of the page before.', 'evt_')),
-      object: field.optional(
-        field.text('Only of this transaction or payout (its identifier), or `transaction` or `payout` for all of a kind.', {
-          max: 64,
-          example: 'txn_0351dYxk0d1Jt8vTgkN1AM',
-        }),
-      ),
+      object,
       type: field.optional(field.choice('Only this type.', EVENT_TYPES)),
       created_gte: field.optional(field.moment('Created at or after.')),
       created_lt: field.optional(field.moment('Created before.')),

@@ -34,6 +34,9 @@ export function kindOf(type: string): EventKind {
 /** What an event is known by: its object, and its number among the events of that object. */
 export type EventKey = { readonly objectId: string; readonly sequence: number };
 
+/** What a reader may ask for: a kind of objects, or one of them by its identifier. */
+export const OBJECT_PATTERN = `^(${OBJECTS.flatMap(({ kind, prefix }) => [kind, `${prefix}[0-9A-Za-z]{22}`]).join('|')})$`;
+
 const ISSUED = new RegExp(`^evt_([${OBJECTS.map(({ mark }) => mark).join('')}])([0-9A-Za-z]{22})([1-9][0-9]{0,8})$`);
 
 /** The public identifier, the same for ever: it is made of the key. */

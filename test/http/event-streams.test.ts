@@ -234,6 +234,7 @@ describe('numbers that are committed in another order than they were drawn', () 
 describe('a stream is refused', () => {
   const refusals: [string, object, Record<string, string>, [number, string, string?]][] = [
     ['with a type that does not exist', { events: ['transaction.paid'] }, {}, [400, 'invalid_request', 'events']],
+    ['of what no event is about', { object: 'nope' }, {}, [400, 'invalid_request', 'object']],
     ['with no type', { events: [] }, {}, [400, 'invalid_request', 'events']],
     ['with a cursor of a wrong type', { starting_after: 5 }, {}, [400, 'invalid_request', 'starting_after']],
     ['after an event that does not exist', {}, { 'last-event-id': 'evt_nothing' }, [404, 'not_found', 'starting_after']],

@@ -216,12 +216,19 @@ describe('refused is', () => {
     const cases: [object, string][] = [
       [{ type: 'transaction.paid' }, 'type'],
       [{ object: 1 }, 'object'],
+      [{ object: 'nope' }, 'object'],
+      [{ object: 'transactions' }, 'object'],
+      [{ object: 'txn_1' }, 'object'],
+      [{ object: `wh_${'0'.repeat(22)}` }, 'object'],
+      [{ object: `payout_${'0'.repeat(23)}` }, 'object'],
       [{ limit: 0 }, 'limit'],
       [{ limit: 101 }, 'limit'],
       [{ created_gte: 'yesterday' }, 'created_gte'],
     ];
     for (const [body, param] of cases)
       expect(refused(await api.call('/list_events', body))).toEqual([400, 'invalid_request', param]);
+    const [object, ofKind] = [{ object: `payout_${'0'.repeat(22)}` }, { object: 'payout' }];
+    for (const body of [object, ofKind]) expect((await api.call('/list_events', body)).json).toMatchObject({ data: [] });
   });
 });
 

@@ -122,6 +122,8 @@ describe('outside the sandbox', () => {
     ['', 'https'],
     ['https://user:secret@shop.example/', 'user name'],
     ['https://user@shop.example/', 'user name'],
+    ['https://@shop.example/', 'user name'],
+    ['https://:@shop.example/', 'user name'],
     ['https://shop.example:80/', 'port 443 or 8443'],
     ['https://shop.example:22/', 'port 443 or 8443'],
     ['https://shop.example:0/', 'port 443 or 8443'],
@@ -158,6 +160,10 @@ describe('outside the sandbox', () => {
     const outbound = opened(createOutbound(publicInternet([443, 8443])));
     expect(await outbound.addressProblemOf(url)).toBe(problemOf(url));
     expect(await outbound.call({ ...asking, url })).toMatchObject({ kind: 'failed', failure: 'url_not_allowed', tookMs: 0 });
+  });
+
+  test.each(['https://shop.example/@', 'https://shop.example?@', 'https://shop.example#@'])('%s may be called', (url) => {
+    expect(problemOf(url)).toBeNull();
   });
 
   test('a URL of 2,048 characters may be called, and one of 2,049 or of 10 kB may not', () => {

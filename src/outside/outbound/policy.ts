@@ -60,7 +60,9 @@ export function readUrl(policy: OutboundPolicy, text: string): URL | string {
   const isNamed = (scheme: string): boolean =>
     url?.protocol === `${scheme}:` && new RegExp(`^${scheme}://[^/\\\\?#]`, 'i').test(text);
   if (url === null || url.hostname === '' || !schemes.some(isNamed)) return `an absolute ${names} URL`;
-  if (url.username !== '' || url.password !== '') return 'a URL without user name and password';
+  // the parser drops an empty name
+  const hasUser = /^[^/]+:\/\/[^/\\?#]*@/.test(text);
+  if (hasUser) return 'a URL without user name and password';
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
   if (port === 0 || (ports !== null && !ports.includes(port))) return `a URL with port ${ports?.join(' or ') ?? '1 to 65535'}`;
   if (!policy.takesAddresses && isAddress(url.hostname)) return 'a URL with a host name, not an IP address';

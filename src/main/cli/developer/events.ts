@@ -1,7 +1,7 @@
 // `bursar events list|show|resend`: a merchant's events, over the public API.
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { eventKey } from '../../../core/events.ts';
+import { eventKey, OBJECT_PATTERN } from '../../../core/events.ts';
 import { CommandFailed, calledWrongly, group, leaf, print, table } from '../output.ts';
 import { withProfile } from './login.ts';
 import { openSession, type Session } from './session.ts';
@@ -26,9 +26,9 @@ const PAGE = 100;
 /** The identifier of what an event is about. */
 export const objectOf = ({ data }: ApiEvent): string => data.object.transaction_id ?? data.object.id ?? '';
 
-/** The API takes any text, of which there is nothing: whoever mistypes an id would believe that, or wait for it. */
+/** As the API takes it; told before anything is asked. */
 export function objectIn(text: string): string {
-  if (!/^(transaction|payout|(txn|payout)_[0-9A-Za-z]{22})$/.test(text))
+  if (!new RegExp(OBJECT_PATTERN).test(text))
     throw calledWrongly(`--object: ${text} is no id of a transaction (txn_…) or payout (payout_…), nor transaction or payout`);
   return text;
 }
