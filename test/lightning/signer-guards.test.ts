@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LightningPayer } from '../../src/core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../src/core/signer-wire.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { createPaying, type Paying, type PayingOptions } from '../../src/signer/lightning/paying.ts';
 import { openPaymentJournal, type PaymentJournal } from '../../src/signer/lightning/payment-journal.ts';
 import { createTurns } from '../../src/signer/turns.ts';
@@ -197,6 +198,18 @@ test('what the journal does not have, or has under another payment hash, is not 
   journalled = { has: ofAnotherHash(id) };
   expect(await refusal(at.paying.send(asking))).toBe('journal');
   expect(orders).toEqual([]);
+});
+
+test('what the journal of a signer that was put back does not have any more waits for a person, who can give it back', async () => {
+  const { id } = await payout('ln-committed');
+  journalled = { has: null };
+  // until then a request that was cut off may still arrive
+  clock.nowMs += 600_000;
+  await at.look();
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect(orders).toEqual([]);
+  const { status, error } = await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'never sent' });
+  expect([status, error]).toEqual(['failed', 'never sent']);
 });
 
 test('an invoice with another payment hash than the payout has is not sent, whatever the journal says', async () => {

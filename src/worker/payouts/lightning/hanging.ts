@@ -96,6 +96,13 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, 
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
+/** The node has none of it, and the signer's folder was lost or is an older copy: its journal will refuse every request for it. */
+export async function notInJournal(ctx: Context, payment: LightningPayment, refusal: string): Promise<Next> {
+  if (mayStillArrive(payment, ctx.ports.clock.now())) return { againMs: LOOK_MS, trouble: refusal };
+  await holdUnknownPayment(ctx, payment);
+  return { againMs: RARE_LOOK_MS, trouble: `${refusal}; the Lightning node does not have it: decide (bursar payout resolve)` };
+}
+
 /** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */
 export async function ofAnotherNode(ctx: Context, payment: LightningPayment, { identity }: PayingNode): Promise<Next> {
   if (ctx.ports.clock.now() >= hangsFrom(payment)) await holdUnknownPayment(ctx, payment);

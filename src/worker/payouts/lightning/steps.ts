@@ -6,7 +6,7 @@ import { failureText, LACKS_BALANCE } from '../../../core/lightning/payment-fail
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../../core/lightning/under-way.ts';
 import { plus } from '../../../core/money.ts';
 import type { AskTrust } from '../../../core/payouts/intent.ts';
-import { refusalKind, refusedFor } from '../../../core/payouts/signing-refusals.ts';
+import { refusalKind, refusedFor, refusedRule } from '../../../core/payouts/signing-refusals.ts';
 import type { Context } from '../../../flow/context.ts';
 import {
   commitPayment,
@@ -32,6 +32,7 @@ import {
   inFlight,
   LOOK_MS,
   mayStillArrive,
+  notInJournal,
   ofAnotherNode,
   paidOtherwise,
   RARE_LOOK_MS,
@@ -85,17 +86,16 @@ export async function begin(
     else await restorePayment(ctx, payment, { node: node.identity, tracked: NOTHING_KNOWN, isForgotten: true });
     return { againMs: RETRY_MS };
   }
-  const { others } = payment;
+  const { others, amount, feeMax } = payment;
   if (others.isStopped) return { againMs: RETRY_MS };
   if (others.count >= MOST_UNDER_WAY) {
     await holdCrowded(ctx, payment);
     return { againMs: RETRY_MS };
   }
-  const wanted = plus(payment.amount, payment.feeMax);
-  if (takesTooMuch(wanted, { underWay: others.satoshis, spendable: BigInt(node.spendable) }))
-    return { againMs: RETRY_MS, trouble: TOO_MUCH };
   const freeSlots = node.freeSlots - node.taken;
-  if (takesTooManySlots(others.count, freeSlots)) return { againMs: RETRY_MS, trouble: TOO_MUCH };
+  const ofAll = { underWay: others.satoshis, spendable: BigInt(node.spendable) };
+  if (takesTooMuch(plus(amount, feeMax), ofAll) || takesTooManySlots(others.count, freeSlots))
+    return { againMs: RETRY_MS, trouble: TOO_MUCH };
   if (!canSend(node, payment)) return { againMs: RETRY_MS, trouble: lack(node) };
   // at once: others of this look must not count the same slot as free
   node.taken += 1;
@@ -187,6 +187,7 @@ async function sendBegun(ctx: Context, options: LightningDriverOptions, node: As
   }
   if (answer.state !== 'unanswered') await noteAnswer(ctx.db, payment, null);
   if (answer.state === 'never') return failNever(ctx, options, payment, answer.reason);
+  if (answer.state === 'refused' && refusedRule(answer.reason) === 'journal') return notInJournal(ctx, payment, answer.reason);
   return { againMs: answer.state === 'refused' ? RETRY_MS : LOOK_MS, trouble: answer.reason };
 }
 
@@ -197,10 +198,9 @@ async function failNever(
   payment: LightningPayment,
   reason: string,
 ): Promise<Next> {
-  const nowMs = ctx.ports.clock.now();
   const { payment: said, isPending } = await options.paying.track(payment.paymentHash);
   const isOpen = said !== null || isPending || payment.paymentIndex !== null || payment.isDoubted;
-  if (isOpen || mayStillArrive(payment, nowMs)) return { againMs: RETRY_MS, trouble: reason };
+  if (isOpen || mayStillArrive(payment, ctx.ports.clock.now())) return { againMs: RETRY_MS, trouble: reason };
   return failed(ctx, options, payment, `the Lightning node cannot pay the invoice: ${reason}`);
 }
 
