@@ -119,8 +119,9 @@ describe('an address is given once', () => {
     const [index] = await take(poolOn(database.db), 1);
     expect(index).toBeGreaterThanOrEqual((said as number) + JUMP);
     expect(known).not.toContain(index);
-    const passedOver = { cause: 'journal_behind', firstIndex: said, endIndex: (said as number) + JUMP };
-    expect(await readSkipped(database.db)).toMatchObject([passedOver]);
+    const [passedOver, ...more] = await readSkipped(database.db);
+    expect([passedOver, more]).toMatchObject([{ cause: 'journal_behind', firstIndex: said }, []]);
+    expect(passedOver?.endIndex).toBeGreaterThanOrEqual((said as number) + JUMP);
     expect(third.reported).toEqual([expect.stringMatching(/the signer's journal is an older copy/)]);
   });
 
@@ -164,6 +165,22 @@ describe('an address is given once', () => {
     await signerOn(restored);
     const after = await take(poolOn(restored), 40);
     expect(Math.min(...after)).toBeGreaterThan(Math.max(...lost));
+  });
+
+  it('on two machines, set up one after the other from one backup without the journal', async () => {
+    const first = await signerOn(database.db);
+    await take(poolOn(database.db), 5);
+    await first.close();
+    const [before, after] = [await copyOf(), await copyOf()];
+    const given: number[] = [];
+    for (const dump of [before, after]) {
+      await rm(join(folder, 'given-addresses.json'));
+      const restored = await dump.restore();
+      const signer = await signerOn(restored);
+      given.push(...(await take(poolOn(restored, 500), 1_500)));
+      await signer.close();
+    }
+    expect(new Set(given).size).toBe(3_000);
   });
 
   it.each(['missing', 'damaged', 'cut off'])(

@@ -1,5 +1,6 @@
 // Gives out address indexes: the only place that does. A range begins where both the signer's journal and the database say that nothing was
 // given yet; it is in the journal before the answer is sent, and an older copy of either is detected and its range passed over.
+import { randomInt } from 'node:crypto';
 import { END_OF_INDEXES } from '../../core/account-key.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import {
@@ -35,8 +36,12 @@ export type GrantingOptions = {
   readonly report: (line: string) => void;
 };
 
-/** How many indexes are passed over when the journal was lost or is an older copy: more than can have been given out since. */
+/**
+ * How many indexes at least are passed over when the journal was lost or is an older copy: more than can have been given out since. How many
+ * beyond that is drawn each time: of two machines that are set up one after the other from one backup, the second does not know what the first gave out.
+ */
 export const JUMP = 1_000_000;
+const JUMP_DRAWN = 4_000_000;
 /**
  * Every start of a signer passes over this many indexes and one for each second since the journal was written (for 10,000 seconds at most), or
  * four times the usual number where that is more. Journal and database may both be copies from one moment (a data folder put back, a machine set back to a snapshot),
@@ -86,10 +91,11 @@ export function createGranting(options: GrantingOptions): Granting {
     const fault = await faultOfJournal();
     const atStart = jumpAtStart();
     const mark = await readJournalMark(db);
+    const farJump = JUMP + randomInt(JUMP_DRAWN);
     const changes: { key: StoredKey; to: number; cause: SkippedCause | null }[] = [];
     for (const key of await listKeys(db)) {
       const given = Math.max(key.nextIndex, journal.end(key.xpub));
-      const jump = fault === null ? (given === 0 ? 0 : atStart) : JUMP;
+      const jump = fault === null ? (given === 0 ? 0 : atStart) : farJump;
       const to = Math.min(given + jump, END_OF_INDEXES);
       const isBehind = given > key.nextIndex && !(await isLostOnTheWay(key));
       const cause = fault ?? (isBehind ? 'database_behind' : null);
