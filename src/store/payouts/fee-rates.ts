@@ -31,3 +31,23 @@ export async function savePayoutsWait(sql: Sql, currency: CurrencyCode, why: str
     values: [currency, why],
   });
 }
+
+const SIGNER_SILENT = 'the signer does not answer';
+
+/** Writes that nothing of these currencies is signed because the signer does not answer, where nothing else stands against it. */
+export async function saveSignerSilent(sql: Sql, currencies: readonly string[]): Promise<void> {
+  await sql.query({
+    name: 'save_signer_silent',
+    text: 'update fee_rates set payouts_wait = $1 where currency = any ($2) and payouts_wait is null',
+    values: [SIGNER_SILENT, currencies],
+  });
+}
+
+/** It has answered. */
+export async function saveSignerAnswers(sql: Sql): Promise<void> {
+  await sql.query({
+    name: 'save_signer_answers',
+    text: 'update fee_rates set payouts_wait = null where payouts_wait = $1',
+    values: [SIGNER_SILENT],
+  });
+}

@@ -81,10 +81,10 @@ export async function waitingForOperator(
                                  order by p.created_at, p.id limit 1) q
             where f.payouts_wait is not null
            union all
-           -- what a block of Ethereum's chain has decided, and our nodes do not say alike; and whatever was not mined for long
+           -- what a block of Ethereum's chain has decided, and our nodes do not say alike; what the signer does not answer; and whatever was not mined for long
            select p.id, 'waits: ' || b.trouble, p.created_at from outgoing_batches b join payouts p on p.batch_id = b.id
             where b.due_at is not null and b.trouble is not null and p.step = 'batched'
-              and (b.created_at <= $2::timestamptz - ${LONG}
+              and (b.created_at <= $2::timestamptz - ${LONG} or b.state = 'reserved'
                    or (b.tip is not null and exists (select from outgoing_inputs i where i.batch_id = b.id and i.spent_by is not null)))
             ) w order by created_at, id limit $1`,
     values: [limit, new Date(nowMs)],

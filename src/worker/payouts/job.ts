@@ -4,8 +4,9 @@ import type { CurrencyCode } from '../../core/currency.ts';
 import type { AskTrust } from '../../core/payouts/intent.ts';
 import type { Context } from '../../flow/context.ts';
 import { bookInternalPayouts } from '../../flow/payouts/internal-payouts.ts';
-import { readWork } from '../../store/payouts/batches.ts';
+import { type PayoutWork, readWork } from '../../store/payouts/batches.ts';
 import { notComparedSince } from '../../store/payouts/comparisons.ts';
+import { saveSignerAnswers, saveSignerSilent } from '../../store/payouts/fee-rates.ts';
 import { endLeasesOf, leaseOwners } from '../../store/payouts/lease-owners.ts';
 import { PAYOUT_JOB } from '../../store/payouts/outgoing-facts.ts';
 import type { Job } from '../loop.ts';
@@ -65,6 +66,8 @@ function lookJob(ctx: Context, { signatures, rails, ...options }: Looking): Job 
   let isComplete = false;
   let workedMs = Number.NEGATIVE_INFINITY;
   let hasFreed = false;
+  /** Whether the database may say that the signer is silent: an earlier process may have written it. */
+  let isToldSilent = true;
 
   /** What a worker that died was at goes on at once; one that only seems dead loses nothing, as with any lease that has ended. */
   async function freeLeases(): Promise<void> {
@@ -86,8 +89,17 @@ function lookJob(ctx: Context, { signatures, rails, ...options }: Looking): Job 
   }
 
   /** @returns the currencies that must be compared again; null while signatures may be missing here */
-  async function compared(signsSoon: boolean): Promise<ReadonlySet<string> | null> {
-    if (!(await signatures.look(signsSoon))) return null;
+  async function compared(work: readonly PayoutWork[]): Promise<ReadonlySet<string> | null> {
+    if (!(await signatures.look(work.some(({ queued, reserved }) => queued || reserved)))) {
+      await saveSignerSilent(
+        ctx.db,
+        work.map(({ currency }) => currency),
+      );
+      isToldSilent = true;
+      return null;
+    }
+    if (isToldSilent) await saveSignerAnswers(ctx.db);
+    isToldSilent = false;
     // a database that was started again may be another copy
     const older = await notComparedSince(ctx.db);
     // it was replaced meanwhile: the signer is asked first what that copy has forgotten
@@ -107,7 +119,7 @@ function lookJob(ctx: Context, { signatures, rails, ...options }: Looking): Job 
       const work = await readWork(ctx.db, ctx.ports.clock.now());
       isWaiting = hasFailed || work.some(({ queued, soon }) => queued || soon);
       if (work.length > 0) workedMs = performance.now();
-      const older = await compared(work.some(({ queued, reserved }) => queued || reserved));
+      const older = await compared(work);
       isComplete = older !== null;
       for (const rail of rails) {
         const due = work.find((one) => one.currency === rail.currency);

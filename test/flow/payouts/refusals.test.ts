@@ -1,12 +1,16 @@
 // What the signer refuses, or cannot answer: only what is refused waits, the payouts behind it go on, and nothing is lost or piled up.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ChainPort } from '../../../src/core/ports.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { approvePayout, cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { clearBreakers, openBreakers, tripBreaker } from '../../../src/store/ledger/breakers.ts';
 import { saveFeeRate } from '../../../src/store/payouts/fee-rates.ts';
+import { waitingForOperator } from '../../../src/store/payouts/waiting-for-operator.ts';
 import { createHeldPayouts } from '../../../src/worker/payouts/held-payouts.ts';
+import { payoutJobs } from '../../../src/worker/payouts/job.ts';
 import { fund, OUTSIDE, owe, tellFee } from '../../support/funded.ts';
+import { tellingTo } from '../../support/payout-jobs.ts';
 import { openServiceOnDatabase, type ServiceOnDatabase } from '../../support/service-on-database.ts';
 import { openDriver } from './signer.ts';
 
@@ -51,6 +55,40 @@ async function passes(times: number, ms = 1_000): Promise<void> {
 const look = () => createHeldPayouts(ctx, (_id, error) => expect(error).toBeNull()).run();
 const SIGNED = ['processing', 'batched', null];
 const HELD = ['pending', 'held', 'approval'];
+
+test('a signer that does not answer is told at once, until it has signed', async () => {
+  await earn();
+  const id = await request();
+  at.signer.fails = 'before';
+  await passes(1);
+  const told = () => waitingForOperator(ctx.db, { limit: 5, nowMs: service.now() });
+  expect(await told()).toEqual([{ id, why: 'waits: no answer' }]);
+  at.signer.fails = null;
+  await passes(2, 15_000);
+  expect([await shown(id), await told()]).toEqual([SIGNED, []]);
+});
+
+test('a signer that cannot be asked before a batch is formed is told too, until it answers', async () => {
+  await earn();
+  const id = await request();
+  let answers = false;
+  const signed = async () => {
+    if (!answers) throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+    return { transactions: [], more: false };
+  };
+  const signing = { sign: () => Promise.reject(new Error('nobody asks for a signature')), signed };
+  // the look asks no node
+  const node = { currency: 'BTC', send: () => Promise.reject(new Error('nobody sends')) } as unknown as ChainPort;
+  const chains = new Map([['BTC' as const, node]]);
+  const options = { signing, owner: 'test', intents: async () => null };
+  const [look] = payoutJobs({ ...ctx, ports: { ...ctx.ports, chains } }, ['BTC'], options, (made) => made(tellingTo([])));
+  const told = () => waitingForOperator(ctx.db, { limit: 5, nowMs: service.now() });
+  await look?.run();
+  expect(await told()).toEqual([{ id, why: 'waits: the signer does not answer' }]);
+  answers = true;
+  await look?.run();
+  expect(await told()).toEqual([]);
+});
 
 describe('a payout that the signer refuses', () => {
   test('waits alone, shows approval and can be cancelled; the others are paid, and nothing piles up', async () => {
