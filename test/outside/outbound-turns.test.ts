@@ -117,26 +117,64 @@ test('the time of a call begins when it is asked for', async () => {
   const url = await serving((_, response) => response.end('ok'));
   let nowMs = 500;
   const waiting = (ms: number) => ({
-    take(_: bigint, piece: () => void): void {
+    begin(_: bigint, piece: () => void): void {
       nowMs += ms;
       piece();
     },
   });
-  const call = (ms: number) => callInTurn(outbound, waiting(ms), { ...asking, url }, () => nowMs);
+  const call = (ms: number, more: object = {}) => callInTurn(outbound, waiting(ms), { ...asking, url, ...more }, () => nowMs);
   const first = await call(4_000);
   expect(first).toMatchObject({ kind: 'answered', status: 200 });
   expect(first.tookMs).toBeGreaterThanOrEqual(4_000);
   // nothing is known of the server
   const late = { kind: 'failed', failure: 'failed_here', reason: 'its turn did not come', tookMs: 5_000 };
   expect(await call(5_000)).toEqual(late);
-  const hanging = await listening();
-  const timedOut = await callInTurn(
-    outbound,
-    waiting(4_900),
-    { ...asking, url: `http://127.0.0.1:${hanging.port}/` },
-    () => nowMs,
-  );
-  expect(timedOut).toMatchObject({ failure: 'timed_out', reason: 'no whole answer within 0.1 s' });
+  expect(await call(6_000)).toEqual({ ...late, tookMs: 6_000 });
+  const { port } = await listening();
+  const hanging = { url: `http://127.0.0.1:${port}/`, withinMs: 200 };
+  expect(await call(100, hanging)).toMatchObject({ failure: 'timed_out', reason: 'no whole answer within 0.1 s' });
+  // whoever had less than half of it has not shown that he is away, unless something else is wrong with him
+  const reason = 'its turn came late: no whole answer within 0.099 s';
+  const failed = await call(101, hanging);
+  expect(failed).toMatchObject({ kind: 'failed', failure: 'failed_here', reason });
+  expect(failed.tookMs).toBeGreaterThanOrEqual(190);
+  expect(await call(199, hanging)).toMatchObject({ reason: 'its turn came late: no whole answer within 0.001 s' });
+  expect(await call(4_900, { url: 'http://127.0.0.1:1/' })).toMatchObject({ failure: 'connection_failed' });
+});
+
+test('a call whose turn does not come ends with its time, and does not begin after that', async () => {
+  const outbound = opened(createOutbound(ANYWHERE));
+  let came = 0;
+  const url = await serving((_, response) => response.end(String(++came)));
+  const [pieces, whose]: [(() => void)[], bigint[]] = [[], []];
+  const turns = { begin: (whom: bigint, piece: () => void) => void (pieces.push(piece) && whose.push(whom)) };
+  const asked = { ...asking, url, withinMs: 50, merchantId: null };
+  const failed = await callInTurn(outbound, turns, asked, () => 7);
+  expect(whose).toEqual([0n]);
+  expect(failed).toEqual({ kind: 'failed', failure: 'failed_here', reason: 'its turn did not come', tookMs: 50 });
+  for (const piece of pieces) piece();
+  await outbound.call({ ...asking, url });
+  expect(came).toBe(1);
+});
+
+test('a call that is given up does not wait for its turn, nor begin when it comes', async () => {
+  const outbound = opened(createOutbound(ANYWHERE));
+  let came = 0;
+  const url = await serving((_, response) => response.end(String(++came)));
+  const pieces: (() => void)[] = [];
+  const turns = { begin: (_: bigint, piece: () => void) => void pieces.push(piece) };
+  let nowMs = 0;
+  for (const waitedMs of [1_000, 4_900]) {
+    const given = new AbortController();
+    const call = callInTurn(outbound, turns, { ...asking, url, signal: given.signal }, () => nowMs);
+    nowMs += waitedMs;
+    given.abort();
+    expect(await call).toMatchObject({ kind: 'failed', failure: 'timed_out', reason: 'given up' });
+    nowMs -= waitedMs;
+  }
+  for (const piece of pieces) piece();
+  await outbound.call({ ...asking, url });
+  expect(came).toBe(1);
 });
 
 test('the call of one merchant does not wait until all those of another one have begun', async () => {

@@ -168,6 +168,34 @@ test('what is wanted while the others have their turn comes after them', () => {
   expect(once()).toEqual([B]);
 });
 
+test('what has begun for a merchant comes before what has not, and before nobody else', () => {
+  const { turns, take, untilIdle } = loop();
+  const said: string[] = [];
+  for (const word of ['first', 'second'])
+    turns.begin(A, () => {
+      said.push(word);
+      turns.take(A, () => said.push(`${word} goes on`));
+    });
+  take(B, 1);
+  for (const word of ['begun before', 'too']) turns.take(A, () => said.push(word));
+  expect(untilIdle()).toEqual([B]);
+  expect(said).toEqual(['begun before', 'too', 'first', 'first goes on', 'second', 'second goes on']);
+});
+
+test('what has not begun has its turn among the merchants as anything has', () => {
+  const { turns, take, once, pass } = loop();
+  const done: string[] = [];
+  for (let n = 0; n < 3; n++)
+    turns.begin(A, () => {
+      done.push('A');
+      pass(2);
+    });
+  expect([once(), done]).toEqual([[], ['A']]);
+  take(B, 2);
+  expect(once()).toEqual([B]);
+  expect([once(), done]).toEqual([[], ['A', 'A']]);
+});
+
 test('a piece that fails ends no other one, and counts', () => {
   const { turns, take, once, pass, faults } = loop();
   turns.take(A, () => {

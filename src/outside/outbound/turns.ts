@@ -19,7 +19,14 @@ const MOST_KNOWN = 10_000;
 export type Turns = {
   /** Does a piece of work when it is the turn of whom it is for, and after all that he had to be done before. */
   take(whom: bigint, piece: () => void): void;
+  /**
+   * The same for the first piece of something, which waits while he has more to be done of what has begun: where he wants more than his part, much of
+   * it ends in its time and the rest does not begin, and not all of it too late.
+   */
+  begin(whom: bigint, piece: () => void): void;
 };
+/** What one has to be done. */
+type Line = { readonly ofBegun: (() => void)[]; readonly toBegin: (() => void)[] };
 
 /** @param later calls each in a later turn of the event loop, one after the other, with what follows from it at once */
 export function fairTurns(
@@ -30,7 +37,7 @@ export function fairTurns(
   const taken = new Map<bigint, number>();
   /** Of those who had their turn the one who had taken most. */
   let mostTaken = 0;
-  const waiting = new Map<bigint, (() => void)[]>();
+  const waiting = new Map<bigint, Line>();
   let underWay: { readonly whom: bigint; readonly beganMs: number } | null = null;
   /** Each does one piece, and the last one none: what a piece took is known when what follows from it is done too. */
   let steps = 0;
@@ -49,7 +56,7 @@ export function fairTurns(
       spentMs = 0;
       // those who wait are not counted: what they have is done in one slice, or there is another one
       if (waiting.size > 0) addSteps(MOST_IN_SLICE + 1);
-    } else if (spentMs < SLICE_MS && waiting.size > 0) begin(next());
+    } else if (spentMs < SLICE_MS && waiting.size > 0) doNext(next());
   }
   function settle(): void {
     if (underWay === null) return;
@@ -71,22 +78,24 @@ export function fairTurns(
     }
     return found;
   }
-  function begin(whom: bigint): void {
-    const line = waiting.get(whom) as (() => void)[];
-    const piece = line.shift() as () => void;
-    if (line.length === 0) waiting.delete(whom);
+  function doNext(whom: bigint): void {
+    const { ofBegun, toBegin } = waiting.get(whom) as Line;
+    const piece = (ofBegun.shift() ?? toBegin.shift()) as () => void;
+    if (ofBegun.length + toBegin.length === 0) waiting.delete(whom);
     mostTaken = Math.max(mostTaken, takenBy(whom));
     if (spentMs === 0) cpuBeforeMs = cpuMs();
     underWay = { whom, beganMs: nowMs() };
     piece();
   }
+  function lineOf(whom: bigint): Line {
+    const line = waiting.get(whom) ?? { ofBegun: [], toBegin: [] };
+    waiting.set(whom, line);
+    if (steps === 0) addSteps(2);
+    else if (!isInSlice && steps <= MOST_IN_SLICE) addSteps(1);
+    return line;
+  }
   return {
-    take(whom, piece) {
-      const line = waiting.get(whom);
-      if (line === undefined) waiting.set(whom, [piece]);
-      else line.push(piece);
-      if (steps === 0) addSteps(2);
-      else if (!isInSlice && steps <= MOST_IN_SLICE) addSteps(1);
-    },
+    take: (whom, piece) => void lineOf(whom).ofBegun.push(piece),
+    begin: (whom, piece) => void lineOf(whom).toBegin.push(piece),
   };
 }
