@@ -220,7 +220,7 @@ export const MERCHANT_API = {
       payout_approval_above: field.removable(payout.usdText('Payouts above this many USD wait for approval; null = none do.')),
     },
     reply: reply.settingsReply,
-    refusals: [],
+    refusals: ['invalid_destination'],
   },
   listBalanceEntries: {
     path: '/list_balance_entries',

@@ -189,12 +189,12 @@ describe('account, settings, lists', () => {
     const set = await api.call('/set_settings', {
       tolerance_percent: '2.5',
       payout_approval_above: '100',
-      payout_allow_list: ['a', 'b', 'a'],
+      payout_allow_list: ['a@b.co', 'c@d.co', 'a@b.co'],
     });
     expect(set.json.settings).toEqual({
       tolerance_percent: '2.50',
       late_payments: 'accept',
-      payout_allow_list: ['a', 'b'],
+      payout_allow_list: ['a@b.co', 'c@d.co'],
       payout_approval_above: '100.00',
     });
     const removed = await api.call('/set_settings', { payout_approval_above: null });

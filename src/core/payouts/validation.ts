@@ -1,10 +1,10 @@
 // Whether the fields of a payout fit each other: the amount the unit of its method, the destination the method and the network, the minimum.
 import { readBankAccount } from '../ach/bank-account.ts';
-import type { CurrencyCode } from '../currency.ts';
+import { CURRENCY_CODES, type CurrencyCode } from '../currency.ts';
 import type { Invoice } from '../lightning/payer.ts';
 import { amountForm, parseAmount } from '../money.ts';
 import { Refusal } from '../refusal.ts';
-import { PAYOUT_UNITS, type PayoutMethod } from './units.ts';
+import { PAYOUT_METHODS, PAYOUT_UNITS, type PayoutMethod } from './units.ts';
 
 /** What a payout's destination shows by its text alone. */
 export type Destinations = {
@@ -39,7 +39,7 @@ export function checkPayoutForm(
 
 /** Refused: invalid_destination for a text of another form, network or checksum. */
 export function checkDestination(method: PayoutMethod, destination: string, destinations: Destinations): void {
-  const problem = method === 'ach' ? bankProblem(destination) : destinations.problem(method, destination);
+  const problem = problemOf(method, destination, destinations);
   if (problem === null) return;
   throw new Refusal('invalid_destination', { param: 'destination', message: `destination does not fit ${method}: ${problem}.` });
 }
@@ -72,6 +72,41 @@ export function refuseUnbuilt(method: PayoutMethod, { hasBank, hasLightning, cur
 /** An invoice can be paid once: it is no place for payouts that repeat. */
 export function isInvoice(destination: string): boolean {
   return /^ln(?!url)/i.test(destination) && !destination.includes('@');
+}
+
+/**
+ * Each entry of an allow-list must be a place that a payout or a reimbursement can name, in any method or currency: a mistyped one would
+ * refuse every payout, and what takes its place waits for a day. Refused: invalid_destination.
+ */
+export function checkAllowList(list: readonly string[], param: string, destinations: Destinations): void {
+  // an invoice is not read here: a hundred of them, whose signatures cost milliseconds each, would hold up other callers
+  const fits = (text: string): boolean =>
+    isInvoice(text) ||
+    PAYOUT_METHODS.some((method) => problemOf(method, text, destinations) === null) ||
+    CURRENCY_CODES.some((code) => destinations.addressProblem(code, text) === null);
+  const wrong = list.findIndex((text) => !fits(text));
+  if (wrong === -1) return;
+  const message = `Entry ${wrong + 1} of ${param} is no address, invoice, LNURL, Lightning address or bank account that can be paid from here.`;
+  throw new Refusal('invalid_destination', { param, message });
+}
+
+/**
+ * Whether two texts name one place: a bank account without a kind is a checking account; bech32 and cash addresses are the same in capitals
+ * (BIP173), Ethereum's in any case; no other address is without small letters.
+ */
+export function isSameDestination(one: string, other: string): boolean {
+  return spelling(one) === spelling(other);
+}
+
+function spelling(text: string): string {
+  const account = readBankAccount(text);
+  if (!('problem' in account)) return `ach:${account.routing}:${account.account}:${account.kind}`;
+  const isAnyCase = text === text.toUpperCase() || /^0x[0-9a-f]{40}$/i.test(text);
+  return isAnyCase ? text.toLowerCase() : text;
+}
+
+function problemOf(method: PayoutMethod, destination: string, destinations: Destinations): string | null {
+  return method === 'ach' ? bankProblem(destination) : destinations.problem(method, destination);
 }
 
 function bankProblem(destination: string): string | null {

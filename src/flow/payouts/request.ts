@@ -9,7 +9,7 @@ import { intentBytes } from '../../core/payouts/intent.ts';
 import { holdEntry } from '../../core/payouts/postings.ts';
 import type { HeldReason } from '../../core/payouts/states.ts';
 import type { PAYOUT_UNITS } from '../../core/payouts/units.ts';
-import { checkMinimum, payoutAmount } from '../../core/payouts/validation.ts';
+import { checkMinimum, isSameDestination, payoutAmount } from '../../core/payouts/validation.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
@@ -162,11 +162,4 @@ export function refuseOwnScript(owner: ScriptOwner, merchantId: bigint): void {
 export function refuseUnlisted(allowed: ReadonlySet<string> | null, destination: string): void {
   if (allowed !== null && ![...allowed].some((one) => isSameDestination(one, destination)))
     throw new Refusal('destination_not_allowed', { param: 'destination' });
-}
-
-/** Bech32 and cash addresses are the same in capitals (BIP173), Ethereum's in any case; no other address is without small letters. */
-function isSameDestination(one: string, other: string): boolean {
-  const isAnyCase = (text: string): boolean => text === text.toUpperCase() || /^0x[0-9a-f]{40}$/i.test(text);
-  const inSmallLetters = (text: string): string => (isAnyCase(text) ? text.toLowerCase() : text);
-  return inSmallLetters(one) === inSmallLetters(other);
 }

@@ -3,6 +3,7 @@
 import { PAGE } from '../../contract/endpoint.ts';
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { formatAmount } from '../../core/money.ts';
+import { checkAllowList } from '../../core/payouts/validation.ts';
 import { awaitEventsBefore, checkWebhookUrl } from '../../flow/events/webhooks.ts';
 import { getAccount } from '../../flow/merchants/account.ts';
 import { getSettings, type Settings, setSettings } from '../../flow/merchants/settings.ts';
@@ -120,6 +121,7 @@ export const MERCHANT_HANDLERS: MerchantHandlers = {
 
   async setSettings({ ctx, caller }, body) {
     const above = body.payout_approval_above;
+    checkAllowList(body.payout_allow_list ?? [], 'payout_allow_list', ctx.ports.destinations);
     const settings = await setSettings(ctx, {
       merchantId: caller.merchantId,
       scopes: caller.scopes,

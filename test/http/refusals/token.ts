@@ -74,6 +74,8 @@ export function refusesTokens(calls: RefusedCalls): void {
     }
     const both = { late_payments: 'accept', payout_approval_above: null };
     expect((await calls.api.call('/set_settings', both, {}, 'only.payouts')).json.error).toBe('insufficient_permissions');
+    const mistyped = await calls.api.call('/set_settings', { payout_allow_list: ['elsewhere'] }, {}, 'only.payouts');
+    expect(note('setSettings', mistyped).json).toMatchObject({ error: 'invalid_destination', param: 'payout_allow_list' });
     expect((await calls.api.call('/set_settings', { payout_allow_list: [] }, {}, 'only.payouts')).status).toBe(200);
     expect((await calls.api.call('/set_settings', { payout_allow_list: null }, {}, 'only.payments')).status).toBe(200);
   });
