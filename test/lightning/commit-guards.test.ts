@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { reconsiderPayout } from '../../src/flow/payouts/held-reasons.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../src/store/ledger/ledger.ts';
-import { AMOUNT, at, clock, close, invoice, looks, open, outgoing, pass, status } from './funded-payouts.ts';
+import { AMOUNT, at, clock, close, engine, invoice, looks, open, outgoing, pass, status, toAnother } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -48,6 +48,35 @@ test('one whose merchant owes something by then is not committed', async () => {
   await lookWith(() => owes(5n));
   expect(await at.payment(id)).toMatchObject({ state: 'waiting', sends: 0 });
   expect(outgoing().listed()).toEqual([]);
+});
+
+test('the invoice of another merchant is not cancelled for one whose merchant owes something', async () => {
+  const { made, id } = await toAnother();
+  const atNode = async () => engine.node().find(await at.hashOf(made.transactionId))?.status;
+  await owes(5n);
+  await at.look();
+  expect([await atNode(), await status(id)]).toEqual(['OPEN', 'processing']);
+  await owes(-5n);
+  await looks(1);
+  expect([await atNode(), await status(id)]).toEqual(['CANCELED', 'completed']);
+});
+
+test('what its merchant comes to owe once the invoice of another merchant is cancelled comes too late', async () => {
+  const { other, made, id } = await toAnother();
+  const port = at.ctx.ports.lightning!;
+  const { cancelInvoice } = port;
+  Object.assign(port, {
+    async cancelInvoice(hash: string) {
+      const said = await cancelInvoice(hash);
+      await owes(5n);
+      return said;
+    },
+  });
+  await at.look();
+  await at.work();
+  expect(await at.payout(id)).toMatchObject({ status: 'completed', fee: 0n });
+  expect((await at.path(made.transactionId)).at(-1)).toBe('succeeded');
+  expect(await at.balance(`merchant:${other}:available:BTC`)).toBe(10_000n);
 });
 
 test('one that is held again by then stays held', async () => {

@@ -9,12 +9,13 @@ import { closeInvoices, SETTLED_HEIGHT } from '../../store/lightning/invoices.ts
 import { type LightningPayment, setEnded } from '../../store/lightning/payment-rows.ts';
 import { recordSettled } from '../../store/lightning/settlements.ts';
 import { insertInternalPayment, lockPaidTransaction } from '../../store/payouts/internal-payouts.ts';
-import { movePayout } from '../../store/payouts/payouts.ts';
+import { movePayout, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { readStops } from '../../store/payouts/request-facts.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { whyNotBooked } from '../payouts/internal-payouts.ts';
 import { holdForOperator } from '../payouts/waiting-for-operator.ts';
-import { expireLocked, onLeased, owedOf } from './payout-progress.ts';
+import { type Booked, expireLocked, onLeased, owedOf } from './payout-progress.ts';
 
 /**
  * Books a leased one, or fails it where its invoice cannot be paid any more.
@@ -35,6 +36,7 @@ export async function bookInvoiceHere(ctx: Context, payment: LightningPayment, i
     });
     return against.why;
   }
+  if ((await onLeased(ctx, payment, mayBeBooked)) !== true) return null;
   const closed = await closeAtNode(ctx, payment);
   if (closed.said === null) return closed.trouble;
   const how = await book(ctx, payment, closed.said === 'cancelled');
@@ -61,12 +63,21 @@ async function closeAtNode({ ports, db }: Context, { paymentHash }: LightningPay
   }
 }
 
+/** Looked at before the node is asked: an invoice that it has cancelled for a payout that waits then nobody could pay. */
+async function mayBeBooked(sql: Sql, { step, merchantId }: Booked): Promise<boolean> {
+  const { isStopped, owes } = await readStops(sql, merchantId);
+  const may = step === 'queued' && !isStopped && !owes;
+  // its row says then why it waits, and it ends when its invoice does
+  if (!may) await wakeHeldJob(sql);
+  return may;
+}
+
 /** @param isCancelled the node has said that nobody can pay it any more, and nobody has */
 function book(ctx: Context, payment: LightningPayment, isCancelled: boolean): Promise<string> {
   const internalTo = payment.internalTo as string;
   return onLeased(ctx, payment, async (sql, payout, atMs) => {
-    const { isStopped, owes } = await readStops(sql, payout.merchantId);
-    if (payout.step !== 'queued' || isStopped || owes) return 'waits';
+    // what its merchant has come to owe since the invoice was cancelled comes too late, as for one that the node was asked to pay
+    if (payout.step !== 'queued') return 'waits';
     const { status, isSettled } = await lockPaidTransaction(sql, internalTo);
     // paid by somebody else, which its judge may not know yet; cancelled or timed out meanwhile
     if (isSettled || status !== 'started') {
