@@ -28,10 +28,10 @@ export async function requested(
   const { id, amount: cents } = await requestAchPayout(ctx, asked);
   return { id, cents, merchantId };
 }
-/** A file that the bank has, and that neither database nor folder remembers. */
+/** A file that the bank has, and that neither database nor folder remembers. @param account of those that name none */
 export function forgottenFile(
   bank: TestBank,
-  payouts: readonly { readonly id: string; readonly cents: bigint }[],
+  payouts: readonly { readonly id: string; readonly cents: bigint; readonly account?: string }[],
   account = ACCOUNT,
 ): string {
   files += 1;
@@ -45,10 +45,10 @@ export function forgottenFile(
     entryClass: 'CCD',
     description: 'PAYOUT',
     effective: '2026-06-01',
-    entries: payouts.map(({ id, cents }, at) => ({
+    entries: payouts.map(({ id, cents, account: own = account }, at) => ({
       transactionCode: 22,
       routing: '021000021',
-      account,
+      account: own,
       cents,
       id: id.slice(-15),
       name: 'SHOP',

@@ -1,5 +1,6 @@
 // What a forgotten bank file has paid to nobody known: which payout asks for it again, and what the bank says of it afterwards.
 import { expect, test } from 'vitest';
+import { readNachaFile } from '../../../src/core/ach/nacha-reader.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../../src/store/payouts/reads.ts';
 import { BTC, ctx, ledgerFindings, merchantsForAll, of, refusedWith, row, world } from '../payouts/merchants.ts';
@@ -174,6 +175,38 @@ test('an entry that comes back while its payout is being decided is not taken tw
   await decide(payout.id, 'failed');
   expect(await of(payout.merchantId, 'available')).toBe(BTC);
   expect(await ledgerFindings()).toEqual([]);
+});
+
+test('one of more than the entries is found paid by an entry of as much, else by any to its account', async () => {
+  const file = await forgotten(7_000n, CENTS);
+  const { merchantId } = await requested();
+  await requested('100', merchantId);
+  const third = await requested('100', merchantId);
+  const other = await requested('150', merchantId);
+  expect(await recovered(file)).toHaveLength(4);
+  await world.admin.query('delete from lost_questions where payout_id = any ($1)', [[third.id, other.id]]);
+  await decide(third.id, 'paid');
+  expect((await changed()).lost).toBe(7_000n);
+  await decide(other.id, 'paid');
+  expect((await changed()).lost).toBe(0n);
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('what goes to one of the accounts of a file waits, and who decides it is told that the bank has sent it back', async () => {
+  const payout = await requested();
+  const nobody = [
+    { id: 'payout_nobody000000000', cents: 7_000n, account: '444555666' },
+    { id: 'payout_nobody000000001', cents: CENTS, account: account() },
+  ];
+  const name = forgottenFile(bank, nobody);
+  const bytes = bank.executed.at(-1)?.bytes as Uint8Array;
+  await putBack();
+  await bank.look();
+  expect(await recovered({ name, bytes })).toEqual([payout.id]);
+  const [, { trace }] = readNachaFile(new TextDecoder().decode(bytes)).entries as [unknown, { readonly trace: string }];
+  bank.answer(trace, 'R01');
+  await bank.look();
+  await expect(decide(payout.id, 'paid')).rejects.toMatchObject({ message: expect.stringContaining('sent back (R01)') });
 });
 
 test('a look that finds a file, and the decision of a payout that waits, do not stand in each other’s way', async () => {
