@@ -8,7 +8,7 @@ import { lostQuestions } from '../../core/payouts/lost-questions.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
 import { waitingAchPayouts } from '../../store/ach/entries.ts';
-import { type OpenLostEntry, openLostEntries, returnedOf, setPaidBy } from '../../store/ach/lost-entries.ts';
+import { type OpenLostEntry, openLostEntries, returnedOf, setPaidBy, storedAchFiles } from '../../store/ach/lost-entries.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { alreadyAsked, insertQuestion } from '../../store/payouts/after-restore/lost-questions.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
@@ -65,11 +65,13 @@ type LostTo = OpenLostEntry & Account;
 
 /** The open lost entries, with the accounts that they went to. */
 async function lostTo(ctx: Context, sql: Sql, payoutId: string | null): Promise<readonly LostTo[]> {
-  const read = new Map<string, ReadFile['entries']>();
-  return (await openLostEntries(sql, payoutId)).flatMap((lost) => {
-    const entries = read.get(lost.file) ?? entriesOf(ctx.ports.sealing.open(lost.bytes, lost.file)) ?? [];
-    read.set(lost.file, entries);
-    const entry = entries.find(({ trace }) => trace === lost.trace);
+  const open = await openLostEntries(sql, payoutId);
+  const names = [...new Set(open.map(({ file }) => file))];
+  const entries = new Map<string, Map<string, Entry>>();
+  for (const [name, bytes] of await storedAchFiles(sql, names))
+    entries.set(name, new Map((entriesOf(ctx.ports.sealing.open(bytes, name)) ?? []).map((entry) => [entry.trace, entry])));
+  return open.flatMap((lost) => {
+    const entry = entries.get(lost.file)?.get(lost.trace);
     return entry === undefined ? [] : [{ ...lost, routing: entry.routing, account: entry.account }];
   });
 }

@@ -42,8 +42,6 @@ export async function insertLostEntries(
 export type OpenLostEntry = LostEntry & {
   /** The payouts to the same account about which a person was asked because of it. */
   readonly asked: readonly AskedAbout[];
-  /** The file as it is stored. */
-  readonly bytes: Uint8Array;
   /** Whether a payout was requested before it was booked as lost; of no payout: false. */
   readonly isSince: boolean;
 };
@@ -59,10 +57,10 @@ export async function openLostEntries(sql: Sql, payoutId: string | null): Promis
             order by name for share`,
     values: [],
   });
-  const { rows } = await sql.query<Row & { bytes: Buffer; isSince: boolean }>({
+  const { rows } = await sql.query<Row & { isSince: boolean }>({
     name: 'open_lost_ach_entries',
     // in the order in which the database has booked them: a clock may have been set
-    text: `select ${COLUMNS}, f.bytes, coalesce(b.id > (select id from ledger.entry where key = 'po:' || $1 || ':hold'), false) as "isSince"
+    text: `select ${COLUMNS}, coalesce(b.id > (select id from ledger.entry where key = 'po:' || $1 || ':hold'), false) as "isSince"
              from lost_ach_entries l join ach_files f on f.name = l.file,
                   lateral (select min(e.id) as id from ledger.entry e where e.key in ('unknown:usd:' || l.file, 'unknown:usd:' || l.file || ':executed')) b
             where l.paid is null and l.returned is null and f.state <> 'refused' order by b.id, l.trace for update of l`,
@@ -74,10 +72,20 @@ export async function openLostEntries(sql: Sql, payoutId: string | null): Promis
     'USD',
     rows.map(({ file }) => file),
   );
-  return rows.map(({ bytes, isSince, ...row }) => {
+  return rows.map(({ isSince, ...row }) => {
     const asked = askedBecauseOf({ txid: row.file, place: row.trace });
-    return { ...entryFrom(row), bytes, isSince, asked };
+    return { ...entryFrom(row), isSince, asked };
   });
+}
+
+/** Files as they are stored, by name: apart from their entries, of which each file has up to 1,000. */
+export async function storedAchFiles(sql: Sql, names: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
+  const { rows } = await sql.query<{ name: string; bytes: Buffer }>({
+    name: 'stored_ach_files',
+    text: 'select name, bytes from ach_files where name = any ($1)',
+    values: [names],
+  });
+  return new Map(rows.map(({ name, bytes }) => [name, bytes]));
 }
 
 /** The lost entries of a file. Who changes them locks the file first. */
