@@ -81,7 +81,7 @@ const expansions = {
           amount: amount('What the customer gets; with the fee it is what was taken.', '0.00038000'),
           destination: shape.string('Where to.', ADDRESS),
           txid: shape.nullable(shape.string('Id of the transaction that carries it.', 'ab12')),
-          fee: shape.nullable(amount('Network fee.', '0.00000462')),
+          fee: shape.nullable(amount("Network fee, and what a token's contract has kept for itself.", '0.00000462')),
         }),
       ),
     ),

@@ -52,6 +52,16 @@ export function keptOf(
   return amounts(outputs) === amount && arrived < amount ? minus(amount, arrived) : null;
 }
 
+/** What of a transfer has not arrived at its target, as the events say whatever else they are; null: all has. */
+export function notArrived(
+  { outputs }: Pick<TransactionFacts, 'outputs'>,
+  { target, amount }: { readonly target: Uint8Array; readonly amount: bigint },
+): bigint | null {
+  const payee = Buffer.from(target).toString('hex');
+  const arrived = sum(outputs.flatMap(({ script, amountMinor }) => (script === payee ? [amountMinor] : [])));
+  return arrived < amount ? minus(amount, arrived) : null;
+}
+
 /** What a token's contract has kept of a sweep that is final, as the difference to what is booked of that; null where there is none. */
 export function keptEntry(batchId: string, currency: EvmCode, kept: bigint, booked: BookedSteps): Entry | null {
   const more = minus(kept, outBy(booked, 'kept'));

@@ -3,7 +3,8 @@
 import { EVM_CONFIRMATIONS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import type { EndedTransaction } from '../../core/evm/port.ts';
-import type { Batch } from '../../store/payouts/batch-rows.ts';
+import { notArrived } from '../../core/payouts/sweeps.ts';
+import type { Batch, BatchPayout } from '../../store/payouts/batch-rows.ts';
 import { asBooked } from '../../store/payouts/booked-amounts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
@@ -25,6 +26,8 @@ export async function endAsPaid(
   if (hasEnded || mined?.outcome?.result !== 'unclear' || !isShownAs(mined, shown))
     throw new Error(`batch ${read.id} is recorded as something else than nodes show, or has ended`);
   const batch = { ...read, payouts: await asBooked(sql, read.payouts) };
+  const payout = batch.payouts[0] as BatchPayout;
+  const kept = notArrived(shown.facts, { target: payout.script, amount: batch.inputs[0]?.amount ?? 0n });
   const reason = { reason: `an operator found it paid: ${evidence}` };
-  await confirm(ctx, sql, { batch, mined, isFinal: true, confirmations: EVM_CONFIRMATIONS, isShown: true, reason });
+  await confirm(ctx, sql, { batch, mined, isFinal: true, confirmations: EVM_CONFIRMATIONS, isShown: true, kept, reason });
 }

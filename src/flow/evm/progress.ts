@@ -23,7 +23,7 @@ import { heldAgain, insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
-import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
+import { noteKept, writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import {
@@ -98,12 +98,12 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
         isGone: ({ spentBy, spentHeight }) => spentBy !== null && isFinal(spentHeight),
         fail: async () => orLater(() => fail(ctx, sql, batch, null)),
       });
-    // a node has lied when it was given back
-    if (batch.state === 'dead' && mined.outcome?.result === 'paid')
+    // a node has lied when it was given back; of what succeeded and asks for something else a fee may have been kept
+    if (batch.state === 'dead' && mined.outcome !== null && mined.outcome.result !== 'failed')
       return stopOnPaidAfterAll(ctx, sql, batch, mined, `bursar payout recover ${mined.txid}, once it is final`);
     if ((mined.height as number) > decided) return 'unagreed';
     const isShown = isShownAs(mined, said.ended ?? null);
-    const kept = batch.state === 'dead' || !isShown ? null : keptOfPayout(batch, said.ended ?? null);
+    const kept = isShown ? keptOfPayout(batch, said.ended ?? null) : null;
     if (mined.outcome?.result === 'paid' || kept !== null) {
       // that its payee has got less counts once nothing can replace it
       if (kept !== null && !isFinal(mined.height)) return 'waiting';
@@ -111,14 +111,13 @@ export function evmProgress(ctx: Context, batchId: string, finalized: number, sa
       const { currency } = batch;
       const reason =
         kept === null ? {} : { reason: `the token's contract has kept ${formatAmount(kept, currency)} ${currency} of it` };
-      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown, reason });
+      return confirm(ctx, sql, { batch, mined, isFinal: isFinal(mined.height), confirmations, isShown, kept, reason });
     }
     if (mined.outcome?.result !== 'failed') {
       // an operator has said that it counts as paid
       if (batch.state === 'final' && batch.minedAttempt === mined.id && isFinal(mined.height)) return 'waiting';
-      // one node's word stops nobody's payouts while nothing is given back, and what it has said for a moment is read again
-      const isKnown = batch.state === 'dead' || isShown;
-      return isKnown ? stopUnclear(ctx, sql, batch, mined) : 'to_complete';
+      // one node's word stops nobody's payouts, and what it has said for a moment is read again
+      return isShown ? stopUnclear(ctx, sql, batch, mined) : 'to_complete';
     }
     if (!isFinal(mined.height)) return 'waiting';
     return orLater(async () => (isShown ? fail(ctx, sql, batch, mined) : 'to_complete'));
@@ -137,7 +136,10 @@ export async function stopContradicted(ctx: Context, batchId: string, what: stri
 }
 
 /** What a token's contract has kept of what its payee should get, as two nodes show; null: they show something else, or that nothing was kept. */
-function keptOfPayout({ payouts: [payout], inputs: [input] }: Batch<EvmCode>, ended: EndedTransaction | null): bigint | null {
+export function keptOfPayout(
+  { payouts: [payout], inputs: [input] }: Batch<EvmCode>,
+  ended: EndedTransaction | null,
+): bigint | null {
   if (ended === null || payout === undefined || input === undefined || !isToken(payout.currency)) return null;
   return keptOf(ended.facts, { target: payout.script, amount: input.amount });
 }
@@ -160,6 +162,8 @@ type Mined = {
   readonly confirmations: number;
   /** Whether two nodes show it alike. */
   readonly isShown: boolean;
+  /** What of it has not arrived, once it is final; null: all has. */
+  readonly kept: bigint | null;
   /** Why it counts as paid, where it did something else than it asks for. */
   readonly reason: { readonly reason?: string };
 };
@@ -184,7 +188,7 @@ export function chargeOf({ attempts, payouts }: Batch<EvmCode>, { outcome }: Att
 export async function confirm(
   ctx: Context,
   sql: Sql,
-  { batch, mined, isFinal, confirmations, isShown, reason }: Mined,
+  { batch, mined, isFinal, confirmations, isShown, kept, reason }: Mined,
 ): Promise<Progress> {
   const [payout] = batch.payouts as readonly [BatchPayout];
   const signed = (batch.attempts[0] as Attempt).fee;
@@ -215,6 +219,7 @@ export async function confirm(
     if (!isKnown) await setBatchState(sql, batch.id, { state: 'mined', minedAttempt: mined.id });
     return isOpen ? 'confirmed' : isKnown ? 'waiting' : 'moved';
   }
+  await noteKept(sql, payout.id, kept);
   await bookGas(ctx, sql, batch, mined);
   if (batch.state === 'final' && isSame) return 'waiting';
   await setBatchState(sql, batch.id, { state: 'final', minedAttempt: mined.id });

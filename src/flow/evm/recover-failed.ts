@@ -1,5 +1,5 @@
-// An operator has a transaction on Ethereum's chain booked that was signed here, whose payout had failed and was given back, and that has paid: the
-// nodes that said that it had failed were wrong.
+// An operator has a transaction on Ethereum's chain booked that was signed here, whose payout had failed and was given back, and that has paid, whole or
+// but for what a token's contract has kept of it: the nodes that said that it had failed were wrong.
 import { finalDepth } from '../../core/confirmations.ts';
 import { ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
 import type { EndedByWord } from '../../core/evm/port.ts';
@@ -10,13 +10,14 @@ import { Refusal } from '../../core/refusal.ts';
 import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
 import { bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
+import { noteKept } from '../../store/payouts/status-changes.ts';
 import { batchOfTransaction } from '../../store/payouts/taken-back.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import type { Recovered, Refused } from '../payouts/after-restore/recover.ts';
 import { completeFound, needsAcceptedLoss, notFinal } from '../payouts/after-restore/recover-failed.ts';
 import { compare, post } from '../payouts/batch-progress.ts';
-import { chargeOf, isShownAs } from './progress.ts';
+import { chargeOf, isShownAs, keptOfPayout } from './progress.ts';
 
 type Recovery = {
   readonly txid: string;
@@ -48,9 +49,12 @@ export async function recoverFailedOnEvm(
     const [payout] = batch.payouts;
     if (payout === undefined || batch.state !== 'dead' || payout.status !== 'failed')
       throw refused(`was signed here, and is booked as batch ${batchId}, which is ${batch.state}`);
-    if (mined === null || mined.height === null || mined.txid !== txid || mined.outcome?.result !== 'paid')
+    const result = mined?.outcome?.result ?? 'failed';
+    if (mined === null || mined.height === null || mined.txid !== txid || result === 'failed')
       throw refused('has paid in no block that was read');
     if (!isShownAs(mined, shown.ended)) throw refused(notShown(shown));
+    const kept = keptOfPayout(batch, shown.ended);
+    if (result === 'unclear' && kept === null) throw refused('did not do exactly what it asks for: look at its events');
     const last = mined.height + finalDepth(currency).depth - 1;
     if (last > agreed) throw refused(notFinal(ETHER, last, compared.areSeveral));
     const booked = await bookedStepsOf(sql, 'po', payout.id);
@@ -59,6 +63,7 @@ export async function recoverFailedOnEvm(
       payout.reimburses === null
         ? await completed(ctx, sql, { ...found, by })
         : await borne(ctx, sql, { ...found, acceptsLoss, refused });
+    if (payout.reimburses === null) await noteKept(sql, payout.id, kept);
     await setBatchState(sql, batchId, { state: 'final', minedAttempt: mined.id });
     return { payoutIds: [payout.id], ...done, currency };
   });

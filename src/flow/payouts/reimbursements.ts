@@ -5,7 +5,7 @@ import { balanceOf, type CurrencyCode, type PaymentMethod } from '../../core/cur
 import { sortableId } from '../../core/ids.ts';
 import type { CaseTransaction, Refund } from '../../core/judge/case.ts';
 import { reimburse } from '../../core/judge/refunds.ts';
-import { formatAmount, greatest, least, minus } from '../../core/money.ts';
+import { formatAmount, greatest, least, minus, plus } from '../../core/money.ts';
 import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { intentBytes } from '../../core/payouts/intent.ts';
 import { REIMBURSEMENT } from '../../core/payouts/units.ts';
@@ -187,6 +187,7 @@ export type RefundShown = {
   readonly status: 'pending' | 'completed' | 'failed';
   /** What the customer gets; until a transaction is signed, by the network fee of now. */
   readonly amount: bigint;
+  /** The network's, and what a token's contract has kept. */
   readonly fee: bigint;
   readonly destination: string;
   readonly txid: string | null;
@@ -203,7 +204,8 @@ export async function readRefund(ctx: Context, transactionId: string): Promise<R
     : isOpen
       ? ((await usualNetworkFee(ctx, ctx.db, currency, found.feeRate as bigint)) ?? 0n)
       : 0n;
-  const fee = greatest(0n, least(found.fee ?? found.share ?? expected, found.feeMax));
+  const network = greatest(0n, least(found.fee ?? found.share ?? expected, found.feeMax));
+  const fee = plus(network, found.kept ?? 0n);
   // its end shows when the transaction knows of it
   const isOver = found.isNoted && (found.status === 'completed' || found.status === 'failed');
   return {

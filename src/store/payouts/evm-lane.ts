@@ -78,6 +78,18 @@ export async function unknownSend(sql: Sql, currency: EvmCode, sender: string, h
   return rows[0]?.txid ?? null;
 }
 
+/** A payout of a sender that had failed and was given back, and that has left all the same, as a block up to a height shows. Null: none. */
+export async function leftAfterAll(sql: Sql, currency: EvmCode, sender: string, height: number): Promise<string | null> {
+  const { rows } = await sql.query<{ txid: string }>({
+    name: 'left_after_all',
+    text: `select a.txid from outgoing_inputs i join outgoing_batches b on b.id = i.batch_id join outgoing_attempts a on a.batch_id = b.id
+            where i.currency = $1 and i.txid = $2 and b.purpose = 'payout' and b.state = 'dead' and a.height <= $3 and a.result in ('paid', 'unclear')
+            order by i.vout limit 1`,
+    values: [currency, sender, height],
+  });
+  return rows[0]?.txid ?? null;
+}
+
 /** Those of a sender's nonces from one on that something is known to have used. */
 export async function knownNonces(sql: Sql, currency: EvmCode, sender: string, from: number): Promise<Set<number>> {
   const { rows } = await sql.query<{ vout: number }>({

@@ -162,6 +162,8 @@ export async function listAllPayouts(
 export type PayoutDetails = ListedPayout & {
   readonly amount: bigint;
   readonly feeMax: bigint;
+  /** What has left and not arrived at its payee, as its final block shows; null: nothing. */
+  readonly kept: bigint | null;
   readonly usdMinor: bigint | null;
   readonly automatic: boolean;
   readonly approvedBy: string | null;
@@ -195,6 +197,7 @@ export async function readPayoutDetails(sql: Sql, id: string): Promise<PayoutDet
     step: PayoutStep;
     amount: string;
     fee_max: string;
+    kept: string | null;
     usd_minor: bigint | null;
     automatic: boolean;
     approved_by: string | null;
@@ -204,7 +207,7 @@ export async function readPayoutDetails(sql: Sql, id: string): Promise<PayoutDet
   };
   const { rows } = await sql.query<Row>({
     name: 'read_payout_details',
-    text: `select ${VIEWED}, p.step, m.affiliate_id, p.amount, p.fee_max, p.usd_minor, p.automatic, p.approved_by, p.batch_id,
+    text: `select ${VIEWED}, p.step, m.affiliate_id, p.amount, p.fee_max, p.kept, p.usd_minor, p.automatic, p.approved_by, p.batch_id,
                   coalesce(b.trouble, f.trouble, l.trouble) as trouble, b.given_up
              from payouts p join merchants m on m.id = p.merchant_id left join outgoing_batches b on b.id = p.batch_id
              left join lightning_payments l on l.payout_id = p.id left join ach_entries e on e.payout_id = p.id left join ach_files f on f.name = e.file where p.id = $1`,
@@ -218,6 +221,7 @@ export async function readPayoutDetails(sql: Sql, id: string): Promise<PayoutDet
     step: row.step,
     amount: BigInt(row.amount),
     feeMax: BigInt(row.fee_max),
+    kept: row.kept === null ? null : BigInt(row.kept),
     usdMinor: row.usd_minor,
     automatic: row.automatic,
     approvedBy: row.approved_by,

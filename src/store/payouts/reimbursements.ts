@@ -235,6 +235,8 @@ export type RefundView = {
   readonly feeMax: bigint;
   readonly fee: bigint | null;
   readonly share: bigint | null;
+  /** What has left and not arrived; null: nothing, or it is not final yet. */
+  readonly kept: bigint | null;
   readonly txid: string | null;
   /** It is paid over Lightning; `txid` is the payment hash then, once the node may have been asked. */
   readonly isOverLightning: boolean;
@@ -245,15 +247,16 @@ export type RefundView = {
 
 /** The reimbursement of a transaction that was asked for last; null when there was none. */
 export async function latestRefund(sql: Sql, transactionId: string): Promise<RefundView | null> {
-  type Row = Omit<RefundView, 'total' | 'feeMax' | 'fee' | 'share'> & {
+  type Row = Omit<RefundView, 'total' | 'feeMax' | 'fee' | 'share' | 'kept'> & {
     amount: string;
+    kept: string | null;
     fee_max: string;
     fee: string | null;
     share: string | null;
   };
   const { rows } = await sql.query<Row>({
     name: 'latest_refund',
-    text: `select p.id, p.currency, p.status, p.noted as "isNoted", p.amount, p.fee_max, p.fee, p.destination, s.fee as share,
+    text: `select p.id, p.currency, p.status, p.noted as "isNoted", p.amount, p.fee_max, p.fee, p.kept, p.destination, s.fee as share,
                   coalesce(s.txid, (select l.payment_hash from lightning_payments l where l.payout_id = p.id and l.state in ('sent', 'paid', 'closed'))) as txid,
                   p.payment_hash is not null as "isOverLightning",
                   (select f.fee_rate from fee_rates f where f.currency = p.currency) as "feeRate"
@@ -265,7 +268,7 @@ export async function latestRefund(sql: Sql, transactionId: string): Promise<Ref
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const { amount, fee_max: feeMax, fee, share, ...rest } = row;
+  const { amount, fee_max: feeMax, fee, share, kept, ...rest } = row;
   const minor = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
-  return { ...rest, total: BigInt(amount), feeMax: BigInt(feeMax), fee: minor(fee), share: minor(share) };
+  return { ...rest, total: BigInt(amount), feeMax: BigInt(feeMax), fee: minor(fee), share: minor(share), kept: minor(kept) };
 }

@@ -58,7 +58,7 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
                as t(id, status, step, fee, error, completed_at, is_announced, held_reason, given_back, is_displaced))
            update payouts p set status = c.status, step = c.step, fee = coalesce(c.fee, p.fee), error = case when c.status = 'failed' then coalesce(c.error, p.error) end,
                   completed_at = coalesce(c.completed_at, p.completed_at), held_reason = case when c.step = 'held' then coalesce(c.held_reason, p.held_reason) end,
-                  given_back = case when c.status = 'failed' then coalesce(c.given_back, p.given_back) end, sequence = p.sequence + c.is_announced::int,
+                  given_back = case when c.status = 'failed' then coalesce(c.given_back, p.given_back) end, kept = case when c.status <> 'failed' then p.kept end, sequence = p.sequence + c.is_announced::int,
                   noted = p.noted and not c.is_displaced
              from changes c where p.id = c.id`,
     values: [
@@ -87,6 +87,15 @@ export async function writePayoutChanges(sql: Sql, changes: readonly PayoutChang
       })),
     atMs,
   );
+}
+
+/** Writes what of a payout has left and not arrived, in minor units, once its block is final; null: all of it has arrived. Its row is locked. */
+export async function noteKept(sql: Sql, payoutId: string, kept: bigint | null): Promise<void> {
+  await sql.query({
+    name: 'note_kept',
+    text: 'update payouts set kept = $2 where id = $1 and kept is distinct from $2',
+    values: [payoutId, kept],
+  });
 }
 
 export type PayoutEventRow = {

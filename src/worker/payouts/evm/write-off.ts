@@ -8,7 +8,7 @@ import type { Context } from '../../../flow/context.ts';
 import { everyHotAddress } from '../../../flow/evm/batches.ts';
 import { notShown } from '../../../flow/evm/recover-failed.ts';
 import { type Held, refusedAddress, type WrittenOff, writeOff } from '../../../flow/sweeps/write-off.ts';
-import { readBlockHash, unknownSend, usedNonces } from '../../../store/payouts/evm-lane.ts';
+import { leftAfterAll, readBlockHash, unknownSend, usedNonces } from '../../../store/payouts/evm-lane.ts';
 import { addressOfScript, firstPaid, type UnclearSend, unclearSend } from '../../../store/sweeps/addresses.ts';
 import { knownUpTo } from '../../../store/sweeps/balances.ts';
 import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
@@ -101,6 +101,12 @@ async function heldAt(ctx: Context, lane: Lane & { readonly owner: EvmCode }, ad
     throw refusedAddress(
       address,
       `has sent ${unknown}, which was not signed here: what that has taken is not gone otherwise, so it is booked first (bursar payout recover ${unknown})`,
+    );
+  const left = await leftAfterAll(ctx.db, owner, sender.txid, block.height);
+  if (left !== null)
+    throw refusedAddress(
+      address,
+      `has sent ${left}, whose payout had failed and was given back: that is booked first (bursar payout recover ${left})`,
     );
   const { held, most, said } = await port.heldBy(address, block);
   const words = `after block ${block.height}: ${said.join('; ')}`;
