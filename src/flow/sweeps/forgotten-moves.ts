@@ -99,7 +99,7 @@ async function moveOf(
 }
 
 /** Which of a currency's keys has the address of a transaction, and where; null: none. */
-async function indexOf(
+export async function indexOf(
   ctx: Context,
   sql: Sql,
   hots: readonly HotAddress[],
@@ -123,8 +123,8 @@ async function needsEther(ctx: Context, sql: Sql, target: Buffer): Promise<boole
   return false;
 }
 
-/** Gives up what was reserved or has failed at its nonce; one that may yet be thought to be mined must end first. */
-async function isFree(sql: Sql, currency: EvmCode, sender: Outpoint): Promise<boolean> {
+/** Gives up what was reserved or has failed at its nonce; one that may yet be thought to be mined must end first. @returns whether nothing has it now */
+export async function isFree(sql: Sql, currency: EvmCode, sender: Outpoint): Promise<boolean> {
   for (const id of await batchesOfOutputs(sql, currency, [sender])) {
     const batch = await readBatch(sql, id, { lock: true });
     if (batch === null) continue;

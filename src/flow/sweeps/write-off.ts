@@ -13,7 +13,7 @@ import { readBlockHash } from '../../store/payouts/evm-lane.ts';
 import { chainAssets } from '../../store/payouts/own-outputs.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
-import { knownBalances, saveBalances } from '../../store/sweeps/balances.ts';
+import { knownBalances, saveBalances, unbookedAt } from '../../store/sweeps/balances.ts';
 import { insertWriteOff, writtenOff } from '../../store/sweeps/written-off.ts';
 import type { Context } from '../context.ts';
 import { endAsPaid } from '../evm/end-as-paid.ts';
@@ -70,13 +70,15 @@ export function writeOff(ctx: Context, of: WriteOff): Promise<WrittenOff> {
       before = plus(before, done.before);
       if (done.amount !== 0n) written.push({ address: one.address, amount: done.amount });
     }
-    if (written.length === 0 && before === 0n && batch === null)
-      throw refusedAddress(
-        address,
-        `lacks nothing: after block ${block.height}, the last that is final and was read twice, nodes show all that is known there`,
-      );
+    if (written.length === 0 && before === 0n && batch === null) throw refusedAddress(address, nothingToDo(of));
     return { written, ended: batch === null ? null : (unclear?.ended.facts.txid ?? null) };
   });
+}
+
+function nothingToDo({ takesBack, block }: WriteOff): string {
+  if (takesBack)
+    return `has nothing more than is known after block ${block.height}, the last that is final, was read twice and up to which what came to old addresses was looked for`;
+  return `lacks nothing: after block ${block.height}, the last that is final and was read twice, nodes show all that is known there`;
 }
 
 /** @returns what was written off now, and what had been before by an operator's word */
@@ -93,6 +95,17 @@ async function writeOffAt(
   const missing = minus(minus(found.known, off.amount), units);
   const back = takesBack ? least(negated(missing), off.said) : 0n;
   const amount = missing > 0n ? missing : negated(back > 0n ? back : 0n);
+  if (missing > 0n && takesBack)
+    throw refusedAddress(
+      address,
+      `lacks ${formatAmount(missing, currency)} ${currency}: without --take-back that is written off too`,
+    );
+  const [unbooked] = missing > 0n ? await unbookedAt(sql, currency, { height: block.height, script }) : [];
+  if (unbooked !== undefined)
+    throw refusedAddress(
+      address,
+      `had ${unbooked} before its transaction was made, which is not booked, so it cannot be lost: bursar audit --is-payment ${unbooked} comes first`,
+    );
   const more = `${formatAmount(negated(missing), currency)} ${currency} more than is known`;
   if (missing < 0n && unclear?.purpose === 'payout')
     throw refusedAddress(

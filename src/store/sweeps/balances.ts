@@ -85,6 +85,21 @@ async function knownOf(
 }
 const EVM = EVM_CODES.map((code) => `'${code}'`).join();
 
+/** What was at an address before its transaction was made, and is no payment (`txid:vout`): none of it is booked. */
+export async function unbookedAt(
+  sql: Sql,
+  currency: EvmCode,
+  { height, script }: { readonly height: number; readonly script: Buffer },
+): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ outpoint: string }>({
+    name: 'early_at_address',
+    text: `select e.txid || ':' || e.vout as outpoint from transactions t join early_payments e on e.transaction_id = t.id
+            where t.script = $2 and e.currency = $1 and e.accepted_at is null and e.height <= $3 order by e.height, e.txid, e.vout`,
+    values: [currency, script, height],
+  });
+  return rows.map(({ outpoint }) => outpoint);
+}
+
 /** The highest block that the second reading has read in every currency of the chain; null while one has not begun. */
 export async function comparableBlock(sql: Sql, currencies: readonly EvmCode[]): Promise<BlockRef | null> {
   const { rows } = await sql.query<BlockRef & { count: number }>({

@@ -1,17 +1,19 @@
 // Transactions that our address on Ethereum's chain has sent and that this database does not know: found by what a node says how many it had sent
 // after older blocks, because no node is asked for a sender and a nonce.
 import { isDeepStrictEqual } from 'node:util';
-import { evmAddressOf, evmInput } from '../../../core/currencies/evm.ts';
+import { evmAddressOf, evmInput, evmScript } from '../../../core/currencies/evm.ts';
 import { EVM_CODES, type EvmCode, isUtxo } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import type { Context } from '../../../flow/context.ts';
-import { hotAddress } from '../../../flow/evm/batches.ts';
+import { everyHotAddress, hotAddress } from '../../../flow/evm/batches.ts';
 import { askedOf, recoverOnEvm } from '../../../flow/evm/recover.ts';
 import { notShown, recoverFailedOnEvm } from '../../../flow/evm/recover-failed.ts';
 import type { Recovered } from '../../../flow/payouts/after-restore/recover.ts';
 import { recordUnknown } from '../../../flow/payouts/after-restore/unknown-movements.ts';
+import { indexOf } from '../../../flow/sweeps/forgotten-moves.ts';
+import { recoverFromAddress } from '../../../flow/sweeps/sent-elsewhere.ts';
 import type { Batch } from '../../../store/payouts/batch-rows.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { batchOfTransaction } from '../../../store/payouts/taken-back.ts';
@@ -148,7 +150,7 @@ export async function recordDisplacing(
 }
 
 /**
- * Books a transaction that one of our sending addresses has sent, by its hash alone.
+ * Books a transaction that one of our sending addresses has sent, or the address of a transaction, by its hash alone.
  * @throws Refusal not_resolvable, also for one that no block has, or that others have sent
  */
 export async function recoverSent(
@@ -159,6 +161,7 @@ export async function recoverSent(
   const refused = (why: string): Refusal => new Refusal('not_resolvable', { message: `Transaction ${txid} ${why}.` });
   let isMined = false;
   for (const currency of EVM_CODES) {
+    const hots = ctx.ports.chains.has(currency) ? await everyHotAddress(ctx, ctx.db, currency) : [];
     const hot = ctx.ports.chains.has(currency) ? await hotAddress(ctx, ctx.db, currency) : null;
     if (hot === null) continue;
     const port = portOf(ctx, currency) as EvmPort;
@@ -167,12 +170,20 @@ export async function recoverSent(
     const shown = await port.ended(txid);
     if (shown.ended === null) throw refused(notShown(shown));
     const { facts, height, blockHash } = shown.ended;
-    if (facts.inputs[0]?.txid !== evmInput(evmAddressOf(hot.script.toString('hex')), 0).txid) continue;
     const block = { height, hash: blockHash };
     const { isFinal } = shown;
-    return { ...(await recoverOnEvm(ctx, { currency, block, isFinal, facts, by, acceptsLoss })), currency };
+    const recovery = { currency, block, isFinal, facts, by, acceptsLoss };
+    const sender = facts.inputs[0]?.txid ?? '';
+    if (sender === evmInput(hot.address, 0).txid) return { ...(await recoverOnEvm(ctx, recovery)), currency };
+    const script = Buffer.from(evmScript(sender), 'hex');
+    const from = await indexOf(ctx, ctx.db, hots, script);
+    if (from !== null) return { ...(await recoverFromAddress(ctx, recovery, { ...from, script })), currency };
   }
-  throw refused(isMined ? 'was not sent by an address that payouts leave from' : 'is in no block that a node of ours has');
+  throw refused(
+    isMined
+      ? 'was not sent by an address that payouts leave from, or of a transaction'
+      : 'is in no block that a node of ours has',
+  );
 }
 
 /**
