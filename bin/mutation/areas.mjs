@@ -110,10 +110,17 @@ export const AREAS = [
   { code: /^src\/outside\/evm\/held\.ts$/, tests: ['test/nodes/evm-held-by-word'] },
   {
     code: /^src\/(worker\/payouts\/evm|flow\/sweeps)\/write-off\.ts$/,
-    tests: ['test/nodes/evm-destroyed.test', 'test/nodes/evm-destroyed-moving'],
+    tests: [
+      'test/nodes/evm-destroyed.test',
+      'test/nodes/evm-destroyed-moving',
+      'test/nodes/evm-destroyed-refused',
+      'test/nodes/evm-destroyed-unbooked',
+      'test/nodes/evm-unclear-ended',
+    ],
   },
+  { code: /^src\/flow\/sweeps\/sent-elsewhere\.ts$/, tests: ['test/nodes/evm-sent-elsewhere'] },
   {
-    code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves|write-off).*\.ts$/,
+    code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves|write-off|sent-elsewhere).*\.ts$/,
     tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt', 'test/nodes/evm-fee-on-sweeps'],
   },
   {
@@ -126,6 +133,9 @@ export const AREAS = [
       'test/nodes/evm-reimbursement-paid-after-all',
       'test/nodes/evm-lying-receipts',
       'test/nodes/evm-one-word-paid',
+      'test/nodes/evm-fee-on-payouts',
+      'test/nodes/evm-fee-on-failed',
+      'test/nodes/evm-unclear-ended',
     ],
   },
   {

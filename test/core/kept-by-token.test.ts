@@ -1,6 +1,6 @@
 // What a token's contract has kept of a transfer of ours, as its events say; of anything else only a person knows what it has done.
 import { expect, test } from 'vitest';
-import { keptEntry, keptOf, writeOffEntry } from '../../src/core/payouts/sweeps.ts';
+import { keptEntry, keptOf, notArrived, writeOffEntry } from '../../src/core/payouts/sweeps.ts';
 
 const [US, OWNER] = [`65766d${'a1'.repeat(20)}`, `65766d${'0e'.repeat(20)}`];
 const target = Buffer.from(US, 'hex');
@@ -22,6 +22,16 @@ test.each([
   ['one of which nobody says how it ended', { outputs: [paid(OWNER, 3n), paid(US, 297n)] }, null],
 ])('%s', (_what, facts, kept) => {
   expect(keptOf(facts, { target, amount: 300n })).toBe(kept);
+});
+
+test.each([
+  ['all', [paid(US, 300n)], null],
+  ['more', [paid(US, 300n), paid(US, 1n)], null],
+  ['a part', [paid(OWNER, 3n), paid(US, 297n)], 3n],
+  ['one unit less', [paid(US, 299n)], 1n],
+  ['nothing', [paid(OWNER, 300n)], 300n],
+])('of %s that arrives, the rest has not', (_what, outputs, kept) => {
+  expect(notArrived({ outputs }, { target, amount: 300n })).toBe(kept);
 });
 
 test('is booked as the difference to what is booked of it', () => {

@@ -1,6 +1,8 @@
 // Database and signer were put back together, and all nodes were behind: what moves a payment was signed for a nonce that a forgotten move had used. Once
 // a block shows that, the forgotten one is booked, and nothing stops.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
+import { readRefund, reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
 import { GAS_PRICE, ledgerIsChain, sent, sweepIsSigned, transfer, works } from './evm-steps.ts';
@@ -111,5 +113,56 @@ test('ether for gas', { timeout: TIMEOUT }, async () => {
   expect(await openBreakers(service.db)).toEqual([]);
   expect((await topUps()).sort()).toEqual([...before, `dead ${nonce}`, `final ${nonce}`].sort());
   expect(await service.units(address)).toBe(0n);
+  await ledgerIsChain(service, ours);
+});
+
+test('a reimbursement in ether that ether for gas has displaced is told, and goes out once it is approved', {
+  timeout: TIMEOUT,
+}, async () => {
+  const customer = `0x${'74'.repeat(20)}`;
+  const { id, address } = await service.owe('ETH', 300_00n);
+  await service.pay('ETH', address, TENTH);
+  const dollars = await service.owe('USDT', 3_00n);
+  // too little to be moved
+  await service.pay('USDT', dollars.address, 3_000_000n);
+  await service.mine(FINAL);
+  for (const one of [address, dollars.address]) ours.add(one);
+  await works(service, 3);
+  const before = (await service.batches('top_up')).length;
+  const reimburse = async () => {
+    await service.price();
+    const { merchantId } = service;
+    await reimburseTransaction(service.ctx, { merchantId, transactionId: id, destination: customer, part: null, currency: null });
+    await service.work(LATER_MS);
+  };
+  await reimburse();
+  await service.anvil.rpc('anvil_dropAllTransactions');
+  const txid = await sent(service, await service.hot('ETH'), dollars.address, { value: TENTH });
+  await service.mine();
+  await service.work(LATER_MS);
+  expect((await openBreakers(service.db)).flatMap(({ findings }) => findings).join()).toContain(`is spent by ${txid}`);
+  await service.mine(FINAL);
+  await works(service, 2);
+  await service.settle();
+  expect(await readRefund(service.ctx, id)).toMatchObject({ status: 'failed' });
+  // a worker compares nonces when it starts, as the audit does every hour
+  service.restart();
+  await service.goOn();
+  await works(service, 2);
+  expect(await openBreakers(service.db)).toEqual([]);
+  expect((await service.batches('top_up')).slice(before)).toMatchObject([{ state: 'final' }]);
+  await ledgerIsChain(service, ours);
+  await reimburse();
+  expect(await readRefund(service.ctx, id)).toMatchObject({ status: 'pending', txid: null });
+  const { rows } = await service.db.query<{ id: string }>({
+    text: `select id from payouts where reimburses = $1 and step = 'held'`,
+    values: [id],
+  });
+  await approvePayout(service.ctx, { payoutId: rows[0]?.id as string, by: 'test' });
+  await works(service, 3);
+  await service.settle();
+  const shown = await readRefund(service.ctx, id);
+  expect(shown).toMatchObject({ status: 'completed', amount: await service.ether(customer) });
+  expect(await service.status(id)).toBe('reimbursed');
   await ledgerIsChain(service, ours);
 });

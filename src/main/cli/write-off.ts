@@ -14,10 +14,10 @@ export function addWriteOff(chain: Command): void {
   leaf(
     chain,
     'write-off <address>',
-    "Books what is gone from an address of ours on Ethereum's chain as lost: a token's issuer has destroyed it, and every node that answers shows that it is not there (bursar audit, EVM-1).",
+    "Books what is gone of a token from an address of ours on Ethereum's chain as the service's loss: its issuer has destroyed it, as two nodes show alike and none denies (bursar audit, EVM-1). What the address has sent, and did something else than it asks for, counts as done (INV-10).",
   )
     .requiredOption('--evidence <text>', 'what is known of it; kept with what the nodes say')
-    .option('--take-back', 'what was written off is there again')
+    .option('--take-back', 'books back what was written off and is there again (EVM-2), and writes nothing off')
     .action(write);
 }
 
