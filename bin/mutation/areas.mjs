@@ -432,5 +432,14 @@ export const AREAS = [
     code: /^src\/outside\/outbound\/(thread|thread-answers|thread-work)\.ts$/,
     tests: ['test/outside/thread', 'test/outside/outbound-thread', 'test/outside/outbound-merchants'],
   },
+  {
+    code: /^src\/outside\/outbound\/handshake-costs\.ts$/,
+    tests: ['test/outside/outbound-handshake-costs', 'test/outside/outbound-taken', 'test/outside/outbound-turns'],
+  },
+  {
+    code: /^src\/outside\/outbound\/(certificates|der|handshake-sight|handshake-bytes|tls-records)\.ts$/,
+    tests: ['test/outside/tls-records', 'test/outside/outbound-certificates', 'test/outside/outbound-handshakes'],
+    slow: ['test/outside/outbound-turns', 'test/outside/outbound-faults', 'test/outside/outbound-tls'],
+  },
   { code: /^src\/outside\/outbound\/.*\.ts$/, tests: ['test/outside/outbound', 'test/outside/tls-records'] },
 ];

@@ -1,7 +1,7 @@
 // What the certificates of a merchant's host cost here: their signatures are checked in one piece, in the process that watches the chains.
 import { expect, test } from 'vitest';
 import type { OutboundResult } from '../../src/core/outbound.ts';
-import { handshakeCosts, UNWATCHED } from '../../src/outside/outbound/handshake-costs.ts';
+import { CLOCKS, handshakeCosts, UNWATCHED, type Watch } from '../../src/outside/outbound/handshake-costs.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { publicInternet } from '../../src/outside/outbound/policy.ts';
 import { dearServer } from './dear-server.ts';
@@ -9,10 +9,21 @@ import { asking, opened, outboundServersForEach } from './outbound-servers.ts';
 
 outboundServersForEach();
 
+/** As a machine that takes four times as long: a fast one checks as many signatures as may come in less than what is dear. */
+const SLOWLY: Watch = {
+  ...UNWATCHED,
+  compute(_, part) {
+    const beganMs = CLOCKS.cpuMs();
+    part();
+    const untilMs = beganMs + 4 * (CLOCKS.cpuMs() - beganMs);
+    while (CLOCKS.cpuMs() < untilMs);
+  },
+};
+
 test.each(['TLSv1.2', 'TLSv1.3'] as const)('certificates that take long to check are checked once (%s)', async (maxVersion) => {
   const { port, connections } = await dearServer(maxVersion);
   const policy = { ...publicInternet([port], async () => [{ address: '127.0.0.1', family: 4 }]), allows: () => true };
-  const outbound = opened(createOutbound(policy));
+  const outbound = opened(createOutbound(policy, SLOWLY));
   const call = (n: number): Promise<OutboundResult> =>
     outbound.call({ ...asking, connectionsOf: `wh_${n}`, url: `https://localhost:${port}/` });
 
@@ -122,7 +133,7 @@ test('nobody is called for a merchant whose host took long for a while, others a
   const another = await dearServer('TLSv1.3');
   const find = async () => [{ address: '127.0.0.1', family: 4 }];
   const policy = { ...publicInternet([port, another.port], find), allows: () => true };
-  const outbound = opened(createOutbound(policy));
+  const outbound = opened(createOutbound(policy, SLOWLY));
   const call = (merchantId: bigint, name: string, to: number): Promise<OutboundResult> =>
     outbound.call({ ...asking, merchantId, connectionsOf: null, url: `https://${name}:${to}/` });
   expect(await call(1n, 'one.example', port)).toMatchObject({ reason: 'CERT_SIGNATURE_FAILURE' });

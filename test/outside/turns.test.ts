@@ -177,9 +177,9 @@ test('what has begun for a merchant comes before what has not, and before nobody
       turns.take(A, () => said.push(`${word} goes on`));
     });
   take(B, 1);
-  for (const word of ['begun before', 'too']) turns.take(A, () => said.push(word));
+  for (const word of ['begun before', 'too', 'as well']) turns.take(A, () => said.push(word));
   expect(untilIdle()).toEqual([B]);
-  expect(said).toEqual(['begun before', 'too', 'first', 'first goes on', 'second', 'second goes on']);
+  expect(said).toEqual(['begun before', 'too', 'as well', 'first', 'first goes on', 'second', 'second goes on']);
 });
 
 test('what has not begun has its turn among the merchants as anything has', () => {
