@@ -445,6 +445,7 @@ create table public.lightning_channels (
   node text not null,
   channel_point text collate "C" not null,
   gone_at timestamp with time zone,
+  counted_from timestamp with time zone,
   constraint lightning_channels_pkey PRIMARY KEY (node, channel_point)
 );
 
@@ -498,6 +499,8 @@ create table public.lightning_nodes (
   closed_height integer default 0 not null,
   compared_in text,
   listed_for timestamp with time zone,
+  started_at timestamp with time zone,
+  started_seen_at timestamp with time zone,
   constraint lightning_nodes_pkey PRIMARY KEY (identity),
   constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
 );

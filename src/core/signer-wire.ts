@@ -30,6 +30,8 @@ export type SignerRequest =
   | { readonly op: 'send_payment'; readonly payoutId: string; readonly leaseEpoch: string }
   | { readonly op: 'authorized_payments'; readonly after: number }
   | { readonly op: 'paying_node' }
+  /** Every channel that a node has had open while the signer knew it. */
+  | { readonly op: 'known_channels'; readonly node: string }
   | { readonly op: 'track_payment'; readonly paymentHash: string }
   | { readonly op: 'node_payments'; readonly after: string };
 
@@ -128,6 +130,7 @@ export type SignerReplies = {
   readonly send_payment: SendAnswer;
   readonly authorized_payments: { readonly payments: readonly AuthorizedPayment[]; readonly more: boolean };
   readonly paying_node: PayingNode;
+  readonly known_channels: { readonly points: readonly string[] };
   readonly track_payment: TrackedPayment;
   readonly node_payments: { readonly payments: readonly PaymentFacts[] };
 };

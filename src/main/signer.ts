@@ -6,6 +6,7 @@ import { openJournal } from '../signer/addresses/given-addresses.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
 import { trustedIntentKeys, trustFirstIntentKey } from '../signer/intent-trust.ts';
 import { createKeyring, type Keyring } from '../signer/keyring.ts';
+import { openKnownChannels } from '../signer/lightning/known-channels.ts';
 import { createPaying } from '../signer/lightning/paying.ts';
 import { openPaymentJournal } from '../signer/lightning/payment-journal.ts';
 import { SeedTrouble } from '../signer/seed-file.ts';
@@ -106,6 +107,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
   });
   const signatures = once(() => openSignatureJournal(folder, network));
   const payments = once(() => openPaymentJournal(folder, network));
+  const channels = once(() => openKnownChannels(folder, network));
   const payer = lightningPayerOf(config);
   async function intentKeys(): Promise<readonly string[]> {
     const trusted = await trustedIntentKeys(folder);
@@ -137,6 +139,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     network,
     payer,
     journal: payments.opened,
+    channels: channels.opened,
     leftOnChains: async () => (await signatures.opened()).index.leaving(),
   });
   return {
@@ -145,6 +148,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     async close() {
       await (await signatures.ifOpened())?.close();
       await (await payments.ifOpened())?.close();
+      await (await channels.ifOpened())?.close();
       payer?.close();
       await db.close();
     },

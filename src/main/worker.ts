@@ -125,6 +125,7 @@ function payingThrough(signer: SignerClient): OverLightning {
     authorize: (payment) => signer.ask<'authorize_payment'>({ op: 'authorize_payment', ...payment }),
     send: (payment) => signer.ask<'send_payment'>({ op: 'send_payment', ...payment }),
     authorized: (after) => signer.ask<'authorized_payments'>({ op: 'authorized_payments', after }),
+    channels: async (node) => (await signer.ask<'known_channels'>({ op: 'known_channels', node })).points,
     track: (paymentHash) => signer.ask<'track_payment'>({ op: 'track_payment', paymentHash }),
     payments: async (after) => (await signer.ask<'node_payments'>({ op: 'node_payments', after: after.toString() })).payments,
   };

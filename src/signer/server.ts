@@ -166,6 +166,7 @@ async function answerWithoutSeed(request: SignerRequest, { signing, paying }: Si
   if (request.op === 'authorize_payment') return paying.authorize(request);
   if (request.op === 'send_payment') return paying.send(request);
   if (request.op === 'paying_node') return paying.node();
+  if (request.op === 'known_channels' && /^[0-9a-f]{66}$/.test(String(request.node))) return paying.knownChannels(request.node);
   if (request.op === 'authorized_payments' && Number.isSafeInteger(request.after)) return paying.authorized(request.after);
   if (request.op === 'track_payment' && /^[0-9a-f]{64}$/.test(String(request.paymentHash)))
     return paying.track(request.paymentHash);
@@ -190,6 +191,6 @@ async function answer(request: SignerRequest, parts: SignerParts): Promise<Reply
   if (request.op === 'signed' && Number.isSafeInteger(request.after) && request.after >= 0)
     return signing.signed(request.after, typeof request.batchId === 'string' ? request.batchId : null);
   const accepted =
-    'ping, xpubs, intent_keys, confirm_xpub (with currency and xpub), sign (with a transaction), show (with raw and inputs), signed (with after), authorize_payment and send_payment (with payoutId and leaseEpoch), authorized_payments and node_payments (with after), track_payment (with paymentHash), paying_node';
+    'ping, xpubs, intent_keys, confirm_xpub (with currency and xpub), sign (with a transaction), show (with raw and inputs), signed (with after), authorize_payment and send_payment (with payoutId and leaseEpoch), authorized_payments and node_payments (with after), track_payment (with paymentHash), paying_node, known_channels (with node)';
   throw new RequestTrouble('bad_request', `op must be one of ${accepted}`);
 }

@@ -22,7 +22,7 @@ import {
   reached,
   status,
 } from './funded-payouts.ts';
-import { bothPutBack } from './put-back.ts';
+import { bothPutBack, counted } from './put-back.ts';
 
 let end: () => Promise<void> = async () => undefined;
 beforeEach(() => open());
@@ -81,7 +81,7 @@ test('nor is it asked for again where our channels lacked the amount', async () 
     // it is put back after a look has begun
     async node() {
       const said = await at.paying.node();
-      return looks++ % 2 === 0 ? { ...said, runsMs: clock.nowMs - startedMs } : said;
+      return looks++ % 2 === 0 ? counted(said, () => clock.nowMs - startedMs) : said;
     },
     async track(asked) {
       const said = await at.paying.track(asked);
@@ -121,7 +121,7 @@ test('nor on a machine that was put back with its memory, and has run for long b
   const putBack: Parameters<typeof at.look>[0] = {
     async node() {
       const said = await at.paying.node();
-      return { ...said, runsMs: said.runsMs - MINUTE };
+      return counted(said, (ms) => ms - MINUTE);
     },
   };
   for (let n = 0; n < 3; n++) {

@@ -73,6 +73,25 @@ describe('with a node that is put back', () => {
     await restored.end();
   });
 
+  test('to before it had a channel, and the database too, what the signer knows to have been paid by it is not asked for again', async () => {
+    own().move(2_000_000);
+    const to = invoice('hold');
+    const { id } = await at.request(to.request, AMOUNT);
+    const putBack = engine.backup();
+    const restored = await bothPutBack(
+      async () => {
+        own().open(1_000_000);
+        await at.look();
+        expect(outgoing().payment(to.hash)?.status).toBe('IN_FLIGHT');
+      },
+      { putBack },
+    );
+    await restored.looks(3, 2 * MINUTE);
+    expect(outgoing().payment(to.hash)).toBeNull();
+    expect(await restored.seen(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    await restored.end();
+  });
+
   test('a channel is kept also while others have the node pay all the time', async () => {
     own().move(2_000_000);
     const point = own().open(1_000_000);
@@ -105,7 +124,7 @@ describe('what the lists of a node say of its channels', () => {
   async function says(
     { open: channels = [], pending = {}, closed = [] }: Lists,
     known?: { had?: string[]; closedBefore?: string[] },
-    isStartedSince = false,
+    run = { hasRunOn: false, areMet: true },
   ) {
     const answers: Record<string, unknown> = {
       '/v1/channels': { channels },
@@ -116,13 +135,13 @@ describe('what the lists of a node say of its channels', () => {
     const node = createServer((request, response) => void response.end(JSON.stringify(answers[request.url ?? ''])));
     const url = `http://127.0.0.1:${await listen(node, 0)}`;
     const lnd = createLnd(async () => ({ url, certificate: null, macaroon: '' }), { chain: 'regtest' });
-    const said = await lnd.mayBeOlder(10 * MINUTE, { had: [], closedBefore: [], ...known }, isStartedSince);
+    const said = await lnd.mayBeOlder(10 * MINUTE, { had: [], closedBefore: [], ...known }, run);
     lnd.close();
     await closeServer(node);
     return said;
   }
-  const usable = { channel_point: point(1), active: true, lifetime: '60' };
-  const away = { channel_point: point(1), active: false, lifetime: '60' };
+  const usable = { channel_point: point(1), active: true };
+  const away = { channel_point: point(1), active: false };
   const byForce = (height: number) => ({ channel_point: point(2), close_type: 'REMOTE_FORCE_CLOSE', close_height: height });
   /** As a real LND says it. */
   const OURS_BY_FORCE = 'ChanStatusBorked|ChanStatusCommitBroadcasted|ChanStatusLocalCloseInitiator';
@@ -131,8 +150,6 @@ describe('what the lists of a node say of its channels', () => {
   test.each<[string, Lists, { had?: string[]; closedBefore?: string[] }, string]>([
     ['all of them usable', { open: [usable] }, { had: [point(1)] }, 'no'],
     ['one away', { open: [usable, { ...away, channel_point: point(2) }] }, {}, 'not_met'],
-    ['one away, of a node that has run for long enough', { open: [{ ...away, lifetime: String(70 * 60) }] }, {}, 'no'],
-    ['one away, of a node that has not', { open: [{ ...away, lifetime: String(70 * 60 - 1) }] }, {}, 'not_met'],
     ['one that it had is in no list', { open: [usable] }, { had: [point(1), point(2)] }, 'yes'],
     [
       'one that it had is opened',
@@ -142,12 +159,6 @@ describe('what the lists of a node say of its channels', () => {
     ],
     ['one that it had is closing', { pending: { waiting_close_channels: pendingOf(2) } }, { had: [point(2)] }, 'no'],
     ['one that it had is closed by agreement', { closed: [byAgreement(991)] }, { had: [point(2)] }, 'yes'],
-    [
-      'one that it had is closed by agreement, of a node that has run for long enough',
-      { open: [{ ...away, lifetime: String(70 * 60) }], closed: [byAgreement(991)] },
-      { had: [point(2)] },
-      'no',
-    ],
     ['one was closed by agreement before', { closed: [byAgreement(991)] }, { closedBefore: [point(2)] }, 'no'],
     ['one was closed by agreement long ago', { closed: [byAgreement(990)] }, { had: [point(2)] }, 'no'],
     [
@@ -182,7 +193,13 @@ describe('what the lists of a node say of its channels', () => {
     expect(await says(lists, known)).toBe(wanted);
   });
 
-  test('for how long it has run says nothing of a node that was started since', async () => {
-    expect(await says({ open: [{ ...away, lifetime: String(70 * 60) }] }, {}, true)).toBe('not_met');
+  test('of a node that has run on neither says anything: one away, one closed by agreement', async () => {
+    const lists = { open: [away], closed: [byAgreement(991)] };
+    expect(await says(lists, { had: [point(2)] }, { hasRunOn: true, areMet: true })).toBe('no');
+    expect(await says({ open: [away] }, {}, { hasRunOn: true, areMet: false })).toBe('no');
+  });
+
+  test('one that it calls usable says nothing while it cannot know that', async () => {
+    expect(await says({ open: [usable] }, {}, { hasRunOn: false, areMet: false })).toBe('not_met');
   });
 });

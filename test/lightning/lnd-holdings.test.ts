@@ -1,5 +1,6 @@
 // The books are all that a real LND has: while it forwards a payment of others, opens and closes channels, and while its operator takes something out of its
 // wallet.
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
@@ -15,6 +16,7 @@ type Listed = {
     readonly chan_id: string;
     readonly capacity: string;
     readonly private: boolean;
+    readonly pending_htlcs: readonly unknown[];
   }[];
 };
 type Pending = Readonly<Record<string, readonly unknown[] | string>>;
@@ -110,6 +112,20 @@ test.runIf(HAS_LND)('the books are what a real LND has in its channels and its w
     await areEqual();
     expect(await account('income:routing:BTC')).toBe(BigInt(result.fee_msat) / 1_000n);
     expect(await account('income:routing:BTC')).toBeGreaterThan(0n);
+
+    // one that he holds on its way
+    const held = randomBytes(32).toString('base64');
+    const holding = { hash: held, value: '20000', private: true, cltv_expiry: '40' };
+    const { payment_request: toHold } = await customer.call<{ payment_request: string }>('POST', '/v2/invoices/hodl', holding);
+    await customer.call('POST', '/v2/router/mc/reset', {});
+    const holds = { payment_request: toHold, allow_self_payment: true, outgoing_chan_ids: [announced?.chan_id] };
+    customer.call('POST', '/v2/router/send', { ...holds, fee_limit_msat: '100000', timeout_seconds: 20 }).catch(() => undefined);
+    const parts = async () => (await listed(shop)).flatMap((one) => one.pending_htlcs);
+    await eventually('it is on its way', async () => (await parts()).length === 2, 60_000);
+    await areEqual({ mines: false });
+    expect(await parts()).toHaveLength(2);
+    await customer.call('POST', '/v2/invoices/cancel', { payment_hash: held });
+    await eventually('it is back', async () => (await parts()).length === 0);
 
     // a channel of ours, of which something is given to the other side
     const before = await account('expense:ln:channels:BTC');

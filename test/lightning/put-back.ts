@@ -1,5 +1,6 @@
 // A simulated node, or database and node, that are put back to before a request to pay.
 import { expect } from 'vitest';
+import type { PayingNode } from '../../src/core/lightning/payer.ts';
 import { checkPayoutStatus } from '../../src/flow/payouts/reads.ts';
 import { copyDatabase } from '../support/postgres.ts';
 import { AMOUNT, at, engine, invoice, outgoing, pass, reached, unheard } from './funded-payouts.ts';
@@ -58,3 +59,9 @@ export async function bothPutBack(
     },
   };
 }
+
+/** What a node says, with another word on for how long it has counted its channels. */
+export const counted = (said: PayingNode, since: (ms: number) => number): PayingNode => ({
+  ...said,
+  channels: said.channels.map((one) => ({ ...one, countedMs: since(one.countedMs) })),
+});

@@ -78,6 +78,7 @@ const withoutPayer = (journal: PayingOptions['journal']): Paying =>
     payer: null,
     db: at.ctx.db,
     journal,
+    channels: () => Promise.reject(new Error('nobody asks for channels')),
     intentKeys: async () => [],
     limits: {},
     countedAlone: createTurns(),

@@ -12,6 +12,7 @@ import { type ReimbursementRequest, readRefund, reimburseTransaction } from '../
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { isIntentSigned } from '../../src/signer/intent-trust.ts';
+import { openKnownChannels } from '../../src/signer/lightning/known-channels.ts';
 import { createPaying, type Paying, type PayingOptions } from '../../src/signer/lightning/paying.ts';
 import { openPaymentJournal, type PaymentJournal } from '../../src/signer/lightning/payment-journal.ts';
 import type { SignerLimits } from '../../src/signer/limits.ts';
@@ -72,6 +73,7 @@ export async function openLightningPayouts(
   const folder = mkdtempSync(join(tmpdir(), 'bursar-paying-'));
   const readOnly = connect({ url: service.url, role: 'bursar_signer', maxConnections: 2, applicationName: 'test signer' });
   const journal = journalled(await openPaymentJournal(folder, 'regtest'));
+  const channels = await openKnownChannels(folder, 'regtest');
   const troubles: string[] = [];
   const signerOn = (db: typeof readOnly): Paying =>
     createPaying({
@@ -79,6 +81,7 @@ export async function openLightningPayouts(
       payer,
       db,
       journal: async () => journal,
+      channels: async () => channels,
       intentKeys: async () => [keyId],
       limits,
       countedAlone: createTurns(),
@@ -91,6 +94,7 @@ export async function openLightningPayouts(
     authorize: (of) => saying(signer.authorize(of)),
     send: (of) => saying(signer.send(of)),
     track: (hash) => saying(signer.track(hash)),
+    channels: async (node) => (await saying(signer.knownChannels(node))).points,
     authorized: (after) => saying(signer.authorized(after)),
     payments: async (after) => (await saying(signer.payments(after.toString()))).payments,
   });
@@ -162,6 +166,7 @@ export async function openLightningPayouts(
     async close(): Promise<void> {
       await readOnly.close();
       await journal.close();
+      await channels.close();
       payer.close();
       await service.drop();
       rmSync(folder, { recursive: true, force: true });

@@ -60,10 +60,8 @@ export type PayingNode = {
   readonly spendable: string;
   /** How many HTLCs more its usable channels can have on their way out. */
   readonly freeSlots: number;
-  /** Its open channels, each by the output that it spends; also those that cannot be used now. */
-  readonly channels: readonly string[];
-  /** For how many milliseconds it has been running, at least. */
-  readonly runsMs: number;
+  /** Its open channels, each by the output that it spends; also those that cannot be used now. With for how many milliseconds it has counted each, from its own start or from when it was opened. */
+  readonly channels: readonly { readonly point: string; readonly countedMs: number }[];
 };
 
 /** What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash. */

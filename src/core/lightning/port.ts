@@ -44,12 +44,15 @@ export type InvoiceFacts = {
 
 /** What a node has of its own. Satoshis. */
 export type NodeHoldings = {
-  /** In its open channels, rounded up in each: it may be as many satoshis less as there are channels. */
+  /** In its open channels, rounded up in each of them and in each HTLC: it may be as many satoshis less as these are. */
   readonly inChannels: bigint;
-  readonly channels: number;
+  readonly roundedUp: number;
   /** In its wallet on the chain, in blocks. */
   readonly inWallet: bigint;
-  /** A payment, a channel that it opens or that closes, or a transaction of its own is under way: what is between two places is in none of these. */
+  /**
+   * A payment of its own, a channel that it opens or that closes, or a transaction of its own is under way: what is between two places is in none of these.
+   * What others send through it, and has neither arrived nor come back, changes nothing of that, however long somebody holds it.
+   */
   readonly isMoving: boolean;
 };
 
@@ -84,6 +87,9 @@ export type SettlementEvents = {
 /** Channels, each by the output that it spends. */
 export type KnownChannels = { readonly had: readonly string[]; readonly closedBefore: readonly string[] };
 
+/** `hasRunOn`: a node has neither been started nor put back with its memory within a time; `areMet`: a channel that it calls usable is so. */
+export type RunWithin = { readonly hasRunOn: boolean; readonly areMet: boolean };
+
 export type LightningPort = {
   condition(): Promise<LightningCondition>;
   /** What the node's usable channels can receive now, together. */
@@ -96,9 +102,9 @@ export type LightningPort = {
    * by force, or was. A node that has forgotten a payment of which a channel held something shows that as soon as the other side has been met again:
    * `not_met` where it is not there, and the node has not run since well before that time.
    * @param known which channels it had open within that time, as far as is known, and which were closed before it and say nothing
-   * @param isStartedSince it is known to have been started, or put back with its memory, within that time: for how long it has run says nothing
+   * @param run what is known of how long it has been running; nothing when it is left out
    */
-  mayBeOlder(withinMs: number, known?: KnownChannels, isStartedSince?: boolean): Promise<'no' | 'yes' | 'not_met'>;
+  mayBeOlder(withinMs: number, known?: KnownChannels, run?: RunWithin): Promise<'no' | 'yes' | 'not_met'>;
   /** What it has forwarded after a time of its own clock, in nanoseconds, oldest first: the next of it, and none when there is no more. */
   forwarded(afterNs: bigint): Promise<readonly Forwarded[]>;
   /** When it has forwarded something last, by its own clock; null when it never has. */

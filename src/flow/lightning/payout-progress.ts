@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { MSAT } from '../../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
+import type { NodeRun } from '../../core/lightning/node-run.ts';
 import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
 import { chargedFee } from '../../core/lightning/payout-fees.ts';
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../core/lightning/under-way.ts';
@@ -28,7 +29,6 @@ import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { readStops } from '../../store/payouts/request-facts.ts';
 import { type Sql, transactionByIndex } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import type { Started } from './restored-node.ts';
 
 export type Booked = PayoutRow & { readonly currency: CurrencyCode };
 type Leased = Pick<LightningPayment, 'payoutId' | 'leaseEpoch'>;
@@ -72,7 +72,7 @@ const sends = (payout: Booked): bigint => minus(takes(payout), payout.feeMax);
 export function commitPayment(
   ctx: Context,
   of: Leased,
-  node: Pick<PayingNode, 'identity' | 'spendable' | 'freeSlots'> & Started,
+  node: Pick<PayingNode, 'identity' | 'spendable' | 'freeSlots'> & NodeRun,
 ): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
     const { isStopped, owes } = await readStops(sql, payout.merchantId, payout.id);

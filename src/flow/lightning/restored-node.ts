@@ -1,7 +1,9 @@
 // A Lightning node that knows fewer payments than it did was restored from an older state: what it says of payments it may have forgotten proves
 // nothing, so nothing new is paid, and what was under way waits for an operator.
+import { type NodeRun, runOf } from '../../core/lightning/node-run.ts';
+import type { PayingNode } from '../../core/lightning/payer.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
-import { recordChannels } from '../../store/lightning/channels.ts';
+import { readNodeRun, recordNodeRun } from '../../store/lightning/node-runs.ts';
 import { doubtPayments, readKnownPayments, recordPayingNode } from '../../store/lightning/paying-node.ts';
 import { lockPayouts, movePayout } from '../../store/payouts/payouts.ts';
 import type { Context } from '../context.ts';
@@ -11,35 +13,34 @@ const SIGN_OF_LIFE_MS = 20_000;
 
 export type SeenNode = { readonly identity: string; readonly paymentIndex: bigint };
 
-type Said = {
-  readonly identity: string;
-  readonly paymentIndex: string;
-  readonly channels: readonly string[];
-  readonly runsMs: number;
-};
-/** Since when it has been running, by our clock. */
-export type Started = { readonly startedAtMs: number };
+/** What the node that pays says, and the run that it is in. */
+export type Asked = PayingNode & NodeRun;
+type Said = Pick<PayingNode, 'identity' | 'paymentIndex' | 'channels'>;
 
 /**
  * Asks the node, and records how many payments it knows. Payouts are stopped when it knows fewer than it did before it was asked: another
  * worker may have paid and recorded more since.
- * @returns what it says, and since when it has been running
+ * @returns what it says, and the run that it is in
  * @throws what `ask` throws
  */
-export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Promise<T>): Promise<T & Started> {
+export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Promise<T>): Promise<T & NodeRun> {
   const known = await readKnownPayments(ctx.db);
   const said = await ask();
   const node = { identity: said.identity, paymentIndex: BigInt(said.paymentIndex) };
   const before = known.get(node.identity);
   const nowMs = ctx.ports.clock.now();
   const isOld = before?.paysAtMs == null || Math.abs(nowMs - before.paysAtMs) >= SIGN_OF_LIFE_MS;
-  if (isOld || node.paymentIndex > before.paymentIndex) {
-    await recordChannels(ctx.db, said, nowMs);
+  const channels = said.channels.map(({ point, countedMs }) => ({ point, fromMs: nowMs - countedMs }));
+  const seen = await readNodeRun(ctx.db, node.identity);
+  const run = runOf(channels, seen, nowMs);
+  const isUnknown = run !== seen.run || channels.some(({ point }) => !seen.channels.has(point));
+  if (isOld || isUnknown || node.paymentIndex > before.paymentIndex) {
     await recordPayingNode(ctx.db, node, nowMs);
+    await recordNodeRun(ctx.db, { identity: node.identity, channels, run }, nowMs);
   }
   if (node.paymentIndex < (before?.paymentIndex ?? 0n))
     await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);
-  return { ...said, startedAtMs: nowMs - said.runsMs };
+  return { ...said, ...run };
 }
 
 /** @param why what shows it, as the end of a sentence */

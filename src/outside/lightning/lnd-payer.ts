@@ -4,7 +4,6 @@ import type { Invoice, LightningPayer, PaymentFacts, PaymentOrder, SendAnswer } 
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { isNone, objects, text, whole } from './lnd-answers.ts';
 import { type Answer, createLndRest, LndRefusal, type LndTarget } from './lnd-rest.ts';
-import { runsMs } from './lnd-statement.ts';
 import { validUntil } from './macaroon-caveats.ts';
 
 const CALL_MS = 5_000;
@@ -142,8 +141,8 @@ export function createLndPayer(
         paymentIndex: String(objects(newest, 'payments').reduce((most, one) => maxOf(most, whole(one, 'payment_index')), 0n)),
         spendable: String(channels.reduce((total, channel) => total + spendableOf(channel), 0n)),
         freeSlots: channels.reduce((total, channel) => total + freeSlotsOf(channel), 0),
-        channels: all.map((channel) => text(channel, 'channel_point')),
-        runsMs: runsMs(all),
+        // in seconds
+        channels: all.map((one) => ({ point: text(one, 'channel_point'), countedMs: 1_000 * Number(whole(one, 'lifetime')) })),
       };
     },
     async identity() {

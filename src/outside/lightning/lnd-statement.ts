@@ -1,7 +1,14 @@
 // What an LND has of its own, and what has happened to that besides invoices and payments: its channels and its wallet, what it has forwarded for
 // others, and its transactions on the chain. It is only read.
-import type { Forwarded, KnownChannels, NodeChainEvents, NodeHoldings, WalletTransaction } from '../../core/lightning/port.ts';
-import { bad, objects, text, whole } from './lnd-answers.ts';
+import type {
+  Forwarded,
+  KnownChannels,
+  NodeChainEvents,
+  NodeHoldings,
+  RunWithin,
+  WalletTransaction,
+} from '../../core/lightning/port.ts';
+import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
 import type { Answer } from './lnd-rest.ts';
 
 type Call = (verb: 'GET' | 'POST', path: string, body?: unknown) => Promise<Answer>;
@@ -26,7 +33,47 @@ function oursOf(channel: Answer): bigint {
   const sum = (isIncoming: boolean): bigint =>
     htlcs.filter(({ incoming = false }) => incoming === isIncoming).reduce((total, one) => total + whole(one, 'amount'), 0n);
   if (channel.initiator === true) return whole(channel, 'capacity') - whole(channel, 'remote_balance') - sum(true);
-  return whole(channel, 'local_balance') + sum(false) + 1n;
+  return (
+    whole(channel, 'local_balance') + sum(false) + 1n + BigInt(htlcs.filter(({ incoming = false }) => incoming === false).length)
+  );
+}
+
+/** By its channel, whose number may be an alias of more than 63 bits, and its number there. */
+const placeOf = (htlc: Answer, channel: string): string =>
+  [htlc.incoming === true ? 'in' : 'out', channel, whole(htlc, 'htlc_index')].join(':');
+/** Where its other half is, in the channel that it came by or goes on by; null of one that begins or ends here, or of which that is not decided. */
+function otherHalfOf(htlc: Answer): string | null {
+  const channel = textOr(htlc, 'forwarding_channel');
+  if (channel === '' || channel === '0') return null;
+  return [htlc.incoming === true ? 'out' : 'in', channel, whole(htlc, 'forwarding_htlc_index')].join(':');
+}
+
+/** Whether it came for an invoice of the node that is not settled: the other parts of the payment are missing, and it goes back. */
+async function isForUnpaid(call: Call, htlc: Answer): Promise<boolean> {
+  if (htlc.incoming !== true || otherHalfOf(htlc) !== null) return false;
+  try {
+    const hash = Buffer.from(text(htlc, 'hash_lock'), 'base64').toString('hex');
+    return text(await call('GET', `/v1/invoice/${hash}`), 'state') !== 'SETTLED';
+  } catch (error) {
+    if (isNone(error)) return false;
+    throw error;
+  }
+}
+
+/**
+ * Whether an HTLC may be in one place and no more, or not yet, in the other. Of one that goes through the node both halves are there until it has arrived or
+ * come back, and then ours is as if it had not come; whoever it is for may hold it for weeks.
+ */
+async function isPaymentMoving(call: Call, channels: readonly Answer[]): Promise<boolean> {
+  const all = channels.flatMap((channel) =>
+    objects(channel, 'pending_htlcs').map((htlc) => ({ htlc, at: placeOf(htlc, textOr(channel, 'chan_id')) })),
+  );
+  const places = new Set(all.map(({ at }) => at));
+  for (const { htlc } of all) {
+    const other = otherHalfOf(htlc);
+    if ((other === null || !places.has(other)) && !(await isForUnpaid(call, htlc))) return true;
+  }
+  return false;
 }
 
 const OPENING = 'pending_open_channels';
@@ -58,13 +105,13 @@ export async function readHoldings(call: Call): Promise<NodeHoldings> {
   const opening = objects(pending, OPENING).filter((one) => !isOpenedByOthers(one));
   return {
     inChannels: channels.reduce((total, channel) => total + oursOf(channel), 0n),
-    channels: channels.length,
+    roundedUp: channels.length + channels.reduce((total, one) => total + objects(one, 'pending_htlcs').length, 0),
     inWallet: whole(wallet, 'confirmed_balance'),
     isMoving:
-      channels.some((channel) => objects(channel, 'pending_htlcs').length > 0) ||
       opening.length > 0 ||
       CLOSING.some((list) => objects(pending, list).length > 0) ||
-      (await isWalletMoving(call, wallet)),
+      (await isWalletMoving(call, wallet)) ||
+      (await isPaymentMoving(call, channels)),
   };
 }
 
@@ -87,13 +134,6 @@ const BY_AGREEMENT = ['COOPERATIVE_CLOSE'];
 const LEAST_BLOCK_MS = 200_000;
 const HOUR_OF_BLOCKS = 6;
 
-/** How far our clock may have been set back. */
-const CLOCK_SET_MS = 3_600_000;
-
-/** For how long an LND has run at least: it counts from its start how long it has had each channel, in seconds. */
-export const runsMs = (channels: readonly Answer[]): number =>
-  1_000 * channels.reduce((most, channel) => Math.max(most, Number(whole(channel, 'lifetime'))), 0);
-
 const NOTHING_KNOWN: KnownChannels = { had: [], closedBefore: [] };
 const CHANNEL = 'channel_point';
 const pendingIn = (pending: Answer, list: string): readonly Answer[] =>
@@ -104,7 +144,7 @@ export async function readMayBeOlder(
   call: Call,
   withinMs: number,
   { had, closedBefore } = NOTHING_KNOWN,
-  isStartedSince = false,
+  { hasRunOn, areMet }: RunWithin = { hasRunOn: false, areMet: true },
 ): Promise<'no' | 'yes' | 'not_met'> {
   // in this order: one whose other side comes meanwhile is away in this list, or is being closed in the next
   const open = objects(await call('GET', '/v1/channels'), 'channels');
@@ -124,11 +164,11 @@ export async function readMayBeOlder(
   const [all, again] = [points(listed), points(opening)];
   // what it had open it has forgotten
   if (had.some((point) => !all.has(point))) return 'yes';
-  // only a start follows another state; its `uptime` counts also while nobody is there
-  if (!isStartedSince && runsMs(open) >= withinMs + CLOCK_SET_MS) return 'no';
+  // only a start follows another state
+  if (hasRunOn) return 'no';
   // one that it closed after that state it finds closed, and nobody shows it a later one
   if (await isOneSince(call, withinMs, closed.filter(counts), BY_AGREEMENT)) return 'yes';
-  return open.every((channel) => channel.active === true) && !had.some((point) => again.has(point)) ? 'no' : 'not_met';
+  return areMet && open.every((channel) => channel.active === true) && !had.some((point) => again.has(point)) ? 'no' : 'not_met';
 }
 
 /** Whether one of them was closed in one of these ways within a time. */

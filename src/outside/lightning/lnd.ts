@@ -152,7 +152,7 @@ export function createLnd(
     },
     holdings: () => permitted(readHoldings(call)),
     isClosing: () => permitted(readIsClosing(call)),
-    mayBeOlder: (withinMs, known, isStartedSince) => permitted(readMayBeOlder(call, withinMs, known, isStartedSince)),
+    mayBeOlder: (withinMs, known, run) => permitted(readMayBeOlder(call, withinMs, known, run)),
     forwarded: (afterNs) => permitted(readForwarded(call, afterNs)),
     lastForwardedNs: () => permitted(readLastForwarded(call)),
     chainEvents: (fromHeight, toHeight) => permitted(readChainEvents(call, fromHeight, toHeight)),

@@ -17,6 +17,7 @@ import { refuseTwice } from '../rules.ts';
 import type { Leaving } from '../signature-index.ts';
 import { createTurns, type Turns } from '../turns.ts';
 import { createFailedPayments } from './failed-payments.ts';
+import type { KnownChannelsFile } from './known-channels.ts';
 import type { PaymentJournal } from './payment-journal.ts';
 
 export type PayingOptions = {
@@ -27,6 +28,7 @@ export type PayingOptions = {
   readonly db: Database;
   /** Opened when it is first needed. */
   readonly journal: () => Promise<PaymentJournal>;
+  readonly channels: () => Promise<KnownChannelsFile>;
   /** The public keys of APIs whose intents count. */
   readonly intentKeys: () => Promise<readonly string[]>;
   readonly limits: SignerLimits;
@@ -51,6 +53,7 @@ export type Paying = {
   giveBackFailed(): Promise<boolean>;
   authorized(after: number): Promise<SignerReplies['authorized_payments']>;
   node(): Promise<SignerReplies['paying_node']>;
+  knownChannels(node: string): Promise<SignerReplies['known_channels']>;
   track(paymentHash: string): Promise<SignerReplies['track_payment']>;
   payments(after: string): Promise<SignerReplies['node_payments']>;
 };
@@ -186,7 +189,16 @@ export function createPaying(options: PayingOptions): Paying {
       const payments = (await options.journal()).after(after, PAGE + 1);
       return { payments: payments.slice(0, PAGE), more: payments.length > PAGE };
     },
-    node: async () => payer().node(),
+    async node() {
+      const said = await payer().node();
+      // before anything is paid over them
+      await (await options.channels()).add(
+        said.identity,
+        said.channels.map(({ point }) => point),
+      );
+      return said;
+    },
+    knownChannels: async (node) => ({ points: (await options.channels()).of(node) }),
     track: async (paymentHash) => payer().track(paymentHash),
     payments: async (after) => ({ payments: await payer().payments(BigInt(after)) }),
   };

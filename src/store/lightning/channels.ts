@@ -1,20 +1,36 @@
 // Which channels our Lightning nodes had open, and until when: a node that was put back to before it had one has forgotten it, with what it held.
+import type { CountedChannel } from '../../core/lightning/node-run.ts';
 import type { KnownChannels } from '../../core/lightning/port.ts';
 import type { Sql } from '../postgres/connect.ts';
 
 /** Keeps what a node lists as open now. */
 export async function recordChannels(
   sql: Sql,
-  node: { readonly identity: string; readonly channels: readonly string[] },
+  node: { readonly identity: string; readonly channels: readonly CountedChannel[] },
   atMs: number,
 ): Promise<void> {
   await sql.query({
     name: 'record_lightning_channels',
     text: `with gone as (
              update lightning_channels set gone_at = $3 where node = $1 and gone_at is null and channel_point <> all ($2))
-           insert into lightning_channels (node, channel_point) select $1, t.point from unnest($2::text[]) as t(point)
-             on conflict (node, channel_point) do update set gone_at = null where lightning_channels.gone_at is not null`,
-    values: [node.identity, node.channels, new Date(atMs)],
+           insert into lightning_channels (node, channel_point, counted_from) select $1, t.point, t.counted_from
+             from unnest($2::text[], $4::timestamptz[]) as t(point, counted_from)
+             on conflict (node, channel_point) do update set gone_at = null, counted_from = excluded.counted_from`,
+    values: [
+      node.identity,
+      node.channels.map(({ point }) => point),
+      new Date(atMs),
+      node.channels.map(({ fromMs }) => new Date(fromMs)),
+    ],
+  });
+}
+
+/** Keeps channels of which this database does not know that a node had them: it was put back to before they were opened. They count as open until now. */
+export async function addForgottenChannels(sql: Sql, node: string, points: readonly string[], atMs: number): Promise<void> {
+  await sql.query({
+    name: 'add_forgotten_lightning_channels',
+    text: `insert into lightning_channels (node, channel_point, gone_at) select $1, t.point, $3 from unnest($2::text[]) as t(point) on conflict do nothing`,
+    values: [node, points, new Date(atMs)],
   });
 }
 

@@ -51,7 +51,7 @@ export async function compareHoldings(
   const holdings = await port.holdings();
   if (before.onItsWay !== 0n || holdings.isMoving) return;
   const atMost = plus(holdings.inChannels, holdings.inWallet);
-  const held = { atMost, atLeast: minus(atMost, BigInt(holdings.channels)) };
+  const held = { atMost, atLeast: minus(atMost, BigInt(holdings.roundedUp)) };
   const isSame = async (): Promise<boolean> => isStill(ctx, port, node, before.whole);
   let booked = 0n;
   if (!part.isOpen) {

@@ -1,13 +1,15 @@
 // After a start of the database, and when another copy has taken its place: whether it knows of every payment over Lightning that the signer has
 // let our node make, and of what the node lists besides. Until then nothing is paid, and nothing that could have been paid is cancelled.
 import { LIGHTNING } from '../../../core/currencies/lightning.ts';
-import type { PayingNode, TrackedPayment } from '../../../core/lightning/payer.ts';
+import { hasRunSince, knowsWhoIsThere } from '../../../core/lightning/node-run.ts';
+import type { TrackedPayment } from '../../../core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
+import type { Asked } from '../../../flow/lightning/restored-node.ts';
 import { restorePayment, STILL_ARRIVES_MS } from '../../../flow/lightning/restored-payments.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { neverSent, notSent, setAllAskedAgain } from '../../../store/lightning/asked-before.ts';
-import { channelsSince } from '../../../store/lightning/channels.ts';
+import { addForgottenChannels, channelsSince } from '../../../store/lightning/channels.ts';
 import { unaskedHashes } from '../../../store/lightning/sent-payments.ts';
 import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
@@ -17,16 +19,21 @@ import { readSent, type SentPayments } from '../../lightning/sent-comparison.ts'
 export type AuthorizedPayments = {
   authorized(after: number): Promise<{ readonly payments: readonly AuthorizedPayment[]; readonly more: boolean }>;
   track(paymentHash: string): Promise<TrackedPayment>;
+  /** Every channel that a node has had open while the signer knew it. */
+  channels(node: string): Promise<readonly string[]>;
 } & Pick<SentPayments, 'payments'>;
 
 /** Writes back what is missing. @returns whether everything was compared with this database, and not with one that has been replaced since */
 export async function isPaidKnown(
   ctx: Context,
   paying: AuthorizedPayments,
-  { identity }: PayingNode,
+  node: Asked,
   onTrouble: (what: string) => void,
 ): Promise<boolean> {
   if (await isComparedSince(ctx.db, LIGHTNING.code)) return true;
+  const { identity } = node;
+  // a node that was put back to before it had one, together with the database, shows nothing of it
+  await addForgottenChannels(ctx.db, identity, await paying.channels(identity), ctx.ports.clock.now());
   const { generation } = ctx.db.identity;
   async function writeBack(
     payment: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>,
@@ -36,7 +43,7 @@ export async function isPaidKnown(
     // what it calls failed it may have had under way when it was copied
     const hasNone = (tracked.payment?.status ?? 'failed') === 'failed' && !tracked.isPending;
     const sinceMs = hasNone ? askedSince(tracked) : null;
-    const mayBe = sinceMs === null ? null : await mayBeOlder(ctx, identity, sinceMs);
+    const mayBe = sinceMs === null ? null : await mayBeOlder(ctx, node, sinceMs);
     // of one that it does not have nothing ends it but what its channels show later; that it failed counts where they show nothing
     const isForgotten = mayBe === null || (mayBe === 'no' && tracked.payment !== null) ? null : mayBe === 'yes';
     const how = await restorePayment(ctx, payment, { node: identity, tracked, isForgotten });
@@ -80,14 +87,20 @@ export async function isPaidKnown(
 }
 
 /** Whether the node may have been put back to before a payment was asked for, as its channels say. Throws with a `fault` when that is not known. */
-async function mayBeOlder({ ports, db }: Context, node: string, sinceMs: number): Promise<'no' | 'yes' | 'not_met'> {
+async function mayBeOlder({ ports, db }: Context, node: Asked, sinceMs: number): Promise<'no' | 'yes' | 'not_met'> {
   try {
     // where the other side of a channel is away, that is asked again before the payment is asked for, and before it ends
-    const known = await channelsSince(db, node, sinceMs);
-    return (await ports.lightning?.mayBeOlder(Math.max(0, ports.clock.now() - sinceMs), known)) ?? 'no';
+    const nowMs = ports.clock.now();
+    const known = await channelsSince(db, node.identity, sinceMs);
+    const run = { hasRunOn: hasRunSince(node, sinceMs), areMet: knowsWhoIsThere(node, nowMs) };
+    const said = (await ports.lightning?.mayBeOlder(Math.max(0, nowMs - sinceMs), known, run)) ?? 'no';
+    if (said !== 'not_met' || run.areMet) return said;
   } catch (error) {
     const trouble = troubleOf(error);
     if (trouble === null) throw error;
     throw Object.assign(new Error(trouble.reason), { fault: 'node' });
   }
+  throw Object.assign(new Error('the Lightning node was started a moment ago, and does not know yet who is there'), {
+    fault: 'node',
+  });
 }

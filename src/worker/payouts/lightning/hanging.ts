@@ -1,9 +1,9 @@
 // A payment that the node calls under way is looked at more and more rarely, and an operator is asked only once nothing can end it any more; so is one of
 // which the node's word proves nothing.
+import { hasRunSince, isSameStart, knowsWhoIsThere, type NodeRun } from '../../../core/lightning/node-run.ts';
 import type { PayingNode, PaymentFacts } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
-import type { Started } from '../../../flow/lightning/restored-node.ts';
 import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
 import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
@@ -44,17 +44,15 @@ export async function inFlight(ctx: Context, payment: LightningPayment, isPendin
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
-/** What is read of how long the node has been running differs by less than this from one time to the next. */
-const SAME_START_MS = 10_000;
 const NOT_ANSWERED = 'a request to pay it was not answered';
 const STARTED_SINCE = 'the Lightning node calls it failed, and was started after it was asked to pay it';
 
 /** Whether the node was started after it was last asked, as far as is known. A machine that is put back with its memory looks as if it had been. */
-const isStartedSince = ({ nodeStartedAtMs }: LightningPayment, { startedAtMs }: Started): boolean =>
-  nodeStartedAtMs !== null && Math.abs(nodeStartedAtMs - startedAtMs) > SAME_START_MS;
+const isStartedSince = ({ nodeStartedAtMs }: LightningPayment, { startedAtMs }: NodeRun): boolean =>
+  nodeStartedAtMs !== null && !isSameStart(nodeStartedAtMs, startedAtMs);
 
 /** Why the node's word that it has no payment, or that it failed, may be that of an older state. Null: it cannot be. */
-function doubtOf(payment: LightningPayment, node: Started): string | null {
+function doubtOf(payment: LightningPayment, node: NodeRun): string | null {
   // the place that it gave to the only request is noticed when it is given to another (restored-node)
   const isKnown = payment.sends <= 1 && payment.paymentIndex !== null;
   if (payment.unansweredUntilMs !== null && !isKnown) return NOT_ANSWERED;
@@ -68,7 +66,7 @@ function doubtOf(payment: LightningPayment, node: Started): string | null {
  * says the same then as one that never had the request, or with which the payment failed. Its channels tell the two apart. Null: nothing speaks against its
  * word.
  */
-export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, node: Started): Promise<Next | null> {
+export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, node: NodeRun): Promise<Next | null> {
   const said = doubtOf(payment, node);
   if (said === null) return null;
   const nowMs = ctx.ports.clock.now();
@@ -76,7 +74,9 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, 
   try {
     const known = await channelsSince(ctx.db, payment.node ?? '', payment.createdAtMs);
     const withinMs = Math.max(0, nowMs - payment.createdAtMs);
-    const mayBe = (await ctx.ports.lightning?.mayBeOlder(withinMs, known, isStartedSince(payment, node))) ?? 'no';
+    const hasRunOn = !isStartedSince(payment, node) && hasRunSince(node, payment.createdAtMs);
+    const run = { hasRunOn, areMet: knowsWhoIsThere(node, nowMs) };
+    const mayBe = (await ctx.ports.lightning?.mayBeOlder(withinMs, known, run)) ?? 'no';
     if (mayBe === 'no') return null;
     isAway = mayBe === 'not_met';
   } catch (error) {

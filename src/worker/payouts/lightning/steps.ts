@@ -16,7 +16,7 @@ import {
   holdCrowded,
   refusePayment,
 } from '../../../flow/lightning/payout-progress.ts';
-import { askPayingNode, type Started, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
+import { type Asked, askPayingNode, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
 import { restorePayment } from '../../../flow/lightning/restored-payments.ts';
 import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
@@ -64,8 +64,7 @@ export const RETRY_MS = 15_000;
 /** One that our channels could not send is asked for again more and more rarely. */
 const LONGEST_RETRY_MS = 600_000;
 
-/** The node as it was when a look began, and how many of its slots payments have taken since. */
-type Asked = PayingNode & Started;
+/** The node when a look began, and how many of its slots payments have taken since. */
 export type LookedAt = Asked & { taken: number };
 /** `asksAgain`: nothing of it is under way, and it may be asked for once more. */
 type Followed = Next & { readonly asksAgain?: true };
