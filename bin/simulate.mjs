@@ -1,7 +1,8 @@
-// `npm run simulate -- --seeds N [--first F] [--only histories|rules|evm-rules|lightning-rules|payouts]`: random chain histories beyond those
-// of `npm test` (test/simulation), five per seed; single orders, each step beside the rules as behaviour words them, also in ether, USDT and
-// over Lightning; and merchants whose money leaves while everything is killed (test/payout-walk). The first seed is drawn anew each time unless
-// it is given; a failing one is printed with what happened, and one of a history belongs into test/simulation/seeds.txt.
+// `npm run simulate -- --seeds N [--first F] [--only histories|rules|evm-rules|lightning-rules|payouts|restored]`: random chain histories
+// beyond those of `npm test` (test/simulation), five per seed; single orders, each step beside the rules as behaviour words them, also in ether,
+// USDT and over Lightning; and merchants whose money leaves while everything is killed, or put back to an earlier copy (test/payout-walk). The
+// first seed is drawn anew each time unless it is given; a failing one is printed with what happened, and one of a history belongs into
+// test/simulation/seeds.txt.
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,6 +30,7 @@ const FILES = {
   'evm-rules': 'test/simulation/evm-rules.test.ts',
   'lightning-rules': 'test/simulation/lightning-rules.test.ts',
   payouts: 'test/payout-walk/walk.test.ts',
+  restored: 'test/payout-walk/restored.test.ts',
 };
 if (given.only !== undefined && FILES[given.only] === undefined) {
   console.error(`simulate: --only must be one of ${Object.keys(FILES).join(', ')}`);

@@ -36,6 +36,24 @@ export type Payout = {
   /** To this transaction of another merchant. */
   readonly internalTo: Purchase | null;
   ending: Ending | null;
+  /** A person has decided it. */
+  isResolved?: boolean;
+};
+
+export type ModelCopy = {
+  knows(purchase: Purchase): boolean;
+  /**
+   * Puts the model back to it: what customers have bought since is lost, and of what was asked for since remains what is asked for again.
+   * @returns what had been given back to customers since, and payouts that nobody asks for again
+   */
+  putBack(isAskedAgain: (one: Payout) => boolean): {
+    readonly givenBack: readonly {
+      readonly purchase: Purchase;
+      readonly part: 'whole' | 'excess';
+      readonly destination: string;
+    }[];
+    readonly forgotten: readonly Payout[];
+  };
 };
 
 export type Prices = Readonly<Record<Currency, string>>;
@@ -100,6 +118,30 @@ export function newModel() {
     arrival({ method, ending, amount, internalTo }: Payout): bigint | null {
       if (ending?.status !== 'completed' || amount === null || internalTo !== null) return null;
       return method === 'ach' ? amount - achFee(amount) : amount;
+    },
+    /** What a database that is copied now knows. */
+    copy(): ModelCopy {
+      const bought = new Map(purchases.map((one) => [one, { ...one }]));
+      const asked = payouts.map((one) => ({ ...one, mayFail: new Set(one.mayFail) }));
+      return {
+        knows: (purchase) => bought.has(purchase),
+        putBack(isAskedAgain) {
+          const givenBack = purchases
+            .filter((one) => bought.has(one) && one.reimbursement !== bought.get(one)?.reimbursement)
+            .map((purchase) => ({ purchase, ...(purchase.reimbursement as NonNullable<Purchase['reimbursement']>) }));
+          purchases.length = 0;
+          for (const [one, { accepted, acceptedExcess, reimbursement }] of bought)
+            purchases.push(Object.assign(one, { accepted, acceptedExcess, reimbursement, isUnseen: true }));
+          const known = new Set(asked.map(({ body }) => body));
+          const since = payouts.filter(({ body }) => !known.has(body));
+          const again = since.filter(isAskedAgain);
+          payouts = [
+            ...asked.map((one) => ({ ...one, mayFail: new Set(one.mayFail) })),
+            ...again.map((one) => ({ ...one, id: null, ending: null })),
+          ];
+          return { givenBack, forgotten: since.filter((one) => !again.includes(one)) };
+        },
+      };
     },
     /** The round is over and was right: the next one begins with these balances. */
     close(prices: Prices): void {

@@ -7,7 +7,7 @@ import { control, post } from './caller.ts';
 
 export type World = {
   readonly base: () => string;
-  readonly service: Service;
+  readonly service: () => Service;
   /** The second worker's process. */
   readonly second: () => number | null;
   readonly random: Random;
@@ -59,16 +59,16 @@ export async function trouble({ base, service, second, random, note }: World): P
     case 'worker':
     case 'signer':
     case 'api':
-      return kill(service.processOf(what));
+      return kill(service().processOf(what));
     case 'second':
       return kill(second());
     case 'postgres':
-      return kill(service.postgres());
+      return kill(service().postgres());
     case 'cut':
       note('every connection to the database is cut');
-      return cutConnections(service.postgres());
+      return cutConnections(service().postgres());
     case 'sandbox':
-      return kill(service.processOf('sandbox-process'));
+      return kill(service().processOf('sandbox-process'));
     case 'loseAnswers':
       return node({ fault: 'lose_answers', for: random.whole(1, 3) });
     case 'reject':

@@ -1,14 +1,12 @@
 // One round of the walk: many seeds side by side in one service, each a merchant of its own, while the world around them is in trouble.
-import { setTimeout as delay } from 'node:timers/promises';
-import { runCli } from '../cli/run.ts';
-import { type Random, randomOf } from '../simulation/random.ts';
+import { randomOf } from '../simulation/random.ts';
 import type { Service } from '../support/service.ts';
 import { control, createCaller } from './caller.ts';
 import { allIsSeen, earn, type Merchant, newKey, type Scene } from './customers.ts';
 import { comeToRest, compare } from './ending.ts';
 import { newModel, type Prices } from './model.ts';
-import { step } from './moves.ts';
-import { jump, nodesAreBack, trouble } from './trouble.ts';
+import { type Outcome, openRound } from './round.ts';
+import { jump, nodesAreBack } from './trouble.ts';
 
 const STEPS = 9;
 const PASSWORD = 'walk-walk-walk';
@@ -47,42 +45,14 @@ async function setAutomatic({ base }: Scene, merchant: Merchant): Promise<void> 
   await merchant.caller.ask('/set_payout_settings', { ...settings, idempotency_key: newKey() });
 }
 
-/**
- * Walks one seed for each merchant of the scene.
- * @returns what is wrong, and what happened
- */
-export async function walk(
-  { service, folder, scene, second }: Walk,
-  first: number,
-): Promise<{ readonly wrong: readonly string[]; readonly log: readonly string[] }> {
-  const log: string[] = [];
-  const began = performance.now();
-  const note = (text: string): void => void log.push(`${((performance.now() - began) / 1_000).toFixed(1)} s ${text}`);
-  const random: Random = randomOf(first * 1_000_003);
-  const world = { base: scene.base, service, second, random, note };
-  for (const [at, merchant] of scene.merchants.entries()) {
-    merchant.random = randomOf(first + at);
-    merchant.log.length = 0;
-    await setAutomatic(scene, merchant);
-  }
-  const wrong: string[] = [];
-  const all = (move: (merchant: Merchant) => Promise<void>) =>
-    Promise.all(
-      scene.merchants.map((merchant) =>
-        move(merchant).catch((error: unknown) => {
-          wrong.push(`${merchant.name}: ${String(error)}`);
-        }),
-      ),
-    );
-  await all((merchant) => earn(scene, merchant));
+/** Walks one seed for each merchant of the scene. */
+export async function walk({ service, folder, scene, second }: Walk, first: number): Promise<Outcome> {
+  const round = openRound(scene, first, { service: () => service, second });
+  const { random, world, note, wrong } = round;
+  for (const merchant of scene.merchants) await setAutomatic(scene, merchant);
+  await round.all((merchant) => earn(scene, merchant));
   for (let at = 0; at < STEPS; at++) {
-    note(`step ${at}`);
-    const moves = all((merchant) => step(scene, merchant));
-    for (let events = random.whole(2, 4); events > 0; events--) {
-      await delay(random.whole(0, 150));
-      await trouble(world);
-    }
-    await moves;
+    await round.step(at);
     if (!random.percent(50)) continue;
     await nodesAreBack(scene);
     if (random.percent(60)) continue;
@@ -95,12 +65,5 @@ export async function walk(
   wrong.push(...(await comeToRest(scene)));
   note('all is at rest');
   wrong.push(...(await compare(scene)));
-  const { out } = await runCli(['audit'], { BURSAR_DATA_DIR: folder });
-  wrong.push(...out.split('\n').filter((line) => /^(red|stopped)/.test(line)));
-  if (!out.includes('INV-12')) wrong.push(`the audit says: ${out}`);
-  if (wrong.length === 0) for (const { model } of scene.merchants) model.close(scene.prices);
-  const named = scene.merchants.filter(({ name }) =>
-    wrong.some((one) => one.startsWith(`${name} `) || one.startsWith(`${name}:`)),
-  );
-  return { wrong, log: [...log, ...named.flatMap((one) => [`${one.name}:`, ...one.log.map((line) => `    ${line}`)])] };
+  return round.end(folder);
 }
