@@ -82,7 +82,16 @@ describe.each(ENGINES)('%s', (_name, open) => {
       return (await states(ids)).filter(({ status }) => status === 'pending').length === 3;
     });
     // only what its recipient holds cannot end by itself
-    for (const { hash } of hanging.slice(0, 10)) await engine.held(hash);
+    // one that the node did not take at once is asked for again
+    await eventually(
+      'ten are held',
+      async () => {
+        await at.look();
+        const looked = await Promise.all(hanging.slice(0, 10).map(({ hash }) => at.paying.track(hash)));
+        return looked.every(({ isPending }) => isPending);
+      },
+      45_000,
+    );
     expect(await sent(), await errors(ids)).toBe(10);
     await letGo();
     await at.look();

@@ -110,8 +110,8 @@ test.runIf(HAS_LND)('a random walk on LND ends with books that are the lists of 
       closeHeld: async () => {
         await engine.closeHolding();
         await engine.pair.mine(2);
-        // what waits for an operator is looked at each minute
-        clock.skewMs += 60_000;
+        // what waits for an operator is looked at each minute; a clock that jumps each time would look like a node that is started each time
+        await at.admin.query(`update lightning_payments set due_at = least(due_at, 'epoch')`);
       },
       ...(KILLS ? { waitLong } : {}),
     });

@@ -28,7 +28,8 @@ function callsOf(outbound: Outbound) {
 }
 
 test('a merchant whose server took long is called from a second thread from then on, and nobody else is', async () => {
-  const call = callsOf(opened(createOutboundThread({ isSandbox: true })));
+  const file = new URL('./slow-thread-program.ts', import.meta.url);
+  const call = callsOf(opened(createOutboundThread({ isSandbox: true }, file)));
   const [url, dear] = [await counting(), await dearServer('TLSv1.3')];
   for (const merchantId of [DEAR, OTHER, null]) await call(merchantId, url);
   expect(await call(DEAR, url)).toBe('1');
