@@ -124,6 +124,12 @@ describe('signing in', () => {
 });
 
 describe('listening', () => {
+  /** Where it notes how far it is. */
+  const places = (): string[] => {
+    const folder = join(home.folder, 'bursar');
+    return readdirSync(folder).flatMap((name) => (name.includes('.listen-') ? [join(folder, name)] : []));
+  };
+
   test('forwards each event signed with a secret that stays, and goes on where it was, also after kill -9', async () => {
     const receiver = await startReceiver();
     const to = ['--forward-to', receiver.url.replace('http://', '')];
@@ -131,6 +137,9 @@ describe('listening', () => {
     await hasBegun(1);
     const [one] = await trigger('transaction.cancelled');
     await first.has(one?.event_id as string);
+    // what is printed, and not noted yet, is printed again after a kill
+    const isNoted = () => places().some((path) => readFileSync(path, 'utf8').includes(one?.event_id as string));
+    await eventually('how far it is is noted', () => (isNoted() ? true : null));
     await first.end('SIGKILL');
     const [off] = await trigger('transaction.cancelled');
     const second = await listen(...to);
@@ -171,13 +180,11 @@ describe('listening', () => {
     const both = [after?.event_id, late?.event_id];
     expect(listener.events().flatMap(({ id }) => (both.includes(id) ? [id] : []))).toEqual(both);
     await listener.end();
-    const folder = join(home.folder, 'bursar');
-    const places = readdirSync(folder).flatMap((name) => (name.includes('.listen-') ? [join(folder, name)] : []));
     const unknown = '{"cursor":"evt_t0352N6Rx3HkOeQLXt3hxlO4"}';
-    for (const path of places) writeFileSync(path, unknown);
+    for (const path of places()) writeFileSync(path, unknown);
     const anew = await listen('--events', 'transaction.cancelled,transaction.timedout', '--count', '1');
     await eventually('it says so', () => (anew.said().includes('it begins now') ? true : null));
-    await eventually('it has begun', () => (places.some((path) => readFileSync(path, 'utf8') !== unknown) ? true : null));
+    await eventually('it has begun', () => (places().some((path) => readFileSync(path, 'utf8') !== unknown) ? true : null));
     const [last] = await trigger('transaction.cancelled');
     await anew.has(last?.event_id as string);
     expect(await anew.ended).toBe(0);
