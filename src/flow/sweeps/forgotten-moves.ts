@@ -52,7 +52,7 @@ export function writeMoveBack(ctx: Context, { currency, block, facts }: Final): 
     if (move.purpose === 'top_up' && ((await usedNonces(sql, currency, sender.txid, EVERY_HEIGHT)) ?? 0) < sender.vout)
       return false;
     if (!(await isFree(sql, currency, sender))) return false;
-    await write(ctx, sql, { currency, block, facts }, { ...move, sender });
+    await writeMove(ctx, sql, { currency, block, facts }, { ...move, sender, lost: 0n });
     await dropMove(sql, currency, { txid: facts.txid, block });
     const resolution = { by: 'a later look', text: 'an address of ours has sent it to another one', atMs: ctx.ports.clock.now() };
     await resolveMovement(sql, { currency, txid: facts.txid }, resolution);
@@ -135,13 +135,18 @@ export async function isFree(sql: Sql, currency: EvmCode, sender: Outpoint): Pro
   return true;
 }
 
-async function write(
+/**
+ * Writes it as the batch that it was, with its only transaction in a block.
+ * @param of `lost`: what of it, in minor units, went to nobody known
+ * @returns the batch's id
+ */
+export async function writeMove(
   ctx: Context,
   sql: Sql,
   { currency, block, facts }: Final,
-  of: Move & { readonly sender: Outpoint },
-): Promise<void> {
-  const { purpose, hot, script, chain, index, amount, target, sender } = of;
+  of: Move & { readonly sender: Outpoint; readonly lost: bigint },
+): Promise<string> {
+  const { purpose, hot, script, chain, index, amount, target, sender, lost } = of;
   const atMs = ctx.ports.clock.now();
   const id = sortableId('batch_', atMs, ctx.ports.rng.bytes(10));
   const gasPaid = facts.outcome?.gasPaid ?? 0n;
@@ -173,10 +178,11 @@ async function write(
     epoch: 0n,
     // none of the signer's own: it has forgotten it
     sequence: 0,
-    lost: 0n,
+    lost,
     signedAtMs: atMs,
     shares: [],
   });
   await recordOutgoing(sql, currency, block, [{ ...facts, spends: facts.inputs, outputs: [] }], new Set());
   if (purpose === 'sweep') await noteSwept(sql, currency, script);
+  return id;
 }

@@ -1,18 +1,13 @@
 // What the address of a transaction has sent to nobody known: its words were used elsewhere, or stolen, or a token's contract has kept all of a sweep that
 // database and signer have forgotten. An operator has it booked as lost: it counts as moved, and as gone where it did not arrive.
-import { GAS } from '../../core/currencies/evm.ts';
 import { isToken } from '../../core/currency.ts';
-import { sortableId } from '../../core/ids.ts';
-import { greatest, mulDivUp, plus, sum } from '../../core/money.ts';
+import { plus, sum } from '../../core/money.ts';
 import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { insertAttempt } from '../../store/payouts/attempts.ts';
 import { readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
-import { insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
+import { lockOutputs } from '../../store/payouts/batches.ts';
 import { readBlockHash } from '../../store/payouts/evm-lane.ts';
-import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
-import { noteSwept } from '../../store/sweeps/addresses.ts';
 import { isNoted } from '../../store/sweeps/forgotten-moves.ts';
 import { insertWriteOff } from '../../store/sweeps/written-off.ts';
 import type { Context } from '../context.ts';
@@ -20,7 +15,7 @@ import type { HotAddress } from '../evm/batches.ts';
 import type { EvmRecovery } from '../evm/recover.ts';
 import { acceptedLoss, type Recovered, recovering } from '../payouts/after-restore/recover.ts';
 import { differenceEntry } from '../payouts/after-restore/unknown-outputs.ts';
-import { isFree } from './forgotten-moves.ts';
+import { isFree, writeMove } from './forgotten-moves.ts';
 
 /** Whose address it is: the key, and its index in the receiving chain. */
 type From = { readonly script: Buffer; readonly hot: HotAddress; readonly index: number };
@@ -60,43 +55,11 @@ type Taken = From & {
 };
 
 /** Writes it as a sweep that has ended. */
-async function write(ctx: Context, sql: Sql, { currency, facts, block, by }: EvmRecovery, of: Taken): Promise<void> {
-  const { script, hot, index, sender, lost, taken, gas } = of;
+async function write(ctx: Context, sql: Sql, recovery: EvmRecovery, of: Taken): Promise<void> {
+  const { currency, facts, block, by } = recovery;
+  const { hot, lost, taken, gas } = of;
   const atMs = ctx.ports.clock.now();
-  const id = sortableId('batch_', atMs, ctx.ports.rng.bytes(10));
-  const price = greatest(1n, mulDivUp(gas, 1n, BigInt(GAS.plain)));
-  await insertBatch(sql, {
-    id,
-    currency,
-    feeRate: price,
-    gas: { tip: price, limit: GAS.plain },
-    sweep: { purpose: 'sweep', target: hot.script },
-    accountId: hot.key.id,
-    change: null,
-    inputs: [{ ...sender, amount: taken, script, chain: 0, index }],
-    payoutIds: [],
-    atMs,
-  });
-  await insertAttempt(sql, {
-    batchId: id,
-    number: 1,
-    currency,
-    txid: facts.txid,
-    // a final block has it: it is never sent again
-    raw: Buffer.alloc(0),
-    fee: gas,
-    vbytes: GAS.plain,
-    feeRate: price,
-    maxFee: price,
-    change: null,
-    epoch: 0n,
-    // none of the signer's own
-    sequence: 0,
-    lost,
-    signedAtMs: atMs,
-    shares: [],
-  });
-  await recordOutgoing(sql, currency, block, [{ ...facts, spends: facts.inputs, outputs: [] }], new Set());
+  const id = await writeMove(ctx, sql, recovery, { ...of, purpose: 'sweep', chain: 0, amount: taken, target: hot.script });
   const entries = [
     ...(lost === 0n ? [] : [differenceEntry({ currency, txid: facts.txid, acceptsLoss: true }, lost)]),
     ...[sweepGasEntry(id, gas, new Map())].filter((entry) => entry !== null),
@@ -111,5 +74,4 @@ async function write(ctx: Context, sql: Sql, { currency, facts, block, by }: Evm
   }
   const written = await readBatch(sql, id, { lock: true });
   await setBatchState(sql, id, { state: 'final', minedAttempt: written?.attempts[0]?.id ?? null });
-  await noteSwept(sql, currency, script);
 }
