@@ -1,19 +1,13 @@
 // Random walks of money that leaves, in the real `npm start`, of which the database, or database and signer, are put back to an earlier copy in the
 // middle. The operator does what the audit says; in the end nobody was paid twice, and the audit is green.
-import { afterAll, expect, test } from 'vitest';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 import { type Restorable, walkRestored } from './restored.ts';
+import { type Opened, testRounds } from './rounds.ts';
 import { openWalk } from './walk.ts';
 
-const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 24);
-const FIRST = Number(process.env.SIMULATION_FIRST ?? 1);
 const AT_ONCE = 24;
-const TIMEOUT = 900_000;
 
-type Opened = Restorable & { close(): Promise<void> };
-let opened: Opened | null = null;
-
-async function open(): Promise<Opened> {
+async function open(): Promise<Restorable & Opened> {
   const { folder, remove } = dataFolderFor();
   const start = () => startService({ dataFolder: folder, environment: { BURSAR_SANDBOX_BLOCK_SECONDS: '0' } });
   let service: Service = start();
@@ -42,23 +36,10 @@ async function open(): Promise<Opened> {
     throw error;
   }
 }
-async function close(): Promise<void> {
-  const last = opened;
-  opened = null;
-  await last?.close();
-}
-afterAll(close, TIMEOUT);
 
-test.each(Array.from({ length: Math.ceil(SEEDS / AT_ONCE) }, (_, round) => FIRST + round * AT_ONCE))(
-  `seeds from %i: of ${AT_ONCE} merchants none is paid twice after a copy was put back`,
-  async (first) => {
-    opened ??= await open();
-    const { wrong, log } = await walkRestored(opened, first).catch((error: unknown) => ({ wrong: [String(error)], log: [] }));
-    if (wrong.length === 0) return;
-    const problems = await (await fetch(`${opened.scene.base()}/readyz`)).text().catch(String);
-    const output = `${problems}\n${opened.service().output()}`;
-    await close();
-    expect.fail(`${wrong.join('\n')}\n\nwhat happened:\n${log.join('\n')}\n\n${output.slice(-8_000)}`);
-  },
-  TIMEOUT,
-);
+testRounds(`of ${AT_ONCE} merchants none is paid twice after a copy was put back`, {
+  open,
+  walk: walkRestored,
+  seeds: AT_ONCE,
+  atOnce: AT_ONCE,
+});

@@ -12,7 +12,7 @@ const STEPS = 9;
 const PASSWORD = 'walk-walk-walk';
 
 export type Walk = {
-  readonly service: Service;
+  readonly service: () => Service;
   readonly folder: string;
   readonly scene: Scene;
   readonly second: () => number | null;
@@ -47,7 +47,7 @@ async function setAutomatic({ base }: Scene, merchant: Merchant): Promise<void> 
 
 /** Walks one seed for each merchant of the scene. */
 export async function walk({ service, folder, scene, second }: Walk, first: number): Promise<Outcome> {
-  const round = openRound(scene, first, { service: () => service, second });
+  const round = openRound(scene, first, { service, second });
   const { random, world, note, wrong } = round;
   for (const merchant of scene.merchants) await setAutomatic(scene, merchant);
   await round.all((merchant) => earn(scene, merchant));
