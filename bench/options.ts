@@ -107,7 +107,7 @@ export const SIZE = options.quick
       waiting: 100_000,
       evm: { open: 100_000, blocks: 5_000 },
       dust: 20_000,
-      webhooks: { idle: 200, waiting: 100_000, creates: 1_000, streams: 1_000, rounds: 9 },
+      webhooks: { idle: 200, waiting: 100_000, creates: 2_000, streams: 1_000, rounds: 9 },
       lightning: { each: 200, parallel: 500, open: 10_000, rest: { afterMs: 20_000, seconds: 60 } },
       lives: { unpaid: 3_000, rounds: 30, afterSeconds: 12, restSeconds: 10 },
     };

@@ -6,6 +6,8 @@ import { EVENT_COLUMNS, EVENT_OBJECTS, type FoundEvent, type RawEvent, storedEve
 
 /** The worker's job, and the name of its session lock. */
 export const DELIVERIES_JOB = 'deliveries';
+/** Whoever holds this session lock looks at an interval, and commits do not tell of deliveries (deliver_events names it too). */
+export const POLLED_LOCK = 'deliveries polled';
 
 /** When the first of an endpoint's deliveries is due, on the service's clock; −∞ = at once. */
 export type Waiting = { readonly webhook: bigint; readonly dueAtMs: number };

@@ -1,6 +1,6 @@
 // The job that delivers events to merchants' endpoints. One worker at a time does it (a session lock), so nothing is written when a delivery
 // is taken; a crash repeats what was under way, and loses nothing, because a row waits until its result is committed. It is woken by whoever
-// commits an event, by each answer, and when the next attempt is due; it never looks in vain.
+// commits an event, by each answer, and when the next attempt is due, and looks at an interval while many events are written.
 import { eventId } from '../../core/events.ts';
 import { FORMER_SECRET_MS, LONGEST_PAUSES_MS, type WebhookSender } from '../../core/webhooks.ts';
 import type { Context } from '../../flow/context.ts';
@@ -21,6 +21,7 @@ import { attempt } from './attempt.ts';
 import { beginner } from './beginning.ts';
 import { type Endpoint, metNow, wantedFor } from './endpoint.ts';
 import { LEARNED_OF, paceAfter, paceOf, restMs, takenAtOnce } from './pace.ts';
+import { createPolling } from './polling.ts';
 import { createSlots } from './slots.ts';
 import { createTurns } from './turns.ts';
 
@@ -64,22 +65,24 @@ export function createDeliveries(
   let [isFinishing, isWaiting] = [false, false];
   let results: Attempt[] = [];
   let due: readonly bigint[] = [];
-  let pauseMs = Number.POSITIVE_INFINITY;
-  /** When the next of the connections that are kept for new endpoints may be taken, where one of those waits for it. */
-  let newMs = Number.POSITIVE_INFINITY;
+  /** Until something is due, and until the next of the connections that are kept for new endpoints may be taken, where one of those waits for it. */
+  let [pauseMs, newMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   let looked = { atMs: Number.NEGATIVE_INFINITY, tookMs: 0 };
   /** The service's time less the machine's, when it was compared last. */
   let aheadMs = Number.POSITIVE_INFINITY;
   const turns = createTurns(takes);
   /** More endpoints have their turn before the next look; more waits for one that is gone than was deleted in its turn. */
-  let [areLeft, isLeft] = [false, false];
+  let [areLeft, isLeft, mustLook] = [false, false, false];
   /** How many databases there were before this one. */
   let replaced = 0;
   let wakeJob: () => void = () => undefined;
   const lock = ctx.db.sessionLock(DELIVERIES_JOB, () => {
     // another worker may deliver these now
     for (const endpoint of endpoints.values()) endpoint.queue = [];
+    polling.lost();
+    wakeJob();
   });
+  const polling = createPolling(ctx.db);
 
   // numbers of events may be those of others there: what was done with them is forgotten, and done again
   ctx.db.identity.onChanged((evidence) => {
@@ -227,16 +230,18 @@ export function createDeliveries(
 
   async function run(hurried: boolean): Promise<boolean> {
     await writeResults(WRITTEN_WITHIN_MS);
-    const isDue = performance.now() - looked.atMs >= LOOK_SHARE * looked.tookMs;
-    if (hurried || isLeft || (!areLeft && (isDue || underWay.size === 0))) await look();
-    [areLeft, isLeft] = [false, false];
-    newMs = Number.POSITIVE_INFINITY;
-    if (due.length === 0) return false;
     if (!(await lock.acquire())) {
       await lock.terminateStaleHolder();
       pauseMs = STANDBY_MS;
       return false;
     }
+    mustLook = (await polling.update(hurried)) || hurried || mustLook;
+    const isDue = performance.now() - looked.atMs >= LOOK_SHARE * looked.tookMs;
+    if (mustLook || isLeft || (!areLeft && (isDue || underWay.size === 0))) await look();
+    mustLook = false;
+    [areLeft, isLeft] = [false, false];
+    newMs = Number.POSITIVE_INFINITY;
+    if (due.length === 0) return false;
     const turn = turns.choose(due, endpoints, clock.now());
     pauseMs = Math.min(pauseMs, turn.restMs);
     // one that was removed or changed since is not sent to as it was
@@ -252,7 +257,7 @@ export function createDeliveries(
   return {
     job: {
       name: DELIVERIES_JOB,
-      everyMs: () => Math.min(pauseMs, newMs, isWaiting ? LONGEST_PAUSE_MS : Number.POSITIVE_INFINITY),
+      everyMs: () => Math.min(polling.pauseMs(), pauseMs, newMs, isWaiting ? LONGEST_PAUSE_MS : Number.POSITIVE_INFINITY),
       urgent: true,
       run(hurried = false, wake = () => undefined) {
         wakeJob = () => wake(DELIVERIES_JOB);
@@ -264,6 +269,7 @@ export function createDeliveries(
       giveUp.addEventListener('abort', () => stopping.abort());
       await Promise.all(underWay);
       await writeResults(Number.POSITIVE_INFINITY);
+      await polling.end();
       await lock.release();
     },
   };
