@@ -1,14 +1,18 @@
 // Payouts that wait for an operator, such as one above the signer's limits. The reason is stored, the API shows `approval`, the merchant can
 // cancel; each is tried again by itself, more and more rarely.
+
+import type { CurrencyCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { refusalKind } from '../../core/payouts/signing-refusals.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import { giveUpBatch } from '../../store/payouts/batches.ts';
 import { lockPayout, movePayout, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
+import { mustNotLeave } from '../../store/payouts/request-facts.ts';
 import { insertOperatorHold } from '../../store/payouts/waiting-for-operator.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { isToBeAsked } from './after-restore/lost-outputs.ts';
 
 /** Holds a queued payout until an operator has done something; its row is locked, or free. */
 export async function holdForOperator(
@@ -26,6 +30,14 @@ export async function holdForOperator(
     id: sortableId('batch_', atMs, ctx.ports.rng.bytes(10)),
     atMs,
   });
+}
+
+/**
+ * Whether a batch for which nothing was signed must not be signed as it is: what it pays waits for something by now, or for a person who was not
+ * asked about it yet.
+ */
+export async function mustWait({ db }: Context, { id, currency, payouts }: Batch<CurrencyCode>): Promise<boolean> {
+  return (await mustNotLeave(db, id)) || (await isToBeAsked(db, currency, payouts));
 }
 
 /**

@@ -6,6 +6,7 @@ import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { found, knownOutput, nextOwn, type Output, scriptOf, unknownOutput } from './forgotten-transactions.ts';
+import { openDriver } from './signer.ts';
 
 batchServiceForEach();
 
@@ -13,10 +14,10 @@ const ELSEWHERE = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
 const ELSEWHERE_SCRIPT = '0014751e76e8199196d454941c45d1b3a323f1433bd6';
 
 /** One that pays somewhat more to a script than its payout asks for. */
-async function paidTo(script: string, from?: Output, amountMinor = 202_000n) {
+async function paidTo(script: string, from?: Output, amountMinor = 202_000n, after = 0) {
   const pays = [
     { script, amountMinor },
-    { script: await nextOwn(), amountMinor: 797_500n },
+    { script: await nextOwn(after), amountMinor: 797_500n },
   ];
   return found([from ?? (await knownOutput())], pays, []);
 }
@@ -140,17 +141,72 @@ test('one that pays exactly what a payout asks for holds no other payout to its 
   expect(await batches.row(other)).toMatchObject({ step: 'batched' });
 });
 
-test('one that is in a batch already goes, and the first after it is asked about', async () => {
-  await batches.earn(4);
-  const going = await again('0.0021', ELSEWHERE);
-  expect(await formed()).toMatchObject({ outcome: 'formed' });
+/** An output of ours that no batch spends. */
+async function freeOutput(): Promise<Output> {
   const { rows } = await service.admin.query(
     'select txid, vout from payments p where part_key is not null and not spent and not exists (select from outgoing_inputs i where i.txid = p.txid) limit 1',
   );
-  const { recover } = await paidTo(ELSEWHERE_SCRIPT, rows[0]);
-  expect(await recover()).toMatchObject({ payoutIds: [], alike: [] });
-  expect(await batches.row(going)).toMatchObject({ step: 'batched' });
+  return rows[0];
+}
+
+test.each(['nobody', 'the signer'] as const)(
+  'one that is in a batch for which nothing is stored waits too, where %s has a signature of it',
+  async (who) => {
+    await batches.earn(4);
+    const { driver, signer, sent } = openDriver(service);
+    const going = await again('0.0021', ELSEWHERE);
+    // a signature that nobody stored cannot be taken back
+    signer.fails = who === 'the signer' ? 'after' : 'before';
+    const pass = () => driver.pass({ isQueued: true, signsNew: true, moves: false });
+    await pass();
+    expect(await batches.row(going)).toMatchObject({ step: 'batched' });
+    const { recover } = await paidTo(ELSEWHERE_SCRIPT, await freeOutput(), 202_000n, 1);
+    expect(await recover()).toMatchObject({ payoutIds: [], alike: [] });
+    await goOn();
+    signer.fails = null;
+    for (let n = 0; n < 2; n++) {
+      service.pass(60_000);
+      await pass();
+    }
+    expect([sent.length, signer.journal.length]).toEqual(who === 'the signer' ? [1, 1] : [0, 0]);
+    expect(await batches.row(going)).toMatchObject(
+      who === 'the signer' ? { step: 'batched' } : { step: 'held', held_reason: 'unknown_outcome' },
+    );
+    const next = await again('0.0021', ELSEWHERE);
+    service.pass(60_000);
+    await pass();
+    expect(await batches.row(next)).toMatchObject({ step: who === 'the signer' ? 'held' : 'batched' });
+  },
+);
+
+test('one that is found paid by another forgotten transaction does not answer for what was lost before', async () => {
+  await batches.earn(5);
+  const lost = await paidTo(ELSEWHERE_SCRIPT, undefined, 199_000n);
+  await lost.recover();
   await goOn();
-  const next = await again('0.0021', ELSEWHERE);
-  expect(await formed()).toMatchObject({ alike: [next] });
+  const asked = await again('0.002', ELSEWHERE);
+  expect(await formed()).toMatchObject({ alike: [asked] });
+  const other = await paidTo(ELSEWHERE_SCRIPT, undefined, 200_000n);
+  expect(await other.recover()).toMatchObject({ payoutIds: [asked], alike: [] });
+  await goOn();
+  const next = await again('0.00199', ELSEWHERE);
+  expect(await formed()).toMatchObject({ outcome: 'nothing', alike: [next] });
 });
+
+test.each(['known', 'unknown'] as const)(
+  'one that a person has found paid does not answer for it any more when another transaction, of %s outputs, turns out to have paid it',
+  async (outputs) => {
+    await batches.earn(5);
+    const lost = await paidTo(ELSEWHERE_SCRIPT, undefined, 199_000n);
+    await lost.recover();
+    await goOn();
+    const asked = await again('0.002', ELSEWHERE);
+    expect(await formed()).toMatchObject({ alike: [asked] });
+    await decide(asked, 'paid');
+    const other = await paidTo(ELSEWHERE_SCRIPT, outputs === 'unknown' ? unknownOutput() : undefined, 200_000n);
+    expect(await other.recover()).toMatchObject({ payoutIds: [asked], alike: [] });
+    await goOn();
+    const next = await again('0.00199', ELSEWHERE);
+    expect(await formed()).toMatchObject({ outcome: 'nothing', alike: [next] });
+  },
+);

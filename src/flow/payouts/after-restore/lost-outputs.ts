@@ -5,8 +5,8 @@ import type { CurrencyCode } from '../../../core/currency.ts';
 import { lostQuestions } from '../../../core/payouts/lost-questions.ts';
 import { pairUp } from '../../../core/payouts/pair-up.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
-import { insertLostOutputs, lostOutputsTo } from '../../../store/payouts/after-restore/lost-outputs.ts';
-import { alreadyAsked, insertQuestion } from '../../../store/payouts/after-restore/lost-questions.ts';
+import { insertLostOutputs, type LostOutput, lostOutputsTo } from '../../../store/payouts/after-restore/lost-outputs.ts';
+import { alreadyAsked, dropQuestions, insertQuestion } from '../../../store/payouts/after-restore/lost-questions.ts';
 import { knownOwnScripts } from '../../../store/payouts/own-outputs.ts';
 import { lockPayouts } from '../../../store/payouts/payouts.ts';
 import { unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
@@ -35,6 +35,8 @@ export async function noteLost(
   currency: CurrencyCode,
   { facts, payoutIds }: { readonly facts: Pick<TransactionFacts, 'txid' | 'outputs'>; readonly payoutIds: readonly string[] },
 ): Promise<readonly string[]> {
+  // what was lost before is not what these ask for
+  await dropQuestions(sql, payoutIds);
   const outputs = facts.outputs.map(({ vout, script, amountMinor }) => ({ txid: facts.txid, vout, script, amount: amountMinor }));
   const scripts = outputs.map(({ script }) => script);
   const own = await knownOwnScripts(sql, currency, scripts);
@@ -75,20 +77,36 @@ export async function holdAlike(
   return asked;
 }
 
+/**
+ * Whether one of these, which are in a batch without a signature, is one that {@link holdAlike} would have wait: something was booked as lost to where
+ * it goes since the batch was formed.
+ */
+export async function isToBeAsked(sql: Sql, currency: CurrencyCode, payouts: readonly Stored[]): Promise<boolean> {
+  return (await unasked(sql, currency, payouts.map(waitingFrom))).length > 0;
+}
+
 /** Payouts are taken note of until it is about as much as each lost output to their script has. */
 async function ask(sql: Sql, currency: CurrencyCode, payouts: readonly Waiting[]): Promise<readonly string[]> {
+  const pairs = await unasked(sql, currency, payouts);
+  for (const [{ txid, vout }, { id }] of pairs) await insertQuestion(sql, id, { currency, txid, place: String(vout) });
+  return pairs.map(([, { id }]) => id);
+}
+
+async function unasked(
+  sql: Sql,
+  currency: CurrencyCode,
+  payouts: readonly Waiting[],
+): Promise<readonly (readonly [LostOutput, Waiting])[]> {
   const lost = await lostOutputsTo(sql, currency, [...new Set(payouts.map(({ script }) => script))]);
   if (lost.length === 0) return [];
   const before = await alreadyAsked(
     sql,
     payouts.map(({ id }) => id),
   );
-  const pairs = lostQuestions(
+  return lostQuestions(
     lost.map((output) => ({ ...output, place: output.script })),
     payouts.filter(({ id }) => !before.has(id)).map((one) => ({ ...one, place: one.script })),
   );
-  for (const [{ txid, vout }, { id }] of pairs) await insertQuestion(sql, id, { currency, txid, place: String(vout) });
-  return pairs.map(([, { id }]) => id);
 }
 
 const isTo = (one: { readonly script: string }, of: { readonly script: string }): boolean => one.script === of.script;

@@ -6,7 +6,10 @@ import type { Sql } from '../../postgres/connect.ts';
 /** Where it is: an output of a transaction, or (USD) the entry of a trace number in a bank file, whose name is in the place of a txid. */
 export type LostPlace = { readonly currency: CurrencyCode | 'USD'; readonly txid: string; readonly place: string };
 
-/** Those because of what was lost in these transactions, or bank files. @returns by place */
+/**
+ * Those because of what was lost in these transactions, or bank files. One that something else is known to pay says nothing of what was lost, nor does one
+ * that has ended without a person's word. @returns by place
+ */
 export async function askedAbout(
   sql: Sql,
   currency: LostPlace['currency'],
@@ -16,7 +19,9 @@ export async function askedAbout(
   const { rows } = await sql.query<Row>({
     name: 'asked_about_lost',
     text: `select q.txid, q.place, q.payout_id as "payoutId", p.merchant_id as "merchantId", p.amount, p.status = 'completed' as "isPaid"
-             from lost_questions q join payouts p on p.id = q.payout_id where q.currency = $1 and q.txid = any ($2)`,
+             from lost_questions q join payouts p on p.id = q.payout_id
+            where q.currency = $1 and q.txid = any ($2) and (p.step <> 'ended' or p.resolved)
+              and not exists (select from outgoing_shares s where s.payout_id = p.id) and not exists (select from ach_entries e where e.payout_id = p.id)`,
     values: [currency, [...new Set(txids)]],
   });
   const asked = Map.groupBy(rows, ({ txid, place }) => `${txid} ${place}`);
@@ -45,5 +50,14 @@ export async function insertQuestion(sql: Sql, payoutId: string, { currency, txi
     name: 'insert_lost_question',
     text: 'insert into lost_questions (payout_id, currency, txid, place) values ($1, $2, $3, $4)',
     values: [payoutId, currency, txid, place],
+  });
+}
+
+/** Something else than what was lost is known to pay these payouts: whatever was asked about them is open again. */
+export async function dropQuestions(sql: Sql, payoutIds: readonly string[]): Promise<void> {
+  await sql.query({
+    name: 'drop_lost_questions',
+    text: 'delete from lost_questions where payout_id = any ($1)',
+    values: [payoutIds],
   });
 }

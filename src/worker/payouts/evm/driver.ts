@@ -12,14 +12,13 @@ import { evmProgress, type Said, stopContradicted, storeEvmSigned } from '../../
 import { evmRequestOf } from '../../../flow/evm/signing.ts';
 import { restoreSignature } from '../../../flow/payouts/after-restore/restored-signatures.ts';
 import type { Progress } from '../../../flow/payouts/batch-progress.ts';
-import { giveUpUnsignedBatch } from '../../../flow/payouts/waiting-for-operator.ts';
+import { giveUpUnsignedBatch, mustWait } from '../../../flow/payouts/waiting-for-operator.ts';
 import { sweepProgress } from '../../../flow/sweeps/progress.ts';
 import { giveUpSweep } from '../../../flow/sweeps/sweeps.ts';
 import { openBreakers } from '../../../store/ledger/breakers.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
-import { mustNotLeave } from '../../../store/payouts/request-facts.ts';
 import { reachable } from '../../chain/pass-result.ts';
 import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from '../driver-options.ts';
 import { driveNext } from '../due-batches.ts';
@@ -160,7 +159,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
 
   async function signFirst(batch: Batch<EvmCode>): Promise<number | null> {
     // whoever has waited for the signer may owe something by now
-    if (await mustNotLeave(ctx.db, batch.id)) return giveUp(batch, null);
+    if (await mustWait(ctx, batch)) return giveUp(batch, null);
     if (batch.gas === null) throw new Error(`batch ${batch.id} has no gas`);
     const signed = await sign(batch, 1, { maxFee: batch.feeRate, tip: batch.gas.tip });
     if (signed === null) return RETRY_MS;

@@ -18,12 +18,11 @@ import {
   WAITING_FOR,
 } from '../../../flow/payouts/batches.ts';
 import { progress, storeSigned } from '../../../flow/payouts/progress.ts';
-import { giveUpUnsignedBatch } from '../../../flow/payouts/waiting-for-operator.ts';
+import { giveUpUnsignedBatch, mustWait } from '../../../flow/payouts/waiting-for-operator.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
 import { lastBatchAt } from '../../../store/payouts/batches.ts';
 import { readFeeRate } from '../../../store/payouts/fee-rates.ts';
-import { mustNotLeave } from '../../../store/payouts/request-facts.ts';
 import { payingPortOf } from '../../chain/context.ts';
 import { reachable, troubleOf } from '../../chain/pass-result.ts';
 import type { DriverOptions, PayoutDriver } from '../driver-options.ts';
@@ -115,7 +114,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
 
   async function signFirst(batch: Batch): Promise<number | null> {
     // whoever has waited for the signer may owe something by now
-    if (await mustNotLeave(ctx.db, batch.id)) return giveUp(batch, null);
+    if (await mustWait(ctx, batch)) return giveUp(batch, null);
     const signed = await sign(batch, 1, batch.feeRate);
     if (signed === null) return RETRY_MS;
     if ('refusal' in signed) return giveUp(batch, signed.refusal);
