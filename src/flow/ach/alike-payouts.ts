@@ -10,7 +10,7 @@ import { openText } from '../../core/sealed-text.ts';
 import { waitingAchPayouts } from '../../store/ach/entries.ts';
 import { type OpenLostEntry, openLostEntries, returnedOf, setPaidBy, storedAchFiles } from '../../store/ach/lost-entries.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { alreadyAsked, insertQuestion } from '../../store/payouts/after-restore/lost-questions.ts';
+import { alreadyAsked, dropQuestions, insertQuestion } from '../../store/payouts/after-restore/lost-questions.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
@@ -122,10 +122,14 @@ export async function adoptLost(ctx: Context, sql: Sql, payout: PayoutRow): Prom
   const open = (await lostTo(ctx, sql, payout.id)).filter(
     (lost) => isAsked(lost) || (lost.isSince && goesTo(plain(ctx, payout), lost)),
   );
-  const lost = open.find(isAsked) ?? open.find(({ cents }) => cents === payout.amount) ?? open.find(() => true);
+  const lost = open.find(isAsked) ?? open.find(({ left }) => left === payout.amount) ?? open.find(({ left }) => left > 0n);
   if (lost === undefined) return refuseReturned(sql, payout.id);
-  await setPaidBy(sql, lost, payout.id);
-  await bookAdopted(ctx, sql, payout, lost.cents);
+  if (lost.paid === null) await setPaidBy(sql, lost, payout.id);
+  else if (!isAsked(lost)) {
+    await dropQuestions(sql, [payout.id]);
+    await insertQuestion(sql, payout.id, { currency: 'USD', txid: lost.file, place: lost.trace });
+  }
+  await bookAdopted(ctx, sql, payout, lost.left);
 }
 
 async function refuseReturned(sql: Sql, payoutId: string): Promise<void> {
@@ -142,7 +146,7 @@ export function unknownOf(entries: readonly Entry[], known: readonly Pick<Entry,
   return entries.filter(({ trace }) => !traces.has(trace));
 }
 
-/** What was booked by hand for a payout that an entry has paid stands, and is not lost a second time. @param cents of that entry */
+/** What was booked by hand for a payout that an entry has paid stands, and is not lost a second time. @param cents what is left of that entry */
 export function bookAdopted(
   ctx: Context,
   sql: Sql,

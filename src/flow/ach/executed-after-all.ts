@@ -7,7 +7,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { achPayoutIds, readAchLost } from '../../store/ach/entries.ts';
 import { lockAchFile } from '../../store/ach/files.ts';
 import { setAchExecuted } from '../../store/ach/hand-overs.ts';
-import { askAgain, lostEntriesOf } from '../../store/ach/lost-entries.ts';
+import { askAgain, paidByLost } from '../../store/ach/lost-entries.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { asBooked, bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { lockPayouts, movedPayout, movePayout, type PayoutRow } from '../../store/payouts/payouts.ts';
@@ -29,7 +29,7 @@ export function recoverExecutedFile(ctx: Context, { name, by }: Executed): Promi
       throw new Refusal('not_resolvable', {
         message: `Bank file ${name} is ${state ?? 'none of ours'}: only one that the bank has refused can have been executed all the same.`,
       });
-    if ((await lostEntriesOf(sql, name)).some(({ paid, returned }) => paid !== null && returned === null))
+    if ((await paidByLost(sql, name)).some(({ isPaid }) => isPaid))
       throw new Refusal('not_resolvable', {
         message: `What the refusal of bank file ${name} gives back is not booked yet: it waits for a rate.`,
       });

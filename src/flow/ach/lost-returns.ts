@@ -5,11 +5,12 @@ import { minus, sum } from '../../core/money.ts';
 import { bankLostBackEntry, type LostCents } from '../../core/payouts/ach-postings.ts';
 import { readAchLost } from '../../store/ach/entries.ts';
 import { lockAchFile, setAchAcked } from '../../store/ach/files.ts';
-import { type LostEntry, lostEntriesOf, setLostReturned, setPaidBy } from '../../store/ach/lost-entries.ts';
+import { type LostEntry, lostEntriesOf, paidByLost, setLostReturned, setPaidBy } from '../../store/ach/lost-entries.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { bookedStepsOf, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import { lockPayout } from '../../store/payouts/payouts.ts';
+import { lockPayout, lockPayouts } from '../../store/payouts/payouts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
 import { type BookedReturn, giveBack, isSourced, type Returned } from './give-back.ts';
 
@@ -25,7 +26,13 @@ export async function bookLostReturn(
   const state = await lockAchFile(sql, file);
   const lost = (await lostEntriesOf(sql, file)).find((one) => one.trace === trace);
   if (lost === undefined || lost.returned !== null) return 'again';
-  const booked = lost.paid === null ? 0n : await paidBack(ctx, sql, lost.paid, returned);
+  const paid = (await paidByLost(sql, file)).filter((one) => one.trace === trace && one.isPaid);
+  const booked = await allPaidBack(
+    ctx,
+    sql,
+    paid.map(({ payoutId }) => payoutId),
+    returned,
+  );
   if (booked === null) return 'unpriced';
   // nothing of a refused file is lost
   if (state !== 'refused') await postLostBack(ctx, sql, { file, what: `returned-${trace}`, entries: [{ cents, booked }] });
@@ -40,9 +47,14 @@ export async function bookLostReturn(
 /** What is lost of a file that the bank refuses is not. What payouts were found paid by it comes back by `giveBackPaid`. */
 export async function bookLostBack(ctx: Context, sql: Sql, file: string): Promise<void> {
   const lost = (await lostEntriesOf(sql, file)).filter(({ returned }) => returned === null);
-  const entries: LostCents[] = [];
-  for (const { cents, paid } of lost)
-    entries.push({ cents, booked: paid === null ? 0n : ((await lockPayout(sql, paid, { wait: true }))?.amount ?? 0n) });
+  const paid = await paidByLost(sql, file);
+  await lockPayouts(sql, paid.map(({ payoutId }) => payoutId).toSorted());
+  const entries = lost.map(
+    ({ cents, trace }): LostCents => ({
+      cents,
+      booked: sum(paid.flatMap((one) => (one.trace === trace ? [one.amount] : []))),
+    }),
+  );
   // booked before its entries were noted one by one
   const others = minus(await readAchLost(sql, file), sum(lost.map(({ cents }) => cents)));
   await postLostBack(ctx, sql, { file, what: 'refused', entries: [...entries, { cents: others, booked: 0n }] });
@@ -50,17 +62,27 @@ export async function bookLostBack(ctx: Context, sql: Sql, file: string): Promis
 
 /** Payouts that a file was found to have paid, and that the bank has refused, come back like returns. */
 export async function giveBackPaid(ctx: Context, file: string, refused: Back): Promise<'booked' | 'unpriced'> {
-  for (const lost of await lostEntriesOf(ctx.db, file)) {
-    const { paid, returned } = lost;
-    if (paid === null || returned !== null) continue;
+  for (const { trace, payoutId } of await paidByLost(ctx.db, file)) {
     const isBooked = await ctx.db.transaction(async (sql) => {
-      if ((await paidBack(ctx, sql, paid, refused)) === null) return false;
-      await setPaidBy(sql, lost, null);
+      if ((await paidBack(ctx, sql, payoutId, refused)) === null) return false;
+      const lost = (await lostEntriesOf(sql, file)).find((one) => one.trace === trace);
+      if (lost?.paid === payoutId) await setPaidBy(sql, lost, null);
       return true;
     });
     if (!isBooked) return 'unpriced';
   }
   return 'booked';
+}
+
+/** The same for payouts together: what was booked for all of them, or null, and nothing is booked then. */
+async function allPaidBack(ctx: Context, sql: Sql, payoutIds: readonly string[], back: Back): Promise<bigint | null> {
+  const payouts = (await lockPayouts(sql, [...payoutIds].sort())).filter(isSourced);
+  const currencies = [...new Set(payouts.map(({ source }) => source.currency))];
+  const rates = await latestRates(sql, ctx.ports.seals, currencies, ctx.ports.clock.now());
+  if (currencies.some((currency) => rates.get(currency)?.usd === undefined)) return null;
+  for (const { id } of payouts)
+    if ((await paidBack(ctx, sql, id, back)) === null) throw new Error(`there is no rate for ${id} any more`);
+  return sum(payouts.map(({ amount }) => amount));
 }
 
 /** Gives back what a payout has taken that an entry had paid. @returns what was booked for it, in cents; null where there is no rate to buy at */

@@ -1,4 +1,5 @@
 // The entries of forgotten bank files that were booked as paid to nobody known: which payout each has paid after all, and what came back of them.
+import { atLeastZero, minus, sum } from '../../core/money.ts';
 import type { AskedAbout } from '../../core/payouts/lost-questions.ts';
 import { askedAbout } from '../payouts/after-restore/lost-questions.ts';
 import type { Sql } from '../postgres/connect.ts';
@@ -9,7 +10,7 @@ export type LostEntry = Place & {
   readonly cents: bigint;
   /** What names its payout in the file. */
   readonly reference: string;
-  /** The payout that it has paid, as a person has found. */
+  /** The payout that it has paid, as a person has found; of several the first. */
   readonly paid: string | null;
   /** The code of the bank's return. */
   readonly returned: string | null;
@@ -40,30 +41,38 @@ export async function insertLostEntries(
 }
 
 export type OpenLostEntry = LostEntry & {
-  /** The payouts to the same account about which a person was asked because of it. */
+  /** In cents, without what it was found to have paid. */
+  readonly left: bigint;
+  /** The payouts to the same account about which a person was asked because of it, and those that it has paid. */
   readonly asked: readonly AskedAbout[];
   /** Whether a payout was requested before it was booked as lost; of no payout: false. */
   readonly isSince: boolean;
 };
 
+/** SQL: the ids of the payouts that a lost entry `l` has paid, as a person has found. */
+export const PAID_BY_LOST = `select l.paid as id where l.paid is not null
+  union select q.payout_id from lost_questions q join ledger.entry n on n.key = 'adopted:' || q.payout_id
+         where q.currency = 'USD' and q.txid = l.file and q.place = l.trace`;
+
 /**
- * Those that have paid nobody known yet, that did not come back, and whose file was not refused; what was booked first comes first. Locked, with
- * their files before them: what the bank says meanwhile waits.
+ * Those that have paid more than the payouts that are known to be paid by them, that did not come back, and whose file was not refused; what was booked
+ * first comes first. Locked, with their files before them: what the bank says meanwhile waits.
  */
 export async function openLostEntries(sql: Sql, payoutId: string | null): Promise<readonly OpenLostEntry[]> {
   await sql.query({
     name: 'lock_open_lost_ach_files',
-    text: `select from ach_files where state <> 'refused' and name in (select file from lost_ach_entries where paid is null and returned is null)
-            order by name for share`,
+    text: `select from ach_files where state <> 'refused' and name in (
+             select l.file from lost_ach_entries l left join payouts p on p.id = l.paid
+              where l.returned is null and (l.paid is null or p.amount < l.cents)) order by name for share`,
     values: [],
   });
-  const { rows } = await sql.query<Row & { isSince: boolean }>({
+  const { rows } = await sql.query<Row & { isSince: boolean; merchantId: bigint | null; amount: string | null }>({
     name: 'open_lost_ach_entries',
     // in the order in which the database has booked them: a clock may have been set
-    text: `select ${COLUMNS}, coalesce(b.id > (select id from ledger.entry where key = 'po:' || $1 || ':hold'), false) as "isSince"
-             from lost_ach_entries l join ach_files f on f.name = l.file,
+    text: `select ${COLUMNS}, p.merchant_id as "merchantId", p.amount, coalesce(b.id > (select id from ledger.entry where key = 'po:' || $1 || ':hold'), false) as "isSince"
+             from lost_ach_entries l join ach_files f on f.name = l.file left join payouts p on p.id = l.paid cross join
                   lateral (select min(e.id) as id from ledger.entry e where e.key in ('unknown:usd:' || l.file, 'unknown:usd:' || l.file || ':executed')) b
-            where l.paid is null and l.returned is null and f.state <> 'refused' order by b.id, l.trace for update of l`,
+            where (l.paid is null or p.amount < l.cents) and l.returned is null and f.state <> 'refused' order by b.id, l.trace for update of l`,
     values: [payoutId],
   });
   if (rows.length === 0) return [];
@@ -72,10 +81,37 @@ export async function openLostEntries(sql: Sql, payoutId: string | null): Promis
     'USD',
     rows.map(({ file }) => file),
   );
-  return rows.map(({ isSince, ...row }) => {
-    const asked = askedBecauseOf({ txid: row.file, place: row.trace });
-    return { ...entryFrom(row), isSince, asked };
+  return rows.map(({ isSince, merchantId, amount, ...row }) => {
+    const { paid, cents } = entryFrom(row);
+    const because = askedBecauseOf({ txid: row.file, place: row.trace });
+    const first =
+      paid === null || merchantId === null || because.some(({ payoutId }) => payoutId === paid)
+        ? []
+        : [{ payoutId: paid, merchantId, amount: BigInt(amount ?? 0), isPaid: true }];
+    const asked = [...first, ...because];
+    const known = sum(asked.flatMap((one) => (one.isPaid ? [one.amount] : [])));
+    return { ...entryFrom(row), isSince, asked, left: atLeastZero(minus(cents, known)) };
   });
+}
+
+export type PaidByLost = {
+  readonly trace: string;
+  readonly payoutId: string;
+  readonly amount: bigint;
+  /** It has not come back. */
+  readonly isPaid: boolean;
+};
+
+/** The payouts that the lost entries of a file have paid, as a person has found, but those of entries that the bank has returned. */
+export async function paidByLost(sql: Sql, file: string): Promise<readonly PaidByLost[]> {
+  const { rows } = await sql.query<Omit<PaidByLost, 'amount'> & { amount: string }>({
+    name: 'paid_by_lost_ach',
+    text: `select l.trace, p.id as "payoutId", p.amount, p.status = 'completed' as "isPaid"
+             from lost_ach_entries l cross join lateral (${PAID_BY_LOST}) of join payouts p on p.id = of.id
+            where l.file = $1 and l.returned is null order by l.trace, p.id`,
+    values: [file],
+  });
+  return rows.map(({ amount, ...row }) => ({ ...row, amount: BigInt(amount) }));
 }
 
 /** Files as they are stored, by name: apart from their entries, of which each file has up to 1,000. */

@@ -1,11 +1,13 @@
 // The invariants of bank files and of what our bank holds, as SQL queries: see audit.ts.
+import { PAID_BY_LOST } from '../ach/lost-entries.ts';
 import type { Question } from './audit.ts';
 
 /** What a refused file would have paid has not left; what came back has. */
 const PAID = `select e.cents from ach_entries e join ach_files f on f.name = e.file where e.returned is null and f.state <> 'refused'`;
 
 /** What payouts were found paid by a file that was refused since, until a price gives it back. */
-const NOT_YET_BACK = `select d.amount from lost_ach_entries l join ach_files f on f.name = l.file join payouts d on d.id = l.paid
+const NOT_YET_BACK = `select d.amount from lost_ach_entries l join ach_files f on f.name = l.file
+                       cross join lateral (${PAID_BY_LOST}) of join payouts d on d.id = of.id
                        where f.state = 'refused' and l.returned is null and d.status = 'completed'`;
 
 /** The lines of files that are not sealed, as text whatever their bytes are. */

@@ -49,7 +49,8 @@ type Raw = {
 /** SQL, of a payout `p`: the transaction that carries it, and its trace number at the bank. */
 export const TXID = `(select a.txid from outgoing_attempts a join outgoing_batches b on b.id = a.batch_id where a.batch_id = p.batch_id
     order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1)`;
-export const TRACE = `coalesce((select e.trace from ach_entries e where e.payout_id = p.id), (select l.trace from lost_ach_entries l where l.paid = p.id))`;
+export const TRACE = `coalesce((select e.trace from ach_entries e where e.payout_id = p.id), (select l.trace from lost_ach_entries l where l.paid = p.id),
+    (select q.place from lost_questions q join ledger.entry n on n.key = 'adopted:' || q.payout_id where q.payout_id = p.id and q.currency = 'USD'))`;
 const VIEWED = `p.id, p.merchant_id, p.method, p.amount_text, p.status, p.created_at, p.currency, p.fee, p.destination, p.payment_hash, p.error, p.held_reason, p.completed_at,
   ${TXID} as txid, ${TRACE} as trace`;
 
