@@ -9,7 +9,8 @@ const ACTIONS = ['settle', 'return', 'noc', 'lose_answer'] as const;
 const READ_MS = 60_000;
 /** What a look does not hand over may wait for the signer, for a moment, or for a person; nobody waits for a person here. */
 const HANDED_OVER_MS = 10_000;
-const RETURN_CODE = /^R(0[1-9]|[1-7]\d|8[0-5])$/;
+/** Without those of disputes about returns. */
+const RETURN_CODE = /^R(0[1-9]|[1-5]\d|60|7[89]|8[0-5])$/;
 const CHANGE_CODE = /^C(0[1-9]|1[0-4])$/;
 
 /** POST /sandbox/bank */

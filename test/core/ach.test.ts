@@ -20,7 +20,7 @@ import {
   returnAddenda,
   writeNachaFile,
 } from '../../src/core/ach/nacha-file.ts';
-import { NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
+import { isDispute, NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
 import { workedMs } from '../support/longest-turn.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 
@@ -242,6 +242,13 @@ describe('a NACHA file', () => {
     const began = workedMs();
     expect(() => readNachaFile(content)).toThrow(why);
     expect(workedMs() - began).toBeLessThan(5_000);
+  });
+
+  test('that says R61 to R77 is about a dispute of two banks', () => {
+    const codes = Array.from({ length: 99 }, (_, at) => `R${String(at + 1).padStart(2, '0')}`);
+    const disputes = codes.filter(isDispute);
+    expect([disputes.length, disputes[0], disputes.at(-1)]).toEqual([17, 'R61', 'R77']);
+    expect(['C61', 'R610', 'R6'].filter(isDispute)).toEqual([]);
   });
 
   test('with as many batches as it may have lines is read in the time that its length takes', () => {

@@ -136,7 +136,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
   function answersOf(
     trace: string,
     code: string,
-    answers: readonly { readonly trace: string; readonly cents: bigint }[],
+    answers: readonly { readonly trace: string; readonly cents: bigint; readonly code?: string }[],
   ): string {
     const { routing, account, id, name } = entryOf(trace) ?? NOBODYS;
     const isReturn = code.startsWith('R');
@@ -158,7 +158,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
           id,
           name,
           trace: `${routing.slice(0, 8)}000000${at + 1}`,
-          addenda: isReturn ? returnAddenda(code, of) : changeAddenda(code, of, '1234567'),
+          addenda: isReturn ? returnAddenda(answer.code ?? code, of) : changeAddenda(code, of, '1234567'),
         };
       }),
     });
@@ -188,6 +188,11 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     /** Says something of a trace number, whatever it has. */
     answerTo: ({ trace, cents, code }: { readonly trace: string; readonly cents: bigint; readonly code: string }): void =>
       report((id) => ({ id, kind: 'nacha', content: answersOf(trace, code, [{ trace, cents }]) })),
+    /** Says something of several entries of one receiver in one file. */
+    answerTogether(answers: readonly { readonly trace: string; readonly code: string }[]): void {
+      const all = answers.map((one) => ({ ...one, cents: entryOf(one.trace).cents }));
+      report((id) => ({ id, kind: 'nacha', content: answersOf(all[0]?.trace ?? '', 'R03', all) }));
+    },
     /** Sends an entry back together with one that is not ours. */
     returnBeside(trace: string, foreign: string): void {
       const { cents } = entryOf(trace);

@@ -37,12 +37,19 @@ const LINE = 94;
 const BLOCK = 10;
 const MOST_LINES = 100_000;
 const RETURN_CODE = /^R\d\d$/;
+/** The bank that sent a payment does not take its return (R61 to R70), or is answered by the other one (R71 to R77). */
+const DISPUTE_CODE = /^R(6[1-9]|7[0-7])$/;
 const CHANGE_CODE = /^C\d\d$/;
 /** Transaction codes that move money out of the receiver's account. */
 const DEBITS = new Set(['26', '27', '28', '36', '37', '38']);
 
 type Totals = { count: number; hash: bigint; debit: bigint; credit: bigint };
 const none = (): Totals => ({ count: 0, hash: 0n, debit: 0n, credit: 0n });
+
+/** Whether a code of a return says that two banks are at odds about an earlier one, and not that the payment comes back. */
+export function isDispute(code: string): boolean {
+  return DISPUTE_CODE.test(code);
+}
 
 /** Throws NachaMalformed. Line ends may be LF or CRLF. */
 export function readNachaFile(content: string): ReadFile {

@@ -1,7 +1,7 @@
 // Books what the bank reports. Each report stays with the bank until it is booked and kept in our folder; one that cannot be booked yet is set
 // aside and told, and holds back only the completion of the files that it may concern.
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
-import { NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
+import { isDispute, NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
 import { stopByInv20 } from '../../../flow/ach/checks.ts';
 import {
   acknowledgeFile,
@@ -168,12 +168,23 @@ async function bookNacha(
   const waits = await beforeItLeft(ctx, report.id, await returnedFiles(ctx, entries, booking), booking);
   if (waits !== null) return waits;
   const unpriced: { readonly trace: string; readonly reference: string }[] = [];
+  const disputed = entries.filter(({ returned }) => returned !== null && isDispute(returned.code));
   for (const entry of entries)
-    if ((await bookEntry(ctx, entry, booking)) === 'unpriced')
+    if (!disputed.includes(entry) && (await bookEntry(ctx, entry, booking)) === 'unpriced')
       unpriced.push({ trace: entry.returned?.trace ?? '', reference: entry.id });
-  if (unpriced.length === 0) return BOOKED;
+  if (unpriced.length === 0) return aboutDisputes(ctx, report.id, disputed, booking);
   const of = (await Promise.all(unpriced.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
   return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]?.trace})` };
+}
+
+/** Who has the money then is for the banks to say, and for a person to settle. */
+async function aboutDisputes(ctx: Context, id: string, disputed: ReadFile['entries'], { place }: Booking): Promise<Booked> {
+  const [first] = disputed;
+  if (first === undefined || place === null) return BOOKED;
+  const named = disputed.map((entry) => ({ trace: entry.returned?.trace ?? '', reference: entry.id }));
+  const of = (await Promise.all(named.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
+  const why = `${id} of the bank says that a return is disputed (trace number ${first.returned?.trace}, ${first.returned?.code}), which moves nothing here: ask the bank who has the money, settle it, and take the report away (where the money has come back, the bank sends the return itself)`;
+  return { how: 'waits', of, why };
 }
 
 /** The files that have one of these entries, where the bank may not have all of them. */
