@@ -13,6 +13,7 @@ import { bookedStepsOf } from '../../store/payouts/booked-amounts.ts';
 import { noteKept } from '../../store/payouts/status-changes.ts';
 import { batchOfTransaction } from '../../store/payouts/taken-back.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { knownAnew } from '../../store/sweeps/balances.ts';
 import type { Context } from '../context.ts';
 import type { Recovered, Refused } from '../payouts/after-restore/recover.ts';
 import { completeFound, needsAcceptedLoss, notFinal } from '../payouts/after-restore/recover-failed.ts';
@@ -65,6 +66,7 @@ export async function recoverFailedOnEvm(
         : await borne(ctx, sql, { ...found, acceptsLoss, refused });
     if (payout.reimburses === null) await noteKept(sql, payout.id, kept);
     await setBatchState(sql, batchId, { state: 'final', minedAttempt: mined.id });
+    for (const { script } of batch.inputs) await knownAnew(sql, script);
     return { payoutIds: [payout.id], ...done, currency };
   });
 }

@@ -23,17 +23,20 @@ import {
   unsignedPayouts,
 } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
+import { knownAnew } from '../../store/sweeps/balances.ts';
 import { isNoted } from '../../store/sweeps/forgotten-moves.ts';
 import type { Context } from '../context.ts';
 import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from '../payouts/after-restore/recover.ts';
 import { reopen } from '../payouts/after-restore/restored-signatures.ts';
 import { adopt, differenceEntry } from '../payouts/after-restore/unknown-outputs.ts';
 import { post } from '../payouts/batch-progress.ts';
+import { type Beside, bookBeside, type Fate, fateOf, fatesOf, noteArrived } from '../sweeps/sent-beside.ts';
 import { feeFor, HOT_INDEX, type HotAddress, hotAddress } from './batches.ts';
 
 export type EvmRecovery = RecoveryOf<EvmCode> & {
   /** Whether its block can no longer be replaced. */
   readonly isFinal: boolean;
+  readonly beside: readonly Beside[];
 };
 
 /** What such a transaction has paid. */
@@ -63,9 +66,15 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
     const known = await atNonce(sql, { currency, sender, output }, refused);
     const paid =
       known === null ? await whomItPays(ctx, sql, { currency, txid: facts.txid, output }) : await ofBatch(sql, known, output);
-    const lost = paid.payout === null && paid.adopted === null ? (output?.amountMinor ?? 0n) : 0n;
+    const isPaid = paid.payout !== null || paid.adopted !== null;
+    const { arrived } = await fateOf(sql, isPaid || output === null ? [] : facts.outputs);
+    // what a token's contract has kept is lost as well
+    const lost = isPaid ? 0n : minus(output?.amountMinor ?? 0n, sum([...arrived.values()]));
     const lostText = acceptedLoss(lost, recovery, refused);
-    const fee = await write(ctx, sql, { recovery, hot, known, paid, sender });
+    const fates = await fatesOf(sql, recovery, refused);
+    const { fee, batchId } = await write(ctx, sql, { recovery, hot, known, paid, sender, fate: { arrived, lost } });
+    const besides = await bookBeside(ctx, sql, { ...recovery, batchId, script: hot.script }, fates);
+    await knownAnew(sql, hot.script);
     const ids = [paid.payout?.id, paid.adopted?.id].filter((id) => id !== undefined);
     const atMs = ctx.ports.clock.now();
     const text = `booked at nonce ${sender.vout}: ${ids.join(', ') || 'no payout'}${lostText}`;
@@ -73,7 +82,7 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
     const finding = `transaction ${facts.txid} was sent by our address and not signed here`;
     await recordMovements(sql, [{ currency, txid: facts.txid, blockHash: recovery.block.hash, finding }], atMs);
     await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs });
-    return { payoutIds: ids, lost, fee };
+    return { payoutIds: ids, lost, fee, besides };
   });
 }
 
@@ -158,10 +167,12 @@ type Writing = {
   readonly known: Batch<EvmCode> | null;
   readonly paid: Paid;
   readonly sender: { readonly txid: string; readonly vout: number };
+  readonly fate: Fate;
 };
+type Written = { readonly fee: bigint; readonly batchId: string };
 
-/** Writes it as a transaction of a batch, in its block. What follows for a payout is the driver's; of one that pays nobody all is booked here. @returns the fee */
-async function write(ctx: Context, sql: Sql, { recovery, hot, known, paid, sender }: Writing): Promise<bigint> {
+/** Writes it as a transaction of a batch, in its block. What follows for a payout is the driver's; of one that pays nobody all is booked here. */
+async function write(ctx: Context, sql: Sql, { recovery, hot, known, paid, sender, fate }: Writing): Promise<Written> {
   const { currency, facts, block } = recovery;
   const { payout, adopted, output } = paid;
   const gasPaid = facts.outcome?.gasPaid ?? 0n;
@@ -193,9 +204,10 @@ async function write(ctx: Context, sql: Sql, { recovery, hot, known, paid, sende
   if (booked !== undefined && batch.attempts.length === 0)
     await post(ctx, sql, [{ payout: booked, entry: evmSignEntry({ ...booked, currency }, fee) }]);
   await recordOutgoing(sql, currency, block, [{ ...facts, spends: facts.inputs, outputs: [] }], new Set());
-  if (payout !== null) return fee;
+  if (payout !== null) return { fee, batchId: batch.id };
+  const gone = adopted === null ? fate.lost : (output?.amountMinor ?? 0n);
   const entries = [
-    ...(output === null ? [] : [differenceEntry({ currency, txid: facts.txid, acceptsLoss: true }, output.amountMinor)]),
+    ...(gone === 0n ? [] : [differenceEntry({ currency, txid: facts.txid, acceptsLoss: true }, gone)]),
     ...[sweepGasEntry(batch.id, gasPaid, new Map())].filter((entry) => entry !== null),
   ];
   await postEntries(
@@ -203,10 +215,11 @@ async function write(ctx: Context, sql: Sql, { recovery, hot, known, paid, sende
     entries.map((entry) => ({ entry, transactionId: null, atMs })),
   );
   if (adopted !== null) await adopt(ctx, sql, currency, [adopted]);
+  await noteArrived(ctx, sql, { ...recovery, batchId: batch.id }, fate.arrived);
   const written = await readBatch<EvmCode>(sql, batch.id, { lock: true });
   const state = output === null ? 'dead' : 'final';
   await setBatchState(sql, batch.id, { state, minedAttempt: written?.attempts.at(-1)?.id ?? null });
-  return fee;
+  return { fee, batchId: batch.id };
 }
 
 /** What its payout is charged: never more than is held for it. */

@@ -73,6 +73,7 @@ async function recover(id: string, { json, acceptLoss = false, own = false, exec
     fee,
     currency,
     alike = [],
+    besides = [],
   }: Found = BANK_FILE.test(id)
     ? await recoveredFile(id, acceptLoss)
     : ((await recoveredOverLightning(id, acceptLoss)) ??
@@ -83,8 +84,10 @@ async function recover(id: string, { json, acceptLoss = false, own = false, exec
   const amounts = { lost: formatAmount(lost, currency), fee: formatAmount(fee, currency) };
   const whose = payoutIds.join(', ') || transactionId || 'no payout';
   const named = { ...(currency === 'USD' ? { file: id } : { txid: id }), alike_payout_ids: alike };
-  print(json, { ...named, currency, payout_ids: payoutIds, ...amounts }, [
-    `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}.`,
+  const beside = besides.map((one) => ({ currency: one.currency, lost: formatAmount(one.lost, one.currency) }));
+  const andBeside = beside.map((one) => `, and ${one.lost} ${one.currency}`).join('');
+  print(json, { ...named, currency, payout_ids: payoutIds, ...amounts, besides: beside }, [
+    `${id} is booked for ${whose}; fee ${amounts.fee} ${currency}, lost ${amounts.lost} ${currency}${andBeside}.`,
     ...alike.map(
       (one) =>
         `${one} goes where this was lost to, and waits: was it this one, bursar payout resolve ${one} --paid, else --failed.`,

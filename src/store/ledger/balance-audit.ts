@@ -9,7 +9,7 @@ const TOKENS = EVM_CODES.filter(isToken)
   .join();
 const ADDRESS = `'0x' || encode(substr(c.script, 4), 'hex') || coalesce(' of ' || t.id, ' of our own') || ' had ' || c.found || ' of ' || c.currency || ' after block ' || c.height`;
 const FROM = 'address_balances c left join transactions t on t.script = c.script';
-const KNOWN = `(c.known - ${WRITTEN_OFF('c.currency', 'c.script')})`;
+const KNOWN = `(c.known - ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')})`;
 
 /** Less than there should be: somebody else has the key, or what was booked has not come. */
 export const OF_BALANCES: readonly Question[] = [

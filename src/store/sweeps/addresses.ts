@@ -167,6 +167,18 @@ export async function addressOfScript(
   return row === undefined || row.index === null ? null : { currency: row.currency, index: Number(row.index) };
 }
 
+/** Which of these output scripts (hex) are ours on Ethereum's chain: of our own addresses, or of those of transactions. */
+export async function ourScripts(sql: Sql, scripts: readonly string[]): Promise<ReadonlySet<string>> {
+  if (scripts.length === 0) return new Set();
+  const { rows } = await sql.query<{ script: string }>({
+    name: 'our_evm_scripts',
+    text: `select encode(s.script, 'hex') as script from unnest($1::bytea[]) as s(script)
+            where exists (select from own_addresses a where a.script = s.script) or exists (select from transactions t where t.script = s.script)`,
+    values: [scripts.map((script) => Buffer.from(script, 'hex'))],
+  });
+  return new Set(rows.map(({ script }) => script));
+}
+
 /** What an address has sent, and did something else than it asks for, as a block shows, and has not ended. `target`, `amount`: what it asks for. */
 export type UnclearSend = {
   readonly batchId: string;

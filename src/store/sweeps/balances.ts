@@ -13,8 +13,12 @@ export type KnownBalance = { readonly script: Buffer; readonly known: bigint };
 const MOVED = `case when b.purpose = 'sweep' and a.currency = '${ETHER}' then i.amount - a.gas_paid
                     when b.purpose = 'payout' and a.currency = '${ETHER}' then i.amount - a.fee
                     else i.amount end`;
-/** SQL: what it asks for is gone from its sender; what has not arrived of that is written off where it should have. */
-const HAS_MOVED = `(a.result = 'paid' or (a.result = 'unclear' and b.purpose <> 'top_up' and b.state = 'final'))`;
+/**
+ * SQL: what it asks for is gone from its sender; what has not arrived of that is written off where it should have. What an operator has had booked as
+ * having taken nothing of its currency has no bytes, and is dead.
+ */
+const HAS_MOVED = `((a.result = 'paid' and not (b.state = 'dead' and length(a.raw) = 0))
+                      or (a.result = 'unclear' and b.purpose <> 'top_up' and b.state = 'final'))`;
 /** SQL: batches with their one input and the transaction of theirs that a block up to $2 holds. */
 const MINED = `outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id and a.height <= $2`;
 
@@ -31,14 +35,14 @@ export function balancesToCompare(
     chosen: `
              select s.script from (
                select script from own_addresses where currency = $1
-               union select c.script from address_balances c where c.currency = $1 and c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script')}
+               union select c.script from address_balances c where c.currency = $1 and c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')}
                union select script from written_off where currency = $1
                union select t.script from payments p join transactions t on t.id = p.transaction_id
                       where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and t.currency in (${EVM})) s
                left join address_balances c on c.currency = $1 and c.script = s.script
               -- strangers choose how many hold too little to be moved
               order by (exists (select from own_addresses o where o.currency = $1 and o.script = s.script)
-                        or coalesce(c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script')}, false)) desc, c.compared_at nulls first limit $3`,
+                        or coalesce(c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')}, false)) desc, c.compared_at nulls first limit $3`,
     values: [currency, height, limit],
   });
 }
@@ -84,6 +88,22 @@ async function knownOf(
   return rows.map((row) => ({ script: row.script, known: BigInt(row.known) }));
 }
 const EVM = EVM_CODES.map((code) => `'${code}'`).join();
+
+/** What is known at an address is derived anew, after the block up to which it was compared last: what has left it is booked meanwhile. */
+export async function knownAnew(sql: Sql, script: Buffer): Promise<void> {
+  const { rows } = await sql.query<{ currency: EvmCode; height: number }>({
+    name: 'compared_up_to',
+    text: 'select currency, height from address_balances where script = $1 order by currency for no key update',
+    values: [script],
+  });
+  for (const { currency, height } of rows)
+    for (const { known } of await knownBalances(sql, currency, { height, scripts: [script] }))
+      await sql.query({
+        name: 'known_anew',
+        text: 'update address_balances set known = $3 where currency = $1 and script = $2',
+        values: [currency, script, known],
+      });
+}
 
 /** What was at an address before its transaction was made, and is no payment (`txid:vout`): none of it is booked. */
 export async function unbookedAt(

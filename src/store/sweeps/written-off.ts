@@ -4,9 +4,9 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 
-/** SQL: what is written off at an address. */
-export const WRITTEN_OFF = (currency: string, script: string): string =>
-  `coalesce((select sum(w.amount) from written_off w where w.currency = ${currency} and w.script = ${script}), 0)`;
+/** SQL: what is written off at an address. @param height up to this block; absent: by now */
+export const WRITTEN_OFF = (currency: string, script: string, height?: string): string =>
+  `coalesce((select sum(w.amount) from written_off w where w.currency = ${currency} and w.script = ${script}${height === undefined ? '' : ` and w.height <= ${height}`}), 0)`;
 
 type WriteOff = {
   readonly currency: EvmCode;

@@ -24,6 +24,8 @@ export type Recovered = {
   /** Minor units that went to others. */
   readonly lost: bigint;
   readonly fee: bigint;
+  /** What went to others of the chain's other currencies. */
+  readonly besides?: readonly { readonly currency: CurrencyCode; readonly lost: bigint }[];
   /** Payouts that wait, as unknown_outcome, because something that is no payout's went where they are to go. */
   readonly alike?: readonly string[];
 };

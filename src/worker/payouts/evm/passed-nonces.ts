@@ -13,6 +13,7 @@ import { notShown, recoverFailedOnEvm } from '../../../flow/evm/recover-failed.t
 import type { Recovered } from '../../../flow/payouts/after-restore/recover.ts';
 import { recordUnknown } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { indexOf } from '../../../flow/sweeps/forgotten-moves.ts';
+import type { Beside } from '../../../flow/sweeps/sent-beside.ts';
 import { recoverFromAddress } from '../../../flow/sweeps/sent-elsewhere.ts';
 import type { Batch } from '../../../store/payouts/batch-rows.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
@@ -172,7 +173,8 @@ export async function recoverSent(
     const { facts, height, blockHash } = shown.ended;
     const block = { height, hash: blockHash };
     const { isFinal } = shown;
-    const recovery = { currency, block, isFinal, facts, by, acceptsLoss };
+    const beside = await besideOf(ctx, txid, { currency, blockHash }, refused);
+    const recovery = { currency, block, isFinal, facts, beside, by, acceptsLoss };
     const sender = facts.inputs[0]?.txid ?? '';
     if (sender === evmInput(hot.address, 0).txid) return { ...(await recoverOnEvm(ctx, recovery)), currency };
     const script = Buffer.from(evmScript(sender), 'hex');
@@ -184,6 +186,23 @@ export async function recoverSent(
       ? 'was not sent by an address that payouts leave from, or of a transaction'
       : 'is in no block that a node of ours has',
   );
+}
+
+/** The same transaction as the other currencies of its chain show it. */
+async function besideOf(
+  ctx: Context,
+  txid: string,
+  of: { readonly currency: EvmCode; readonly blockHash: string },
+  refused: (why: string) => Refusal,
+): Promise<readonly Beside[]> {
+  const beside: Beside[] = [];
+  for (const currency of EVM_CODES) {
+    if (currency === of.currency || !ctx.ports.chains.has(currency)) continue;
+    const shown = await (portOf(ctx, currency) as EvmPort).ended(txid);
+    if (shown.ended?.blockHash !== of.blockHash) throw refused(notShown(shown));
+    beside.push({ currency, facts: shown.ended.facts });
+  }
+  return beside;
 }
 
 /**
