@@ -15,6 +15,7 @@ import type { ChainTotals } from '../../store/ledger/reconciliation.ts';
 import { acknowledgeReplacements } from '../../store/postgres/database-replacements.ts';
 import { makeDue } from '../../store/postgres/schedules.ts';
 import { wakeJobs } from '../../store/transactions/due.ts';
+import { compareBalances } from '../../worker/rescan/address-balances.ts';
 import { beginAgain, reconcile } from '../../worker/rescan/reconciler.ts';
 import { settle } from '../sandbox/settle.ts';
 import { CommandFailed, calledWrongly, EXIT, leaf, print, verdict, watchedCode } from './output.ts';
@@ -109,6 +110,7 @@ async function audit(ctx: Context, options: Options): Promise<Audited> {
   if (options.full === true) {
     const currencies = options.currency === undefined ? CURRENCY_CODES : [options.currency];
     for (const currency of currencies) await readAgain(ctx, currency, options.json === true);
+    await compareAgain(ctx, currencies);
   }
   const report = await runAudit(ctx);
   await tripIfRed(ctx, report);
@@ -179,6 +181,15 @@ async function readAgain(ctx: Context, currency: CurrencyCode, isQuiet: boolean)
       throw new CommandFailed(`the chain of ${currency} cannot be read again: ${error.message}`);
     throw error;
   }
+}
+
+/** What our addresses hold is compared hourly otherwise: what was booked since would stay red until then. */
+async function compareAgain(ctx: Context, currencies: readonly CurrencyCode[]): Promise<void> {
+  const unread = await compareBalances(
+    ctx,
+    currencies.filter((currency) => ctx.ports.chains.has(currency)),
+  );
+  if (unread !== null) process.stderr.write(`Balances were not compared, what was compared before stands: ${unread}\n`);
 }
 
 function printAudit(json: boolean | undefined, { report, breakers, cleared, searched }: Audited): void {
