@@ -118,9 +118,12 @@ export const AREAS = [
       'test/nodes/evm-unclear-ended',
     ],
   },
-  { code: /^src\/flow\/sweeps\/sent-elsewhere\.ts$/, tests: ['test/nodes/evm-sent-elsewhere'] },
   {
-    code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves|write-off|sent-elsewhere).*\.ts$/,
+    code: /^src\/flow\/sweeps\/sent-(elsewhere|beside)\.ts$/,
+    tests: ['test/nodes/evm-sent-elsewhere', 'test/nodes/evm-sent-between'],
+  },
+  {
+    code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves|write-off|sent-).*\.ts$/,
     tests: ['test/nodes/sweeps', 'test/nodes/evm-gas-for-usdt', 'test/nodes/evm-fee-on-sweeps'],
   },
   {
