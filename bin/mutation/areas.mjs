@@ -245,6 +245,8 @@ export const AREAS = [
       'test/lightning/other-amount',
       'test/lightning/payout-attacks',
       'test/lightning/payout-restored',
+      'test/lightning/put-back-during-look',
+      'test/lightning/machine-put-back',
     ],
   },
   {
@@ -283,6 +285,16 @@ export const AREAS = [
     ],
   },
   { code: /^src\/outside\/lightning\/left-out\.ts$/, tests: ['test/lightning/many-parts'] },
+  { code: /^src\/core\/lightning\/node-run\.ts$/, tests: ['test/core/node-run'] },
+  {
+    code: /^src\/(store\/lightning\/node-runs|signer\/lightning\/known-channels)\.ts$/,
+    tests: [
+      'test/lightning/put-back-during-look',
+      'test/lightning/machine-put-back',
+      'test/lightning/other-side-away',
+      'test/lightning/forgotten-channels',
+    ],
+  },
   {
     code: /^src\/store\/lightning\/(asked-before|channels)\.ts$/,
     tests: [
@@ -339,6 +351,8 @@ export const AREAS = [
       'test/lightning/other-side-away',
       'test/lightning/copied-under-way',
       'test/lightning/forgotten-channels',
+      'test/lightning/put-back-during-look',
+      'test/lightning/machine-put-back',
     ],
   },
   {

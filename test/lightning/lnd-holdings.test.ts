@@ -6,7 +6,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
 import { openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
-import type { LndNode } from '../support/lnd.ts';
+import type { LndNode } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
 
 type Listed = {

@@ -9,7 +9,7 @@ import { openAnswerRelay } from '../support/answer-relay.ts';
 import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
 import { openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
 import { walk } from '../support/lightning-walk.ts';
-import type { LndNode } from '../support/lnd.ts';
+import type { LndNode } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
 
 type Invoices = {

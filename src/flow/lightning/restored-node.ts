@@ -35,8 +35,11 @@ export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Pro
   const run = runOf(channels, seen, nowMs);
   const isUnknown = run !== seen.run || channels.some(({ point }) => !seen.channels.has(point));
   if (isOld || isUnknown || node.paymentIndex > before.paymentIndex) {
-    await recordPayingNode(ctx.db, node, nowMs);
-    await recordNodeRun(ctx.db, { identity: node.identity, channels, run }, nowMs);
+    // together: what its channels count now, with the run of before, would say that it has run on
+    await ctx.db.transaction(async (sql) => {
+      await recordPayingNode(sql, node, nowMs);
+      await recordNodeRun(sql, { identity: node.identity, channels, run }, nowMs);
+    });
   }
   if (node.paymentIndex < (before?.paymentIndex ?? 0n))
     await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);

@@ -5,7 +5,7 @@ import { hasRunSince, knowsWhoIsThere } from '../../../core/lightning/node-run.t
 import type { TrackedPayment } from '../../../core/lightning/payer.ts';
 import type { AuthorizedPayment } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
-import type { Asked } from '../../../flow/lightning/restored-node.ts';
+import { type Asked, askPayingNode } from '../../../flow/lightning/restored-node.ts';
 import { restorePayment, STILL_ARRIVES_MS } from '../../../flow/lightning/restored-payments.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { neverSent, notSent, setAllAskedAgain } from '../../../store/lightning/asked-before.ts';
@@ -21,7 +21,7 @@ export type AuthorizedPayments = {
   track(paymentHash: string): Promise<TrackedPayment>;
   /** Every channel that a node has had open while the signer knew it. */
   channels(node: string): Promise<readonly string[]>;
-} & Pick<SentPayments, 'payments'>;
+} & SentPayments;
 
 /** Writes back what is missing. @returns whether everything was compared with this database, and not with one that has been replaced since */
 export async function isPaidKnown(
@@ -43,7 +43,9 @@ export async function isPaidKnown(
     // what it calls failed it may have had under way when it was copied
     const hasNone = (tracked.payment?.status ?? 'failed') === 'failed' && !tracked.isPending;
     const sinceMs = hasNone ? askedSince(tracked) : null;
-    const mayBe = sinceMs === null ? null : await mayBeOlder(ctx, node, sinceMs);
+    // since this look began it may have been put back
+    const now = sinceMs === null ? node : await askPayingNode(ctx, () => paying.node());
+    const mayBe = sinceMs === null ? null : await mayBeOlder(ctx, now, sinceMs);
     // of one that it does not have nothing ends it but what its channels show later; that it failed counts where they show nothing
     const isForgotten = mayBe === null || (mayBe === 'no' && tracked.payment !== null) ? null : mayBe === 'yes';
     const how = await restorePayment(ctx, payment, { node: identity, tracked, isForgotten });

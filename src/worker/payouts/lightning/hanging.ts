@@ -4,6 +4,7 @@ import { hasRunSince, isSameStart, knowsWhoIsThere, type NodeRun } from '../../.
 import type { PayingNode, PaymentFacts } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
+import { type Asked, askPayingNode } from '../../../flow/lightning/restored-node.ts';
 import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
 import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
@@ -59,6 +60,16 @@ function doubtOf(payment: LightningPayment, node: NodeRun): string | null {
   // a copy that was made while it was under way has it too, under the same number
   const isOfStart = payment.nodeStartedAtMs !== null && !isStartedSince(payment, node);
   return payment.paymentIndex === null || isOfStart ? null : STARTED_SINCE;
+}
+
+/** The node, of which a payment may have been asked for before: since a look began it may have been put back, and say what it says now from an older state. */
+export async function asItIsNow(
+  ctx: Context,
+  paying: { node(): Promise<PayingNode> },
+  looked: Asked,
+  { paymentIndex, unansweredUntilMs }: LightningPayment,
+): Promise<Asked> {
+  return paymentIndex === null && unansweredUntilMs === null ? looked : askPayingNode(ctx, () => paying.node());
 }
 
 /**

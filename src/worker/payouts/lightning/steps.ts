@@ -26,6 +26,7 @@ import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
 import type { Next } from './hanging.ts';
 import {
+  asItIsNow,
   CLOCKS_DIFFER_MS,
   forgottenPerhaps,
   heldUnlisted,
@@ -109,7 +110,8 @@ export async function begin(
   await options.reached?.('ln-committed');
   // nobody here knows of a request, and the signer may have let one be made
   const begun = { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now(), nodeStartedAtMs: node.startedAtMs };
-  return (await forgottenPerhaps(ctx, begun, node)) ?? sendBegun(ctx, options, node, begun);
+  const now = await asItIsNow(ctx, options.paying, node, begun);
+  return (await forgottenPerhaps(ctx, begun, now)) ?? sendBegun(ctx, options, now, begun);
 }
 
 const NOTHING_KNOWN = { payment: null, isPending: false };
@@ -163,8 +165,7 @@ async function refusedBefore(
 
 /** Asks the node once more to pay what is committed; the same payment hash as before, which it pays only once. */
 async function send(ctx: Context, options: LightningDriverOptions, looked: Asked, payment: LightningPayment): Promise<Next> {
-  // what it has called failed it may have called so after another start
-  const node = payment.paymentIndex === null ? looked : await askPayingNode(ctx, () => options.paying.node());
+  const node = await asItIsNow(ctx, options.paying, looked, payment);
   if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   const forgotten = await forgottenPerhaps(ctx, payment, node);
   if (forgotten !== null) return forgotten;
