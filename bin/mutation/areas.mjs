@@ -321,6 +321,7 @@ export const AREAS = [
       'test/lightning/payments',
       'test/lightning/payout-variants',
       'test/lightning/hanging',
+      'test/lightning/unacknowledged',
     ],
   },
   { code: /^src\/core\/lightning\/(under-way|payout-fees)\.ts$/, tests: ['test/core/lightning-fees'] },

@@ -64,7 +64,10 @@ export type PayingNode = {
   readonly channels: readonly { readonly point: string; readonly countedMs: number }[];
 };
 
-/** What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash. */
+/**
+ * What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash, or one has left by a channel whose
+ * other side went away before it had said so, and is sent to that again once it is back.
+ */
 export type TrackedPayment = { readonly payment: PaymentFacts | null; readonly isPending: boolean };
 
 /** Every call may throw NodeTrouble: the node as a whole cannot be used, and has said nothing. */

@@ -51,9 +51,13 @@ function paymentFacts(answer: Answer): PaymentFacts {
     preimage: status === 'succeeded' ? preimage.toLowerCase() : null,
     failure: status === 'failed' ? text(answer, 'failure_reason') : null,
     paymentIndex: String(whole(answer, 'payment_index')),
-    isPartOpen: objects(answer, 'htlcs').some((part) => part.status === 'IN_FLIGHT'),
+    isPartOpen: openParts(answer).length > 0,
   };
 }
+
+const openParts = (payment: Answer): readonly Answer[] => objects(payment, 'htlcs').filter((part) => part.status === 'IN_FLIGHT');
+/** By which of our channels a part has left; undefined where LND leaves its hops out. */
+const channelOf = (route: Answer): unknown => objects(route, 'hops')[0]?.chan_id;
 
 /** What our side of an active channel can send: what it has, less what it must keep and, where we pay them, the fees. */
 function spendableOf(channel: Answer): bigint {
@@ -126,6 +130,20 @@ export function createLndPayer(
       : { state: 'taken', payment };
   }
 
+  /**
+   * Whether a part has left for somebody who is away: until he has said that he has it, LND lists no HTLC of it, and sends it again once he is back. After the
+   * last block in which it counts nobody takes it.
+   */
+  async function mayArriveYet(parts: readonly Answer[], channels: readonly Answer[]): Promise<boolean> {
+    const away = channels.filter((channel) => channel.active !== true && typeof channel.chan_id === 'string');
+    const routes = parts
+      .map(({ route }) => (route ?? {}) as Answer)
+      .filter((route) => away.some((channel) => channel.chan_id === channelOf(route)));
+    if (routes.length === 0) return false;
+    const height = whole(await get('/v1/getinfo'), 'block_height');
+    return routes.some((route) => height < whole(route, 'total_time_lock'));
+  }
+
   return {
     async node() {
       const [info, newest, open] = await Promise.all([
@@ -169,10 +187,12 @@ export function createLndPayer(
       const ending = new AbortController();
       const timer = setTimeout(() => ending.abort(), CALL_MS);
       let payment: PaymentFacts | null = null;
+      let open: readonly Answer[] = [];
       try {
         // the first line is the present state
         for await (const line of rest.lines(`/v2/router/track/${inPath(paymentHash)}`, ending.signal)) {
           payment = paymentFacts(line);
+          open = openParts(line);
           break;
         }
       } catch (error) {
@@ -183,8 +203,8 @@ export function createLndPayer(
       }
       const lock = Buffer.from(paymentHash, 'hex').toString('base64');
       const channels = objects(await get('/v1/channels'), 'channels');
-      const isPending = channels.some((channel) => objects(channel, 'pending_htlcs').some((one) => one.hash_lock === lock));
-      return { payment, isPending };
+      const isHeld = channels.some((channel) => objects(channel, 'pending_htlcs').some((one) => one.hash_lock === lock));
+      return { payment, isPending: isHeld || (await mayArriveYet(open, channels)) };
     },
     async payments(afterIndex) {
       for (;;) {

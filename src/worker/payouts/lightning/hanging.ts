@@ -32,7 +32,7 @@ export const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: n
 export const hangsFrom = ({ askedAtMs, expiresAtMs }: LightningPayment): number =>
   Math.max(askedAtMs + LOOKS_MS, Math.min(expiresAtMs, askedAtMs + LONGEST_WAIT_MS));
 
-/** @param isPending a channel holds an HTLC of it */
+/** @param isPending a channel holds an HTLC of it, or may once its other side is back */
 export async function inFlight(ctx: Context, payment: LightningPayment, isPending: boolean, nowMs: number): Promise<Next> {
   const ageMs = Math.max(0, nowMs - payment.createdAtMs);
   const againMs = Math.min(LONGEST_LOOK_MS, Math.max(LOOK_MS, ageMs / 30));
@@ -41,7 +41,7 @@ export async function inFlight(ctx: Context, payment: LightningPayment, isPendin
   if (onChain !== null) return { againMs: RARE_LOOK_MS, trouble: onChain };
   await holdUnknownPayment(ctx, payment);
   const trouble =
-    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good, or the node was put back from a copy and its recipient has it; ask its recipient, close the channel of its attempt, or decide (bursar payout resolve)';
+    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good, or the node was put back from a copy and its recipient has it, or the other side of a channel has not said that it has it; ask its recipient, close the channel of its attempt, or decide (bursar payout resolve)';
   return { againMs: RARE_LOOK_MS, trouble };
 }
 

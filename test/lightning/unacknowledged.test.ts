@@ -1,0 +1,43 @@
+// A payment whose HTLC no channel lists: it may have left for somebody who went away before he said that he has it, and who gets it once he is back.
+// test/lightning/lnd-unacknowledged.test.ts has it on a real LND.
+import { createServer } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
+import { closeServer, listen } from '../../src/sandbox/server.ts';
+
+describe('what a node says of it', () => {
+  const HASH = 'ab'.repeat(32);
+  const part = (status: string, channel: string, lockedTo: number) => ({
+    status,
+    route: { total_time_lock: lockedTo, hops: [{ chan_id: channel }, { chan_id: '9' }] },
+  });
+  const payment = { payment_hash: HASH, status: 'IN_FLIGHT', value_msat: '1000', payment_index: '1' };
+  async function isPending(htlcs: readonly object[]): Promise<boolean> {
+    const channel = (id: string, active: boolean) => ({ chan_id: id, active, pending_htlcs: [] });
+    const answers: Record<string, unknown> = {
+      '/v1/channels': { channels: [channel('1', true), channel('2', false)] },
+      '/v1/getinfo': { block_height: 500 },
+    };
+    const node = createServer((request, response) => {
+      response.end(JSON.stringify(answers[request.url ?? ''] ?? { result: { ...payment, htlcs } }));
+    });
+    const url = `http://127.0.0.1:${await listen(node, 0)}`;
+    const payer = createLndPayer(async () => ({ url, certificate: null, macaroon: '' }));
+    const tracked = await payer.track(HASH);
+    payer.close();
+    await closeServer(node);
+    return tracked.isPending;
+  }
+
+  test.each<[string, readonly object[], boolean]>([
+    ['has left by a channel whose other side is away', [part('IN_FLIGHT', '2', 501)], true],
+    ['also beside another', [part('IN_FLIGHT', '1', 501), part('IN_FLIGHT', '2', 501)], true],
+    ['which nobody takes any more', [part('IN_FLIGHT', '2', 500)], false],
+    ['whose other side is there', [part('IN_FLIGHT', '1', 501)], false],
+    ['that is gone', [part('IN_FLIGHT', '3', 501)], false],
+    ['by which it came back', [part('FAILED', '2', 501)], false],
+    ['that it does not name', [{ status: 'IN_FLIGHT' }], false],
+  ])('%s', async (_what, htlcs, wanted) => {
+    expect(await isPending(htlcs)).toBe(wanted);
+  });
+});
