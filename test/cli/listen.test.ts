@@ -251,3 +251,18 @@ test('what JavaScript takes for the end of a line may stand in an event', async 
   await shop.until((all) => all.some(({ body }) => body.data.object.label === 'last'));
   expect(shop.received.map(({ body }) => body.data.object.label)).toEqual(labels);
 });
+
+test('it ends where its profile is another user’s, whose events are not told to its program', async () => {
+  const listener = await listen('--forward-to', shop.url);
+  const id = await started();
+  await shop.until((all) => all.length === 1);
+  await askCli(['login', '--url', front.url, '--username', 'other', '--password', PASSWORD], here);
+  api.advance(1_000);
+  api.tokens.clear();
+  await askCli(['login', '--url', front.url, '--username', 'other', '--password', PASSWORD], here);
+  await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC' }, {}, 'other');
+  await started();
+  await listener.ended;
+  expect(listener.said()).toContain("the profile default is another user's now (other at ");
+  expect(bodies()).toEqual([id]);
+});

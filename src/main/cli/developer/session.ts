@@ -22,6 +22,7 @@ export function openSession(name: string): Session {
 
   async function renew(): Promise<void> {
     const now = readProfile(name);
+    if (now.url !== profile.url || now.username !== profile.username) throw signedInAnew(name, now);
     if (now.access_token !== profile.access_token) {
       profile = now;
       return;
@@ -53,6 +54,12 @@ export function openSession(name: string): Session {
       }
     },
   };
+}
+
+/** A command that goes on for long would tell its program what happens to somebody else. */
+function signedInAnew(name: string, { url, username }: Profile): CommandFailed {
+  const who = `${username} at ${url}`;
+  return new CommandFailed(`the profile ${name} is another user's now (${who}): begin again, or name --profile`, 'not_signed_in');
 }
 
 /** The sign-in has ended. */
