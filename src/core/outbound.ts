@@ -64,6 +64,10 @@ export type OutboundResult =
       readonly failure: OutboundFailure;
       readonly reason: string;
       readonly tookMs: number;
+      /** For how much of that something of it, or of what else was asked of its server, waited for its turn here; absent = for none. */
+      readonly waitedMs?: number;
+      /** Nothing was sent: its time was over before its turn came. */
+      readonly hasNotBegun?: boolean;
     };
 
 export type Outbound = {

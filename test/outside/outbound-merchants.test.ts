@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Outbound } from '../../src/core/outbound.ts';
 import { createOutboundThread } from '../../src/outside/outbound/outbound-thread.ts';
 import { dearServer } from './dear-server.ts';
-import { asking, opened, outboundServersForEach, serving } from './outbound-servers.ts';
+import { asking, listening, opened, outboundServersForEach, serving } from './outbound-servers.ts';
 
 outboundServersForEach();
 
@@ -69,7 +69,7 @@ test('a call that fails here twice has failed', async () => {
   const file = new URL('./outbound-merchants-program.ts', import.meta.url);
   const outbound = opened(createOutboundThread({ isSandbox: true }, file));
   const url = `${await counting()}/throw`;
-  const ended = { kind: 'failed', failure: 'failed_here', reason: 'the thread ended: a fault of its own' };
+  const ended = { kind: 'failed', failure: 'failed_here', reason: 'the thread ended: a fault of its own', hasNotBegun: false };
   expect(await outbound.call({ ...asking, merchantId: OTHER, url })).toEqual({ ...ended, tookMs: expect.any(Number) });
 });
 
@@ -80,4 +80,30 @@ test('whoever takes too much of the second thread too is not taken for one whose
   const failed = { kind: 'failed', failure: 'connection_failed', reason: 'he took too much' };
   expect(await outbound.call({ ...asking, merchantId: DEAR, url })).toMatchObject(failed);
   expect(await outbound.call({ ...asking, merchantId: DEAR, url })).toMatchObject(failed);
+});
+
+test('a call whose turn does not come in the second thread has failed here too, and has not begun', async () => {
+  const file = new URL('./slow-thread-program.ts', import.meta.url);
+  const outbound = opened(createOutboundThread({ isSandbox: true }, file));
+  const [url, dear] = [await counting(), await dearServer('TLSv1.3')];
+  await outbound.call({ ...asking, merchantId: DEAR, url: `https://localhost:${dear.port}/` });
+  // its start is no wait for a turn
+  expect(await callsOf(outbound)(DEAR, url)).toBe('1');
+  const many = { ...asking, merchantId: DEAR, connectionsOf: null, withinMs: 20, url };
+  const results = await Promise.all(Array.from({ length: 500 }, () => outbound.call(many)));
+  const waited = results.filter((one) => one.kind === 'failed' && one.reason === 'its turn did not come');
+  expect(waited.length).toBeGreaterThan(0);
+  for (const one of waited) expect(one).toMatchObject({ failure: 'failed_here', hasNotBegun: true });
+});
+
+test('a server that is asked again with little time left has not shown that it is away', async () => {
+  const file = new URL('./outbound-merchants-program.ts', import.meta.url);
+  const outbound = opened(createOutboundThread({ isSandbox: true }, file));
+  const [url, { port }] = [await counting(), await listening()];
+  const [, other] = await Promise.all([
+    outbound.call({ ...asking, merchantId: DEAR, url: `${url}/for-ever` }),
+    outbound.call({ ...asking, merchantId: OTHER, url: `http://127.0.0.1:${port}/`, withinMs: 4_000 }),
+  ]);
+  expect(other).toMatchObject({ kind: 'failed', failure: 'failed_here', reason: expect.stringMatching(/^its turn came late: /) });
+  expect(other).toMatchObject({ hasNotBegun: false });
 });

@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { OutboundResult } from '../../src/core/outbound.ts';
 import { callInTurn } from '../../src/outside/outbound/calls-in-turn.ts';
 import { UNWATCHED } from '../../src/outside/outbound/handshake-costs.ts';
-import { createOutbound } from '../../src/outside/outbound/outbound.ts';
+import { CONNECT_TIMEOUT, createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { createOutboundThread } from '../../src/outside/outbound/outbound-thread.ts';
 import { ANYWHERE } from '../../src/outside/outbound/policy.ts';
 import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
@@ -127,9 +128,16 @@ test('the time of a call begins when it is asked for', async () => {
   expect(first).toMatchObject({ kind: 'answered', status: 200 });
   expect(first.tookMs).toBeGreaterThanOrEqual(4_000);
   // nothing is known of the server
-  const late = { kind: 'failed', failure: 'failed_here', reason: 'its turn did not come', tookMs: 5_000 };
+  const late = {
+    kind: 'failed',
+    failure: 'failed_here',
+    reason: 'its turn did not come',
+    tookMs: 5_000,
+    waitedMs: 5_000,
+    hasNotBegun: true,
+  };
   expect(await call(5_000)).toEqual(late);
-  expect(await call(6_000)).toEqual({ ...late, tookMs: 6_000 });
+  expect(await call(6_000)).toEqual({ ...late, tookMs: 6_000, waitedMs: 6_000 });
   const { port } = await listening();
   const hanging = { url: `http://127.0.0.1:${port}/`, withinMs: 200 };
   expect(await call(100, hanging)).toMatchObject({ failure: 'timed_out', reason: 'no whole answer within 0.1 s' });
@@ -138,6 +146,9 @@ test('the time of a call begins when it is asked for', async () => {
   const failed = await call(101, hanging);
   expect(failed).toMatchObject({ kind: 'failed', failure: 'failed_here', reason });
   expect(failed.tookMs).toBeGreaterThanOrEqual(190);
+  // nor has who is asked again with less than half of what the call had at first
+  expect(await call(1, { ...hanging, wholeMs: 399 })).toMatchObject({ failure: 'failed_here' });
+  expect(await call(1, { ...hanging, wholeMs: 397 })).toMatchObject({ failure: 'timed_out' });
   expect(await call(199, hanging)).toMatchObject({ reason: 'its turn came late: no whole answer within 0.001 s' });
   expect(await call(4_900, { url: 'http://127.0.0.1:1/' })).toMatchObject({ failure: 'connection_failed' });
 });
@@ -151,7 +162,14 @@ test('a call whose turn does not come ends with its time, and does not begin aft
   const asked = { ...asking, url, withinMs: 50, merchantId: null };
   const failed = await callInTurn(outbound, turns, asked, () => 7);
   expect(whose).toEqual([0n]);
-  expect(failed).toEqual({ kind: 'failed', failure: 'failed_here', reason: 'its turn did not come', tookMs: 50 });
+  expect(failed).toEqual({
+    kind: 'failed',
+    failure: 'failed_here',
+    reason: 'its turn did not come',
+    tookMs: 50,
+    waitedMs: 50,
+    hasNotBegun: true,
+  });
   for (const piece of pieces) piece();
   await outbound.call({ ...asking, url });
   expect(came).toBe(1);
@@ -175,6 +193,36 @@ test('a call that is given up does not wait for its turn, nor begin when it come
   for (const piece of pieces) piece();
   await outbound.call({ ...asking, url });
   expect(came).toBe(1);
+});
+
+test('a server whose handshake waits for its turns has not shown that it is away, one that is silent has', async () => {
+  const turns = heldTurns();
+  const { port } = await listening(() => turns.hold());
+  const outbound = outboundWith(turns);
+  const request = { ...asking, url: `https://localhost:${port}/`, withinMs: 400 };
+  const call = () => callInTurn(outbound, { begin: (_, piece) => piece() }, request);
+  const late = await call();
+  expect(late).toMatchObject({ failure: 'failed_here', reason: 'its turn came late: no whole answer within 0.4 s' });
+  expect(turns.waiting()).toBeGreaterThan(0);
+  turns.release();
+  const silent = await listening();
+  request.url = `https://localhost:${silent.port}/`;
+  expect(await call()).toMatchObject({ failure: 'timed_out', reason: 'no whole answer within 0.4 s' });
+});
+
+test('a connection that is not there in time because its turns came late says nothing either', async () => {
+  const tooLate = (waitedMs: number): OutboundResult => {
+    const failed = { kind: 'failed', failure: 'connection_failed', reason: CONNECT_TIMEOUT } as const;
+    return { ...failed, tookMs: 1_000, waitedMs };
+  };
+  const call = (waitedMs: number, more: Partial<OutboundResult> = {}) => {
+    const outbound = { call: async () => ({ ...tooLate(waitedMs), ...more }) as OutboundResult };
+    return callInTurn(outbound, { begin: (_, piece) => piece() }, { ...asking, url: 'https://localhost/' }, () => 0);
+  };
+  const reason = `its turn came late: ${CONNECT_TIMEOUT}`;
+  expect(await call(501)).toMatchObject({ failure: 'failed_here', reason, waitedMs: 501 });
+  expect(await call(500)).toMatchObject({ failure: 'connection_failed', reason: CONNECT_TIMEOUT });
+  expect(await call(999, { reason: 'ECONNREFUSED' } as Partial<OutboundResult>)).toMatchObject({ failure: 'connection_failed' });
 });
 
 test('the call of one merchant does not wait until all those of another one have begun', async () => {

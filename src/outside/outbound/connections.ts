@@ -7,6 +7,7 @@ import type { OutboundRequest } from '../../core/outbound.ts';
 import { countedHandshake, type Passing } from './handshake-bytes.ts';
 import { type Handshake, HandshakeTooDear, handshakeCosts, UNWATCHED, type Watch } from './handshake-costs.ts';
 import { headLines, passingContinue } from './interim-answers.ts';
+import { type WaitingTime, waitingTime } from './waiting-time.ts';
 
 const CONNECT_WITHIN_MS = 10_000;
 /** Of each address before the next one is tried. Node's own 250 ms are less than the way to the other side of the earth and back. */
@@ -59,6 +60,8 @@ export type Connections = {
    * that one: so a connection is kept for calls of the same owner only, and for none once its server was seen to do so, or while very many are open.
    */
   request(url: URL, whose: Whose, asked: Asked): Promise<Dispatcher.ResponseData>;
+  /** How long such calls have waited for their turn so far, since this is held for them; milliseconds. */
+  waitedMs(url: URL, whose: Whose): number;
   /** Of how many owners and hosts something is held in memory: those with a connection, and for a while those without. */
   held(): number;
   close(): Promise<void>;
@@ -97,7 +100,7 @@ export async function openConnections(
   );
   let open = 0;
   /** By where they lead and whose they are. */
-  const pools = new Map<string, Pool>();
+  const pools = new Map<string, { readonly pool: Pool; readonly waited: WaitingTime }>();
   /** Names of pools and until when none of their connections is kept, the oldest first. */
   const suspects = new Map<string, number>();
   function suspect(name: string): void {
@@ -109,9 +112,10 @@ export async function openConnections(
 
   function poolOf(name: string, origin: string, merchantId: bigint | null): Pool {
     const known = pools.get(name);
-    if (known !== undefined) return known;
-    const pool = new NewPool(origin, { ...settings, connect: connectFor(merchantId) });
-    pools.set(name, pool);
+    if (known !== undefined) return known.pool;
+    const waited = waitingTime();
+    const pool = new NewPool(origin, { ...settings, connect: connectFor(merchantId, waited) });
+    pools.set(name, { pool, waited });
     pool.on('connect', () => {
       open += 1;
     });
@@ -122,7 +126,7 @@ export async function openConnections(
   }
   // whoever is called once, and how that ended, is not remembered for ever
   const sweep = setInterval(() => {
-    for (const [name, pool] of pools) {
+    for (const [name, { pool }] of pools) {
       const { connected, size } = pool.stats;
       if (connected + size > 0) continue;
       pools.delete(name);
@@ -130,16 +134,20 @@ export async function openConnections(
     }
   }, sweptEveryMs).unref();
 
+  const nameOf = (url: URL, { connectionsOf: owner, merchantId }: Whose): string =>
+    `${url.origin}#${owner ?? ''}#${merchantId ?? ''}`;
   return {
-    request(url, { connectionsOf: owner, merchantId }, asked) {
-      const name = `${url.origin}#${owner ?? ''}#${merchantId ?? ''}`;
+    request(url, whose, asked) {
+      const { connectionsOf: owner, merchantId } = whose;
+      const name = nameOf(url, whose);
       const reset = owner === null || open >= MOST_KEPT || isSuspect(name);
       return poolOf(name, url.origin, merchantId).request({ ...asked, path: `${url.pathname}${url.search}`, reset });
     },
+    waitedMs: (url, whose) => pools.get(nameOf(url, whose))?.waited.ms() ?? 0,
     held: () => pools.size,
     async close() {
       clearInterval(sweep);
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()));
     },
   };
 }
@@ -149,16 +157,17 @@ function bounded(
   watch: Watch,
   connect: buildConnector.connector,
   secure: buildConnector.connector,
-): (merchantId: bigint | null) => buildConnector.connector {
+): (merchantId: bigint | null, waited: WaitingTime) => buildConnector.connector {
   const handshakeWith = handshakeCosts(watch);
-  return (merchantId) => (options, done) => {
+  return (merchantId, waited) => (options, done) => {
     const isSecure = options.protocol === 'https:';
     if (!isSecure)
       return connect(options, (...result) => {
         if (result[0] === null) boundAnswers(endingOnce(result[1]));
         done(...result);
       });
-    const handshake = handshakeWith(options.host as string, merchantId);
+    const begun = handshakeWith(options.host as string, merchantId);
+    const handshake: Handshake = { ...begun, inTurn: (piece) => begun.inTurn(waited.counted(piece)) };
     if (handshake.isRefused()) return process.nextTick(done, new HandshakeTooDear(), null);
     return connect({ ...options, protocol: 'http:', port: options.port || '443' }, (...reached) => {
       const [error, raw] = reached;

@@ -2,7 +2,7 @@
 import { callInTurn, NOBODY } from './calls-in-turn.ts';
 import { merchantCosts } from './merchant-costs.ts';
 import { createOutbound } from './outbound.ts';
-import { type Answer, type Question, sentAs, type ThreadData } from './outbound-thread.ts';
+import { type Answer, inSecondThread, type Question, sentAs, type ThreadData } from './outbound-thread.ts';
 import { policyOf } from './policy.ts';
 import { answerQuestions, given } from './thread-answers.ts';
 import { fairTurns } from './turns.ts';
@@ -19,6 +19,8 @@ const outbound = createOutbound(policyOf(data.settings), {
   isOver: (merchantId) => merchantId !== null && costs.isOver(merchantId),
 });
 
+const calls = data.isForAll ? outbound : inSecondThread(outbound);
+
 /** Each is told once. */
 const faults = new Set<string>();
 const MOST_FAULTS = 100;
@@ -34,6 +36,6 @@ answerQuestions<Question, Answer>(async (question, signal) => {
   if (question.ask === 'address') return outbound.addressProblemOf(question.url);
   const { merchantId } = question.request;
   if (merchantId !== null) costs.call(merchantId);
-  const sent = sentAs(await callInTurn(outbound, turns, { ...question.request, signal }));
+  const sent = sentAs(await callInTurn(calls, turns, { ...question.request, signal }));
   return merchantId !== null && costs.wereDear(merchantId) ? { ...sent, wasDear: true } : sent;
 });

@@ -1,8 +1,8 @@
 // Makes outbound calls in threads of their own. A server that a stranger runs decides in part what is computed here for it, above all by its
 // certificates, and a single piece of that may take as long as it likes: it must not hold up what watches chains, pays out or answers merchants.
 // Nor may it hold up other merchants' calls again and again: whose server did so is called from a second thread.
-import { FAILED_HERE, type Outbound, type OutboundRequest, type OutboundResult } from '../../core/outbound.ts';
-import { NOBODY } from './calls-in-turn.ts';
+import { FAILED_HERE, type Outbound, type OutboundResult } from '../../core/outbound.ts';
+import { type CallRequest, NOBODY } from './calls-in-turn.ts';
 import { dearMerchants } from './dear-merchants.ts';
 import { type OutboundSettings, policyOf, urlProblem } from './policy.ts';
 import { openThread, type ThreadEnded } from './thread.ts';
@@ -15,7 +15,7 @@ export type ThreadData = {
 };
 /** What the thread is asked: to make a call, or where a host leads (`Outbound.addressProblemOf`). */
 export type Question =
-  | { readonly ask: 'call'; readonly request: Omit<OutboundRequest, 'signal'> }
+  | { readonly ask: 'call'; readonly request: Omit<CallRequest, 'signal'> }
   | { readonly ask: 'address'; readonly url: string };
 type Answered = Extract<OutboundResult, { readonly kind: 'answered' }>;
 /** As it comes from the thread: to copy a small piece of memory of its own is dearer than to make a text of it, one character for each byte. */
@@ -46,6 +46,16 @@ const RESTING = {
   reason: 'a server of this merchant takes too long to compute with',
 } as const;
 
+/** Calls in the thread of those who are dear. There is no third one: whoever takes too much of this one too has not failed here. */
+export function inSecondThread({ call }: Pick<Outbound, 'call'>): Pick<Outbound, 'call'> {
+  return {
+    async call(request) {
+      const result = await call(request);
+      return result.kind === 'failed' && result.failure === FAILED_HERE ? { ...result, failure: RESTING.failure } : result;
+    },
+  };
+}
+
 /**
  * As `createOutbound`. A thread is there from its first call on: many processes never make one.
  * @param file what the threads run
@@ -64,18 +74,14 @@ export function createOutboundThread(settings: OutboundSettings, file = PROGRAM)
   const [ofMost, ofDear] = [open(true), open(false)];
   const threadOf = (merchantId: bigint | null) => (merchantId !== null && merchants.isDear(merchantId) ? ofDear : ofMost);
   const problemOf = (text: string): string | null => urlProblem(policy, text);
-  async function callOnce({ signal, ...request }: OutboundRequest): Promise<OutboundResult> {
+  async function callOnce({ signal, ...request }: CallRequest): Promise<OutboundResult> {
     const { merchantId, withinMs } = request;
     if (merchantId !== null && merchants.isResting(merchantId)) return { ...RESTING, tookMs: 0 };
     const began = performance.now();
     try {
-      const thread = threadOf(merchantId);
-      const answer = await thread.ask({ ask: 'call', request }, withinMs + STUCK_AFTER_MS, signal);
+      const answer = await threadOf(merchantId).ask({ ask: 'call', request }, withinMs + STUCK_AFTER_MS, signal);
       const { wasDear, ...sent } = answer as Exclude<Answer, string | null>;
       if (wasDear === true && merchantId !== null) merchants.add(merchantId);
-      // there is no third thread: his servers take too much of the second one too
-      if (thread === ofDear && sent.kind === 'failed' && sent.failure === FAILED_HERE)
-        return { ...sent, failure: RESTING.failure };
       return receivedAs(sent);
     } catch (error) {
       const { message: reason, whom } = error as ThreadEnded;
@@ -96,8 +102,10 @@ export function createOutboundThread(settings: OutboundSettings, file = PROGRAM)
       // what was under way for others when a thread ended is none of their servers' doing, nor do they wait for the next attempt
       const withinMs = request.withinMs - first.tookMs;
       if (first.kind === 'answered' || first.failure !== FAILED_HERE || withinMs <= 0) return first;
-      const again = await callOnce({ ...request, withinMs });
-      return { ...again, tookMs: first.tookMs + again.tookMs };
+      const again = await callOnce({ ...request, withinMs, wholeMs: request.withinMs });
+      const tookMs = first.tookMs + again.tookMs;
+      // the first may have begun, and what was sent may have arrived
+      return again.kind === 'answered' ? { ...again, tookMs } : { ...again, tookMs, hasNotBegun: false };
     },
     async close() {
       await Promise.all([ofMost.close(), ofDear.close()]);

@@ -62,6 +62,7 @@ export function createOutbound(policy: OutboundPolicy, watch: Watch = UNWATCHED)
     );
   };
   let opened: Promise<Connections> | null = null;
+  let open: Connections | null = null;
 
   /** @returns whether there is more of the answer than what was read */
   async function ask(
@@ -70,11 +71,11 @@ export function createOutbound(policy: OutboundPolicy, watch: Watch = UNWATCHED)
     { signal, answer, onStatus }: Asking,
   ): Promise<boolean> {
     opened ??= openConnections(lookup, watch);
-    const connections = await opened;
+    open = await opened;
     // nothing is decompressed, so a small body cannot become a large one
     const whole = { ...headers, 'accept-encoding': 'identity' };
     const asked = { method, headers: whole, body: body ?? null, signal };
-    const { statusCode, headers: response, body: coming } = await connections.request(url, whose, asked);
+    const { statusCode, headers: response, body: coming } = await open.request(url, whose, asked);
     onStatus(statusCode, retryAfter(response['retry-after']));
     return read(coming, answer, mostBytes);
   }
@@ -85,6 +86,8 @@ export function createOutbound(policy: OutboundPolicy, watch: Watch = UNWATCHED)
     const url = readUrl(policy, asked.url);
     if (typeof url === 'string') return { kind: 'failed', failure: 'url_not_allowed', reason: `it must be ${url}`, tookMs: 0 };
     const limit = new AbortController();
+    const waited = (): number => open?.waitedMs(url, asked) ?? 0;
+    const waitedBeforeMs = waited();
     const answer: Coming = { status: null, retryAfter: {}, parts: [] };
     const answered = (status: number, isCut: boolean): OutboundResult => {
       const { parts, retryAfter: asks } = answer;
@@ -107,7 +110,7 @@ export function createOutbound(policy: OutboundPolicy, watch: Watch = UNWATCHED)
     } catch (error) {
       const { status } = answer;
       if (status !== null && isOneOf(asked.saysAll, status)) return answered(status, true);
-      return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs() };
+      return { kind: 'failed', ...failureOf(error as Error), tookMs: tookMs(), ...waitedFor(waited() - waitedBeforeMs) };
     } finally {
       for (const timer of timers) clearTimeout(timer);
       asked.signal?.removeEventListener('abort', giveUp);
@@ -156,6 +159,9 @@ function aborted(signal: AbortSignal): Promise<never> {
 /** What has come of an answer so far. */
 type Coming = { status: number | null; retryAfter: RetryAfter; readonly parts: Uint8Array[] };
 type Asking = { readonly signal: AbortSignal; readonly answer: Coming; onStatus(status: number, asks: RetryAfter): void };
+type Waited = { readonly waitedMs?: number };
+/** What was held for calls to a server is forgotten where none is under way: then it is less than before. */
+const waitedFor = (ms: number): Waited => (ms < 1 ? {} : { waitedMs: Math.round(ms) });
 type RetryAfter = { readonly retryAfterMs?: number };
 
 const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/;
@@ -183,6 +189,9 @@ async function read(body: AsyncIterable<Uint8Array>, { parts }: Coming, mostByte
   }
   return false;
 }
+
+/** Why a connection fails that is not there within its time, with its handshake. */
+export const CONNECT_TIMEOUT = 'UND_ERR_CONNECT_TIMEOUT';
 
 type Failed = { readonly failure: OutboundFailure; readonly reason: string };
 type Cause = Error & { readonly code?: string; readonly errors?: readonly Cause[] };

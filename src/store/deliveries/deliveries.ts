@@ -88,8 +88,8 @@ export type Attempt = {
   readonly status: number | null;
   readonly error: string | null;
   readonly answer: Uint8Array;
-  /** How many had failed before. */
-  readonly failures: number;
+  /** How many had failed before; null: it has not begun, counts as none, and changes nothing of what waits. */
+  readonly failures: number | null;
   /** How often the event had been asked for again when it was sent. */
   readonly asked: number;
   readonly isDelivered: boolean;

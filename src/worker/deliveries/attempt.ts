@@ -54,6 +54,9 @@ export async function attempt(
 /** What follows for the delivery. @param result null: it could not be sent */
 function consequences(ctx: Context, { webhook, event, failures, asked }: Delivery, result: OutboundResult | null) {
   const { clock, rng } = ctx.ports;
+  // it waits as it did: what it has waited for is busy here, and says nothing of when its endpoint is there
+  if (result?.kind === 'failed' && result.hasNotBegun === true)
+    return { webhook, eventId: event.id, failures: null, asked, isDelivered: false, againAtMs: clock.now(), disables: false };
   const disables = result?.kind === 'answered' && result.status === GONE;
   const isTaken = result !== null && isDelivered(result);
   const chance = (rng.bytes(1)[0] ?? 0) / 255;

@@ -38,13 +38,17 @@ export const NEW_PACE: Pace = {
 
 /**
  * The pace after an attempt: twice as many at a time after a quick answer, few after a slow one, and a rest that doubles (5 s to 60 s)
- * after five failures in a row that say that the endpoint is away. What failed here changes nothing.
+ * after five failures in a row that say that the endpoint is away. What failed here says nothing of it; where that is because turns did not come,
+ * there are too many at a time.
  */
 export function paceAfter(pace: Pace, result: OutboundResult, nowMs: number): Pace {
   const { tookMs } = result;
-  if (result.kind === 'failed' && result.failure === FAILED_HERE) return pace;
+  const failedHere = result.kind === 'failed' && result.failure === FAILED_HERE;
+  if (failedHere && result.waitedMs === undefined) return pace;
   // whoever answers again is judged by that answer alone
   const keepsMs = pace.hasAnswered ? Math.max(tookMs, pace.keepsMs / 2) : tookMs;
+  // more at a time would wait for their turns as well
+  if (failedHere) return { ...pace, limit: Math.min(pace.limit, CAREFUL), keepsMs };
   if (!isAway(result)) {
     const limit = tookMs <= QUICK_MS ? Math.min(MOST, Math.max(CAREFUL, pace.limit * 2)) : CAREFUL;
     return { limit, restsUntilMs: Number.NEGATIVE_INFINITY, timesAway: 0, isTried: true, hasAnswered: true, keepsMs };

@@ -80,6 +80,16 @@ describe('an endpoint', () => {
       expect(paced([...before, ...times(6, ours)])).toEqual(paced(before));
   });
 
+  test('whose calls wait for their turns here gets two at a time, is as slow as they were, and is not away', () => {
+    const ours: OutboundResult = { kind: 'failed', failure: 'failed_here', reason: '', tookMs: 15_000, waitedMs: 9_000 };
+    const quick = paced(times(5, answered(200)));
+    expect(paced(times(9, ours), quick)).toEqual({ ...quick, limit: 2, keepsMs: 15_000 });
+    const away = paced(times(5, silent));
+    expect(paced(times(9, ours), away)).toEqual({ ...away, limit: 1, keepsMs: 15_000 });
+    const unknown = paced(times(4, silent));
+    expect(paced([ours], unknown)).toEqual({ ...unknown, keepsMs: 15_000 });
+  });
+
   test('that takes more than a second gets two at a time again', () => {
     const quick = paced(times(5, answered(200)));
     expect([paced([answered(200, 1_000)], quick).limit, paced([answered(200, 1_001)], quick).limit]).toEqual([32, 2]);

@@ -53,6 +53,37 @@ function replaceDatabase(): void {
   expect(() => identity.look()({ durable: { test: 1n } })).toThrow('may be another one');
 }
 
+test('a call that has not begun is no attempt: what waits keeps all of them, and when it is due', async () => {
+  let [isBusy, asked] = [true, 0];
+  const real = createWebhookSender(api.ctx.ports.outbound);
+  const busy: WebhookSender = async (request) => {
+    if (!isBusy) return real(request);
+    asked += 1;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return { kind: 'failed', failure: 'failed_here', reason: 'its turn did not come', tookMs: 15_000, hasNotBegun: true };
+  };
+  const [id, tried] = [await started(), await started()];
+  await api.sql(
+    `update deliveries set failures = 9, due_at = '2020-01-01' from events e where e.id = event_id and e.object_id = $1`,
+    [tried],
+  );
+  const rows = () => api.sql('select event_id, failures, due_at, asked from deliveries order by event_id');
+  const before = await rows();
+  await delivering(async () => {
+    // more often than an event is tried
+    await until(async () => asked >= 30);
+    expect(await rows()).toEqual(before);
+    isBusy = false;
+    const received = await shop.until((all) => all.length === 2);
+    expect(new Set(received.map(({ body }) => body.data.object.transaction_id))).toEqual(new Set([id, tried]));
+    await until(async () => (await waiting()) === 0);
+  }, busy);
+  const [{ n }] = await api.sql(
+    `select count(*)::int as n from delivery_attempts where error = 'failed_here: its turn did not come'`,
+  );
+  expect(n).toBe(asked);
+});
+
 test('endpoints on one host share no connection: what one is answered too much is not the other’s', async () => {
   const paths = new Map<Socket, Set<unknown>>();
   shop.answerWith((_got, response) => {
