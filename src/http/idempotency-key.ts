@@ -11,8 +11,8 @@ const UNPRINTABLE_PATTERN = new RegExp(`[${UNPRINTABLE}]`);
  * The key of the `Idempotency-Key` header or of the field `idempotency_key`; null when there is none.
  * Refused with invalid_request: not 1 to 255 printable characters, or both places with different keys.
  */
-export function presentedKey(body: JsonObject, header: string | string[] | undefined): string | null {
-  const inHeader = header === undefined ? null : checked(fromHeader(String(header)));
+export function presentedKey(body: JsonObject, header: string | undefined): string | null {
+  const inHeader = header === undefined ? null : checked(fromHeader(header));
   const inBody = body.idempotency_key === undefined || body.idempotency_key === null ? null : checked(body.idempotency_key);
   if (inHeader !== null && inBody !== null && inHeader !== inBody) {
     throw new Refusal('invalid_request', {

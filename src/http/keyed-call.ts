@@ -6,6 +6,7 @@ import { bodyHash, presentedKey } from './idempotency-key.ts';
 import type { Fields, OperationOf, Prepared, SignedInCall } from './operation.ts';
 import type { JsonObject } from './read-body.ts';
 import { errorBody } from './reply-error.ts';
+import { singleHeader } from './single-headers.ts';
 
 type KeyedCall = Omit<SignedInCall, 'ctx' | 'prepared'> & { readonly body: JsonObject; readonly fields: Fields };
 
@@ -26,7 +27,7 @@ export async function answerKeyed(
     return handle(ctx, prepared);
   }
   const { keyKept } = endpoint;
-  const key = keyKept === null ? null : presentedKey(body, request.raw.headers['idempotency-key']);
+  const key = keyKept === null ? null : presentedKey(body, singleHeader(request.raw, 'Idempotency-Key'));
   if (keyKept === null || key === null) {
     const text = await work(context.ctx);
     if (after !== undefined) await after(context.ctx);

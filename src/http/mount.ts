@@ -16,6 +16,7 @@ import { hasEnded } from './raw-answer.ts';
 import { type JsonObject, parseBody, readBytes } from './read-body.ts';
 import { JSON_TYPE } from './reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from './server-context.ts';
+import { singleHeader } from './single-headers.ts';
 
 /** A call on its way through the checks. */
 type Call = {
@@ -102,7 +103,7 @@ async function admit(
   call: Call,
   { body, access, limiter }: { readonly body: JsonObject; readonly access: TokenAccess; readonly limiter: Limiter<bigint> },
 ): Promise<{ readonly caller: Caller; readonly token: string }> {
-  const token = presentedToken(body, call.request.raw.headers.authorization);
+  const token = presentedToken(body, singleHeader(call.request.raw, 'Authorization'));
   const caller = await authenticate(call, access, token);
   const counted = { limiter, key: caller.merchantId };
   // an account or a scope that refuses is told with this merchant's limit, and costs none of it
@@ -130,8 +131,9 @@ async function count(call: Call, counted: Counted): Promise<void> {
 
 /** Where access_token is a field of the operation itself, the header may carry it too. */
 function withHeaderToken(endpoint: Endpoint, body: JsonObject, request: FastifyRequest): JsonObject {
-  const { authorization } = request.raw.headers;
-  if (!('access_token' in endpoint.fields) || bearer(authorization) === null) return body;
+  if (!('access_token' in endpoint.fields)) return body;
+  const authorization = singleHeader(request.raw, 'Authorization');
+  if (bearer(authorization) === null) return body;
   return { ...body, access_token: presentedToken(body, authorization) };
 }
 

@@ -18,6 +18,7 @@ import type { Operation, Preparation } from './operation.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
+import { hostRefusal } from './single-headers.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
 // not by an import: that would read every export, and one of them loads a whole HTTP client (14 MB)
@@ -40,6 +41,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       requestTimeout: limits.requestMs,
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: limits.lookMs,
+      // ours is refused in JSON, like everything else
       requireHostHeader: false,
     },
     keepAliveTimeout: limits.idleMs,
@@ -53,8 +55,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const context = createServerContext(options, watchConnections(app.server, limits), closing.signal);
   const inProgress = limitRequests(app.server, options.requestLimits ?? REQUEST_LIMITS);
   app.addHook('onRequest', (request, reply, done) => {
-    if (inProgress.isTooMany(request.raw.socket)) context.failOverloaded(request, reply);
-    else done();
+    if (inProgress.isTooMany(request.raw.socket)) return context.failOverloaded(request, reply);
+    const refusal = hostRefusal(request.raw);
+    if (refusal === null) done();
+    else void context.failAnonymous(request, reply, refusal);
   });
   // a client that has closed its own side may still be waiting for the answer
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;

@@ -1,0 +1,45 @@
+// Headers of which a request has one at most.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ApiServer, makeApi, speak } from './api-server.ts';
+
+let api: ApiServer;
+beforeAll(async () => {
+  api = await makeApi();
+});
+afterAll(() => api.end());
+
+test('HTTP/1.1 wants one Host, HTTP/1.0 none', async () => {
+  for (const [version, hosts, status] of [
+    ['1.1', '', 400],
+    ['1.1', 'host: x\r\nHost: y\r\n', 400],
+    ['1.1', 'HOST: x\r\n', 200],
+    ['1.0', '', 200],
+    ['1.0', 'Host: x\r\nHost: x\r\n', 400],
+  ] as const) {
+    const answer = await speak(api.base, `GET /healthz HTTP/${version}\r\n${hosts}\r\n`);
+    expect([version, hosts, answer.slice(9, 12)]).toEqual([version, hosts, String(status)]);
+    if (status !== 400) continue;
+    for (const name of ['ratelimit', 'x-request-id']) expect(answer).toContain(`\r\n${name}: `);
+    const message = 'The request must have exactly one Host header.';
+    expect(JSON.parse(answer.split('\r\n\r\n')[1] as string)).toEqual({ error: 'invalid_request', message });
+  }
+});
+test.each([
+  ['/create_transaction', 'Authorization', 'Bearer x'],
+  ['/auth_refresh', 'Authorization', 'Bearer x'],
+  ['/create_transaction', 'Idempotency-Key', 'k'],
+  ['/v1/request_payout', 'Idempotency-Key', 'k'],
+])('%s with two headers %s is refused, also where they are equal, and nothing happens', async (path, name, value) => {
+  const inBody = name === 'Authorization' ? {} : { access_token: await api.tokenOf('shop') };
+  const payout = { method: 'bitcoin', destination: 'bcrt1qxqknr7pduh8wy5qq30dp6fhd3tph6l6n0y3w8f' };
+  const body = JSON.stringify({ ...inBody, amount: '5', crypto_selected: 'BTC', ...(path.includes('payout') ? payout : {}) });
+  const head = `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`;
+  const before = await api.sql('select count(*) from transactions');
+  for (const second of [value, `${value}2`]) {
+    const answer = await speak(api.base, `${head}${name}: ${value}\r\n${name.toLowerCase()}: ${second}\r\n\r\n${body}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    const message = `The ${name} header was sent more than once.`;
+    expect(JSON.parse(answer.split('\r\n\r\n')[1] as string)).toEqual({ error: 'invalid_request', message });
+  }
+  expect(await api.sql('select count(*) from transactions')).toEqual(before);
+});
