@@ -144,6 +144,26 @@ describe('settings of automatic payouts', () => {
     expect((await get()).settings).toMatchObject({ destination: OTHER, enabled: false });
   });
 
+  test('of another unit are sent anew: half a bitcoin is not half a dollar', async () => {
+    expect((await set({ ...whole, destination: OTHER, enabled: true })).status).toBe(200);
+    const before = await get();
+    const bank = { method: 'ach', destination: 'ach:021000021:12345678' };
+    const missing = await set({ ...bank, threshold: '100' });
+    expect([...refused(missing), missing.json.message]).toEqual([
+      400,
+      'missing_field',
+      'leave',
+      'leave is required: it was 0.1 BTC, and the unit is USD now.',
+    ]);
+    expect(refused(await set({ ...bank, leave: '5' }))).toEqual([400, 'missing_field', 'threshold']);
+    expect(await get()).toEqual(before);
+    expect((await set({ leave: '0.00' })).status).toBe(200);
+    // nothing is nothing in every unit
+    const { json } = await set({ ...bank, threshold: '100' });
+    expect(json.settings).toMatchObject({ method: 'ach', threshold: '100.00', leave: '0.00' });
+    expect((await set({ ...whole, enabled: false })).status).toBe(200);
+  });
+
   test('hold to the allow-list', async () => {
     await api.call('/set_settings', { payout_allow_list: [OTHER] });
     expect(refused(await set({ ...whole, enabled: true }))).toEqual([403, 'destination_not_allowed', 'destination']);

@@ -124,14 +124,15 @@ function changed(before: PayoutSettingsRow, change: PayoutSettingsChange, nowMs:
   const method = change.method ?? before.method;
   const destination = change.destination ?? before.destination;
   const isSame = destination === before.destination && method === before.method;
+  const amounts = inUnitOf(method, before);
   // an echo of what was answered keeps a pause
   const staysPaused = change.paused === true;
   return {
     enabled: change.enabled ?? before.enabled,
     method,
     destination,
-    threshold: change.threshold ?? before.threshold,
-    leave: change.leave ?? before.leave,
+    threshold: change.threshold ?? amounts.threshold,
+    leave: change.leave ?? amounts.leave ?? missingLeave(method, before),
     sourceCurrency: method === 'ach' ? (change.sourceCurrency ?? before.sourceCurrency) : null,
     usableAtMs: destination === null ? null : isSame ? before.usableAtMs : nowMs + DESTINATION_WAITS_MS,
     changedAtMs: nowMs,
@@ -139,6 +140,23 @@ function changed(before: PayoutSettingsRow, change: PayoutSettingsChange, nowMs:
     pausedAtMs: staysPaused ? (before.pausedAtMs ?? nowMs) : null,
     pausedReason: staysPaused ? (before.pausedReason ?? 'paused by the merchant') : null,
   };
+}
+
+/** The amounts so far, as far as they mean the same to this method: 0.5 BTC is not 0.5 USD. Null: it has to be sent. */
+function inUnitOf(
+  method: PayoutMethod | null,
+  before: PayoutSettingsRow,
+): { readonly threshold: string | null; readonly leave: string | null } {
+  if (method === null || before.method === null || PAYOUT_UNITS[method].code === PAYOUT_UNITS[before.method].code) return before;
+  const leavesNothing = payoutAmount(before.method, before.leave, 'leave') === 0n;
+  return { threshold: null, leave: leavesNothing ? '0' : null };
+}
+
+/** @throws Refusal missing_field */
+function missingLeave(method: PayoutMethod | null, before: PayoutSettingsRow): never {
+  const unitOf = (one: PayoutMethod | null): string => (one === null ? '' : PAYOUT_UNITS[one].code);
+  const message = `leave is required: it was ${before.leave} ${unitOf(before.method)}, and the unit is ${unitOf(method)} now.`;
+  throw new Refusal('missing_field', { param: 'leave', message });
 }
 
 /** Whether the fields fit each other. */
