@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { runCli } from '../cli/run.ts';
+import { runCli, startCli } from '../cli/run.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { dataFolderFor, eventually, livingProcesses, startService } from '../support/service.ts';
 
@@ -90,6 +90,17 @@ test('SIGTERM at any moment of a start ends it in order', { timeout: TIMEOUT }, 
     expect(service.output()).not.toMatch(/broke|^\s+at /m);
     expect(livingProcesses(folder)).toEqual([]);
   }
+  remove();
+});
+
+test('a process by itself that is told to stop while it starts leaves no database behind', { timeout: TIMEOUT }, async () => {
+  const { folder, remove } = dataFolderFor();
+  // the nodes of the sandbox are not there: it goes on starting until it is told to stop
+  const worker = startCli(['worker'], { BURSAR_DATA_DIR: folder });
+  await eventually('the database', () => livingProcesses(folder).length > 0);
+  worker.child.kill('SIGTERM');
+  expect(await worker.ended).toMatchObject({ code: 0, err: '' });
+  expect(livingProcesses(folder)).toEqual([]);
   remove();
 });
 

@@ -89,6 +89,14 @@ export function collectAtRest(): void {
   setTimeout(look, FIRST_LOOK_EVERY_MS).unref();
 }
 
+/** What ends what a start has opened so far; null before it has opened anything. */
+let leaveOpened: (() => Promise<void>) | null = null;
+
+/** Names what ends what a start has opened, for a process that is told to stop before it runs: a start may wait for others for long. */
+export function whileStarting(leave: () => Promise<void>): void {
+  leaveOpened = leave;
+}
+
 /**
  * Runs `start` as this process's whole purpose. Exit code 0 after an orderly stop, 1 after a refusal or a crash. Under a supervisor it
  * begins on the supervisor's order (the program is loaded while others prepare what it needs), and the supervisor handles Ctrl-C and every
@@ -107,7 +115,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     stopping = true;
     setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
     try {
-      await running?.stop();
+      await (running === null ? leaveOpened?.() : running.stop());
       process.exit(0);
     } catch (error) {
       console.error(`${name}: did not stop in order: ${(error as Error).stack}`);
@@ -163,12 +171,12 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
   try {
     await begun;
     running = await start();
-    if (stopping) return await running.stop().then(() => process.exit(0));
+    if (stopping) return;
     collectAtRest();
     if (supervised) send({ say: 'ready', note: running.note });
     else console.log(`${name}: ready ${running.note}`.trim());
   } catch (error) {
-    if (stopping) process.exit(0);
+    if (stopping) return;
     const outage = outageOf(error) ?? outageOf((error as Error).cause);
     const what = `${name} does not start`;
     const line = outage === null || error instanceof StartRefused ? lineOf(what, error) : `${what}: ${outage}`;

@@ -6,7 +6,7 @@ import type { Config } from '../config/variables.ts';
 import { type OpenDatabase, openDatabase } from '../postgres/embedded.ts';
 import { prepareDatabase } from '../wiring/database-memory.ts';
 import { makeDataFolder } from './data-folder.ts';
-import { isSupervised } from './life.ts';
+import { isSupervised, whileStarting } from './life.ts';
 import { StartRefused } from './start-refused.ts';
 
 export type Opened = {
@@ -19,7 +19,14 @@ export type Opened = {
 export async function open(): Promise<Opened> {
   const given = readConfig();
   const dataFolder = makeDataFolder(given.dataFolder);
-  const database = await openDatabase(given);
+  const opening = openDatabase(given);
+  whileStarting(() =>
+    opening.then(
+      (opened) => opened.close(),
+      () => undefined,
+    ),
+  );
+  const database = await opening;
   try {
     if (!isSupervised())
       await prepareDatabase(database, {
