@@ -9,21 +9,6 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-let given;
-try {
-  const options = { seeds: { type: 'string', default: '200' }, first: { type: 'string' }, only: { type: 'string' } };
-  given = parseArgs({ options }).values;
-} catch (error) {
-  console.error(`simulate: ${error.message}`);
-  process.exit(1);
-}
-const { seeds, first = String(1_000 + Math.floor(Math.random() * 1e9)) } = given;
-for (const [name, value] of Object.entries({ seeds, first })) {
-  if (/^[1-9]\d{0,9}$/.test(value)) continue;
-  console.error(`simulate: --${name} must be a whole number above 0`);
-  process.exit(1);
-}
-
 const FILES = {
   histories: 'test/simulation/histories.test.ts',
   rules: 'test/simulation/rules.test.ts',
@@ -32,6 +17,31 @@ const FILES = {
   payouts: 'test/payout-walk/walk.test.ts',
   restored: 'test/payout-walk/restored.test.ts',
 };
+const USAGE = `npm run simulate -- [--seeds N] [--first F] [--only ${Object.keys(FILES).join('|')}]`;
+let given;
+try {
+  const options = {
+    seeds: { type: 'string', default: '200' },
+    first: { type: 'string' },
+    only: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  };
+  given = parseArgs({ options }).values;
+} catch (error) {
+  console.error(`simulate: ${error.message}\n${USAGE}`);
+  process.exit(1);
+}
+if (given.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
+const { seeds, first = String(1_000 + Math.floor(Math.random() * 1e9)) } = given;
+for (const [name, value] of Object.entries({ seeds, first })) {
+  if (/^[1-9]\d{0,9}$/.test(value)) continue;
+  console.error(`simulate: --${name} must be a whole number above 0`);
+  process.exit(1);
+}
+
 if (given.only !== undefined && FILES[given.only] === undefined) {
   console.error(`simulate: --only must be one of ${Object.keys(FILES).join(', ')}`);
   process.exit(1);

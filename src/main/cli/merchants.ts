@@ -18,6 +18,8 @@ function scopes(text: string): readonly string[] {
   throw new InvalidArgumentError(`Accepted: one or more of ${SCOPES.join(', ')}, separated by commas.`);
 }
 
+const PASSWORDS = '12 to 128 characters (sandbox: any)';
+
 /** Shown only once; 144 random bits. */
 const newPassword = (): string => randomBytes(18).toString('base64url');
 
@@ -29,7 +31,7 @@ export function addMerchantCommands(bursar: Command): void {
   const merchant = group(bursar, 'merchant', 'Merchants.');
   leaf(merchant, 'add', 'Makes a merchant and its first user, who may do everything.')
     .requiredOption('--username <name>', "the first user's name")
-    .option('--password <text>', '12 to 128 characters (sandbox: any); one is made when it is left out')
+    .option('--password <text>', `${PASSWORDS}; one is made when it is left out`)
     .requiredOption('--email <address>', "the account's e-mail address")
     .requiredOption('--business-name <name>', 'the registered business name')
     .action(async (options: Credentials & { email: string; businessName: string } & JsonOption) => {
@@ -101,7 +103,7 @@ function addUserCommands(bursar: Command): void {
   leaf(user, 'add', 'Makes a further user of a merchant.')
     .requiredOption('--merchant <affiliate_id>', 'whose user')
     .requiredOption('--username <name>', 'the name to sign in with')
-    .option('--password <text>', '12 to 128 characters (sandbox: any); one is made when it is left out')
+    .option('--password <text>', `${PASSWORDS}; one is made when it is left out`)
     .requiredOption('--scopes <list>', `of ${SCOPES.join(', ')}, separated by commas`, scopes)
     .action(async (options: Credentials & { merchant: string; scopes: readonly string[] } & JsonOption) => {
       const { merchant: affiliateId, username, password = newPassword() } = options;
@@ -111,7 +113,7 @@ function addUserCommands(bursar: Command): void {
     });
   leaf(user, 'set', "Changes a user's password or scopes, and ends all of the user's sign-ins.")
     .requiredOption('--username <name>', 'which user')
-    .option('--password <text>', 'the new password')
+    .option('--password <text>', `the new password: ${PASSWORDS}`)
     .option('--scopes <list>', `the new scopes: of ${SCOPES.join(', ')}, separated by commas`, scopes)
     .action(async (options: Credentials & { scopes?: readonly string[] } & JsonOption) => {
       const { username, password } = options;
