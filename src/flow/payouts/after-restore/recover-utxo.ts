@@ -26,7 +26,7 @@ import {
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { addAttempt } from '../progress.ts';
-import { acceptedLoss, type Recovered, type RecoveryOf, recovering } from './recover.ts';
+import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from './recover.ts';
 import { reopen } from './restored-signatures.ts';
 import { adopt, bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
 
@@ -50,7 +50,7 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
 
     const signed = await batchOf(sql, outputs);
     if (signed === 'several') throw refused('spends outputs of several batches');
-    const plan = await divide(ctx, sql, { recovery, key, outputs, signed, hasUnknown: unknown.length > 0 });
+    const plan = await divide(ctx, sql, { recovery, key, outputs, signed, hasUnknown: unknown.length > 0, refused });
     const lost = minus(plan.lost, outputs.length === 0 ? 0n : sum(plan.adopted.map(({ booked }) => booked)));
     const lostText = acceptedLoss(lost, recovery, refused);
     let as = 'without outputs of ours';
@@ -112,10 +112,11 @@ type Dividing = {
   readonly signed: Batch | null;
   /** It spends outputs besides, of which this database knows nothing. */
   readonly hasUnknown: boolean;
+  readonly refused: Refused;
 };
 
 /** Which output is whose. */
-async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, hasUnknown }: Dividing): Promise<Plan> {
+async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, hasUnknown, refused }: Dividing): Promise<Plan> {
   const { currency, facts } = recovery;
   const asked =
     signed === null
@@ -156,6 +157,10 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
     }
   }
   const locked = await lockPayouts(sql, ids);
+  // an operator may have decided one, or a worker stored a signature for it, before it was locked
+  const open = signed === null ? new Set((await unsignedPayouts(sql, currency)).map(({ id }) => id)) : null;
+  if (open !== null && !ids.every((id) => open.has(id)))
+    throw refused('pays a payout that was decided, or signed for, at this moment: name it again');
   const payouts = ids.map((id) => locked.find((payout) => payout.id === id)).filter((payout) => payout !== undefined);
   for (const { batchId } of payouts) await giveUpUnsigned(sql, batchId);
   const change = await changeOf(ctx, sql, key, [...left]);
