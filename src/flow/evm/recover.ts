@@ -10,7 +10,7 @@ import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
-import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
+import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch } from '../../store/payouts/batches.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
@@ -57,7 +57,6 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
     if (!recovery.isFinal) throw refused('is in no final block yet: wait for one');
     if (facts.outcome === undefined || (facts.outcome.result === 'unclear' && sentByFee(facts) === null))
       throw refused('did not do exactly what it asks for: look at its events');
-    await lockOutputs(sql, currency);
     if (await isNoted(sql, currency, facts.txid))
       throw refused(
         'has left for another address of ours, which loses nothing: it is booked by itself once two nodes (the only one, where there is one) show that it is final, and what our address has sent before it is known',

@@ -6,7 +6,6 @@ import { greatest, plus, sum } from '../../core/money.ts';
 import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
-import { lockOutputs } from '../../store/payouts/batches.ts';
 import { readBlockHash } from '../../store/payouts/evm-lane.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { noteSwept } from '../../store/sweeps/addresses.ts';
@@ -33,7 +32,6 @@ export function recoverFromAddress(ctx: Context, recovery: EvmRecovery, from: Fr
   return recovering(ctx, recovery, async (sql, refused) => {
     const [sender] = facts.inputs;
     if (sender === undefined || !recovery.isFinal) throw refused('is in no final block yet: wait for one');
-    await lockOutputs(sql, currency);
     if (await isNoted(sql, currency, facts.txid))
       throw refused('has left for another address of ours, or has failed: it is booked by itself once its block is final');
     if ((await readBlockHash(sql, currency, block.height)) !== block.hash) throw refused('is in no block that was read');

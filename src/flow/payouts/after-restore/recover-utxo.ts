@@ -8,7 +8,7 @@ import { isInChain } from '../../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../../store/chain/xpubs.ts';
 import { postEntries } from '../../../store/ledger/ledger.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
-import { giveUpBatch, insertBatch, lockOutputs, type SpendableOutput } from '../../../store/payouts/batches.ts';
+import { giveUpBatch, insertBatch, type SpendableOutput } from '../../../store/payouts/batches.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { knownOwnScripts, ungivenOwnIndexes } from '../../../store/payouts/own-outputs.ts';
 import { lockPayouts, type PayoutRow } from '../../../store/payouts/payouts.ts';
@@ -36,7 +36,6 @@ export type Recovery = RecoveryOf<UtxoCode> & { readonly raw: Uint8Array };
 export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Recovered> {
   const { currency, facts, block } = recovery;
   return recovering(ctx, recovery, async (sql, refused) => {
-    await lockOutputs(sql, currency);
     if (!(await isInChain(sql, currency, block))) throw refused('is in no block that was read; wait for one');
     const key = await spendingKey(sql, currency);
     if (key === null) throw refused(`cannot be booked: the signer has no key in use for ${currency}`);

@@ -5,6 +5,7 @@ import { formatAmount } from '../../../core/money.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import { isStored } from '../../../store/payouts/attempts.ts';
+import { lockOutputs } from '../../../store/payouts/batches.ts';
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { noteLost } from './lost-outputs.ts';
@@ -33,7 +34,7 @@ export type Recovered = {
 /** The refusal of the transaction that is named, with what is wrong with it. */
 export type Refused = (what: string) => Refusal;
 
-/** Has a transaction booked that was not signed here. @throws Refusal not_resolvable */
+/** Has a transaction booked that was not signed here; the outputs of its currency are locked. @throws Refusal not_resolvable */
 export function recovering(
   ctx: Context,
   { currency, facts }: Pick<RecoveryOf<CurrencyCode>, 'currency' | 'facts'>,
@@ -41,6 +42,8 @@ export function recovering(
 ): Promise<Recovered> {
   const refused: Refused = (what) => new Refusal('not_resolvable', { message: `Transaction ${facts.txid} ${what}.` });
   return ctx.db.transaction(async (sql) => {
+    // another operator may book it now
+    await lockOutputs(sql, currency);
     if (await isStored(sql, currency, facts.txid)) throw refused('is known: it was signed here');
     const done = await book(sql, refused);
     return { ...done, alike: await noteLost(ctx, sql, currency, { facts, payoutIds: done.payoutIds }) };
