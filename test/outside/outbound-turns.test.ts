@@ -222,6 +222,15 @@ test('a connection that is not there in time because its turns came late says no
   const reason = `its turn came late: ${CONNECT_TIMEOUT}`;
   expect(await call(501)).toMatchObject({ failure: 'failed_here', reason, waitedMs: 501 });
   expect(await call(500)).toMatchObject({ failure: 'connection_failed', reason: CONNECT_TIMEOUT });
+  // what it has waited before it began is not the connection's time
+  let nowMs = 0;
+  const later = (_: bigint, piece: () => void): void => {
+    nowMs = 600;
+    piece();
+  };
+  const asked = { ...asking, url: 'https://localhost/' };
+  const begunLate = callInTurn({ call: async () => tooLate(300) }, { begin: later }, asked, () => nowMs);
+  expect(await begunLate).toMatchObject({ failure: 'connection_failed', tookMs: 1_600 });
   expect(await call(999, { reason: 'ECONNREFUSED' } as Partial<OutboundResult>)).toMatchObject({ failure: 'connection_failed' });
 });
 
