@@ -1,5 +1,6 @@
 // The operator of a service whose database, or database and signer, were put back to an earlier copy: he does what the audit and `/readyz` say, and
 // decides what they ask by what lies in the outside world.
+import { setTimeout as delay } from 'node:timers/promises';
 import { runCli } from '../cli/run.ts';
 import { control, type Json } from './caller.ts';
 import type { Scene } from './customers.ts';
@@ -8,6 +9,8 @@ import type { Payout } from './model.ts';
 const NAMES = /\b0x[0-9a-f]{64}\b|\b[0-9a-f]{64}\b|\b\d{4}-\d\d-\d\d-[A-Z0-9]\b/g;
 /** What nobody can end, and nobody need. */
 const SAID_FOR_A_DAY = /address indexes \d+ to \d+ are passed over/;
+/** Where it was killed, on a busy machine. */
+const DATABASE_BACK_MS = 60_000;
 const EVIDENCE = 'its recipient says so';
 
 export type Operator = {
@@ -17,6 +20,13 @@ export type Operator = {
 
 export function createOperator(scene: Scene, folder: string, note: (text: string) => void): Operator {
   const run = (...args: string[]) => runCli(args, { BURSAR_DATA_DIR: folder });
+  /** A command that only reads, again while the database is coming back. */
+  async function read(...args: string[]): Promise<string> {
+    for (const end = performance.now() + DATABASE_BACK_MS; ; await delay(250)) {
+      const { out, err } = await run(...args);
+      if (!err.includes('"overloaded"') || performance.now() > end) return out;
+    }
+  }
   const said = async (...args: string[]): Promise<string> => {
     const { code, out, err } = await run(...args);
     const text = `${out}${err}`.trim();
@@ -49,12 +59,12 @@ export function createOperator(scene: Scene, folder: string, note: (text: string
 
   return {
     async work() {
-      const { out } = await run('audit');
+      const out = await read('audit');
       const red = out.split('\n').filter((line) => /^(red|stopped)/.test(line) || line.includes('payout recover'));
       const told = [...red, ...(await problems())];
       const names = new Set(told.filter((line) => line.includes('payout recover')).flatMap((line) => line.match(NAMES) ?? []));
       for (const name of names) await recover(name);
-      const { data } = JSON.parse((await run('payout', 'list', '--json')).out) as { data: Json[] };
+      const { data } = JSON.parse(await read('payout', 'list', '--json')) as { data: Json[] };
       const open = data.filter(({ held_reason }) => held_reason === 'unknown_outcome');
       for (const one of open) await resolve(one);
       if (told.some((line) => line.includes('--acknowledge database'))) await said('audit', '--acknowledge', 'database');

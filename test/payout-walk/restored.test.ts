@@ -1,5 +1,6 @@
-// Random walks of money that leaves, in the real `npm start`, of which the database, or database and signer, are put back to an earlier copy in the
+// Random walks of money that leaves, in the real `npm start` with two workers, of which the database, or database and signer, are put back to an earlier copy in the
 // middle. The operator does what the audit says; in the end nobody was paid twice, and the audit is green.
+import { openSecondWorker, type SecondWorker } from '../support/second-worker.ts';
 import { dataFolderFor, type Service, startService } from '../support/service.ts';
 import { type Restorable, walkRestored } from './restored.ts';
 import { type Opened, testRounds } from './rounds.ts';
@@ -11,18 +12,24 @@ async function open(): Promise<Restorable & Opened> {
   const { folder, remove } = dataFolderFor();
   const start = () => startService({ dataFolder: folder, environment: { BURSAR_SANDBOX_BLOCK_SECONDS: '0' } });
   let service: Service = start();
+  let second: SecondWorker | null = null;
   let url = '';
   async function end(): Promise<void> {
+    second?.stop();
     await service.stop();
     remove();
   }
   try {
     url = await service.ready;
+    // it goes on while copies are put back: its machine is another one
+    second = openSecondWorker(folder);
+    const { pid } = second;
     const scene = await openWalk(() => url, AT_ONCE);
     return {
       folder,
       scene,
       service: () => service,
+      second: pid,
       async restarted(meanwhile) {
         await service.stop();
         meanwhile();

@@ -37,7 +37,7 @@ export function testRounds<T extends Opened>(
     `seeds from %i: ${says}`,
     async (first) => {
       opened ??= await open();
-      const { wrong, log } = await walk(opened, first).catch((error: unknown) => ({ wrong: [String(error)], log: [] }));
+      const { wrong, log } = await walk(opened, first).catch((error: Error) => ({ wrong: [String(error.stack)], log: [] }));
       if (wrong.length === 0) return;
       const problems = await (await fetch(`${opened.scene.base()}/readyz`)).text().catch(String);
       const output = `${problems}\n${opened.service().output()}`;

@@ -5,15 +5,29 @@ import { SHELL } from '../cli/run.ts';
 
 const CLI = join(import.meta.dirname, '../../src/main/cli.ts');
 
-/** Starts it, again whenever it was killed. */
-export function openSecondWorker(folder: string): { stop(): void } {
-  let child: ChildProcess;
+export type SecondWorker = {
+  /** Null: it has just ended. */
+  pid(): number | null;
+  stop(): void;
+};
+
+/** Starts it, again at once whenever it has ended. */
+export function openSecondWorker(folder: string): SecondWorker {
+  let child: ChildProcess | null = null;
+  let isStopped = false;
   function start(): void {
-    child = spawn(process.execPath, [CLI, 'worker'], { env: { ...SHELL, BURSAR_DATA_DIR: folder }, stdio: 'ignore' });
-    child.once('exit', (_code, signal) => {
-      if (signal === 'SIGKILL') start();
+    const mine = spawn(process.execPath, [CLI, 'worker'], { env: { ...SHELL, BURSAR_DATA_DIR: folder }, stdio: 'ignore' });
+    child = mine;
+    mine.once('exit', () => {
+      if (!isStopped) start();
     });
   }
   start();
-  return { stop: () => void child.kill('SIGTERM') };
+  return {
+    pid: () => child?.pid ?? null,
+    stop() {
+      isStopped = true;
+      child?.kill('SIGTERM');
+    },
+  };
 }
