@@ -398,7 +398,7 @@ export const AREAS = [
   },
   {
     code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/,
-    tests: ['deliveries', 'results', 'next-look', 'forgotten', 'clock', 'wake', 'fairness'].map(
+    tests: ['deliveries', 'results', 'next-look', 'polling', 'forgotten', 'clock', 'wake', 'fairness'].map(
       (name) => `test/worker/deliveries/${name}.test`,
     ),
   },
@@ -445,6 +445,7 @@ export const AREAS = [
   { code: /^src\/outside\/outbound\/merchant-costs\.ts$/, tests: ['test/outside/merchant-costs'] },
   { code: /^src\/outside\/outbound\/turns\.ts$/, tests: ['test/outside/turns', 'test/outside/outbound-turns'] },
   { code: /^src\/outside\/outbound\/calls-in-turn\.ts$/, tests: ['test/outside/outbound-turns'] },
+  { code: /^src\/outside\/outbound\/waiting-time\.ts$/, tests: ['test/outside/waiting-time', 'test/outside/outbound-turns'] },
   { code: /^src\/outside\/outbound\/dear-merchants\.ts$/, tests: ['test/outside/dear-merchants'] },
   {
     code: /^src\/outside\/outbound\/(thread|thread-answers|thread-work)\.ts$/,

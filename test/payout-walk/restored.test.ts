@@ -15,26 +15,27 @@ async function open(): Promise<Restorable & Opened> {
   let second: SecondWorker | null = null;
   let url = '';
   async function end(): Promise<void> {
-    second?.stop();
+    await second?.stop();
     await service.stop();
     remove();
   }
   try {
     url = await service.ready;
-    // it goes on while copies are put back: its machine is another one
     second = openSecondWorker(folder);
-    const { pid } = second;
     const scene = await openWalk(() => url, AT_ONCE);
     return {
       folder,
       scene,
       service: () => service,
-      second: pid,
+      second: () => second?.pid() ?? null,
       async restarted(meanwhile) {
+        // whoever uses the embedded database keeps it running
+        await second?.stop();
         await service.stop();
         meanwhile();
         service = start();
         url = await service.ready;
+        second = openSecondWorker(folder);
       },
       close: end,
     };

@@ -13,7 +13,7 @@ import { askAgain, comeToRest, compare } from './ending.ts';
 import type { ModelCopy, Payout, Purchase } from './model.ts';
 import { createOperator } from './operator.ts';
 import { type Outcome, openRound, type Round } from './round.ts';
-import { jump, nodesAreBack } from './trouble.ts';
+import { nodesAreBack } from './trouble.ts';
 
 const STEPS = { before: 3, since: 3, after: 2 };
 const KINDS = { database: 40, 'database and signer': 40, signer: 20 };
@@ -100,7 +100,7 @@ async function copied({ folder, scene, restarted }: Restorable, { random, note, 
 export async function walkRestored(walk: Restorable, first: number): Promise<Outcome> {
   const { folder, scene, service, second } = walk;
   const round = openRound(scene, first, { service, second });
-  const { random, world, note, wrong } = round;
+  const { random, note, wrong } = round;
   const operator = createOperator(scene, folder, note);
   async function steps(count: number): Promise<void> {
     for (let at = 0; at < count; at++) {
@@ -122,11 +122,6 @@ export async function walkRestored(walk: Restorable, first: number): Promise<Out
     await copy.putBack();
   }
   copy.remove();
-  if (random.percent(40)) {
-    await nodesAreBack(scene);
-    await allIsSeen(scene);
-    await jump(world);
-  }
   wrong.push(...(await comeToRest(scene, () => operator.work())));
   note('all is at rest');
   wrong.push(...(await compare(scene)));

@@ -39,7 +39,7 @@ export function testRounds<T extends Opened>(
       opened ??= await open();
       const { wrong, log } = await walk(opened, first).catch((error: Error) => ({ wrong: [String(error.stack)], log: [] }));
       if (wrong.length === 0) return;
-      const problems = await (await fetch(`${opened.scene.base()}/readyz`)).text().catch(String);
+      const problems = await fetch(`${opened.scene.base()}/readyz`).then((answer) => answer.text(), String);
       const output = `${problems}\n${opened.service().output()}`;
       await close();
       expect.fail(`${wrong.join('\n')}\n\nwhat happened:\n${log.join('\n')}\n\n${output.slice(-8_000)}`);

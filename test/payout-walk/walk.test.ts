@@ -13,7 +13,7 @@ async function open(): Promise<Walk & Opened> {
   const service = startService({ dataFolder: folder, environment: { BURSAR_SANDBOX_BLOCK_SECONDS: '0' } });
   let second: SecondWorker | null = null;
   async function end(): Promise<void> {
-    second?.stop();
+    await second?.stop();
     await service.stop();
     remove();
   }

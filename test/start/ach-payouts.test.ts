@@ -35,7 +35,7 @@ beforeAll(async () => {
   await earn('5000.00');
 }, TIMEOUT);
 afterAll(async () => {
-  second?.stop();
+  await second?.stop();
   await service.stop();
   remove();
 }, TIMEOUT);

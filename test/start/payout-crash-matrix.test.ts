@@ -29,7 +29,7 @@ beforeAll(async () => {
   second = openSecondWorker(folder);
 }, TIMEOUT);
 afterAll(async () => {
-  second.stop();
+  await second.stop();
   await service.stop();
   remove();
 }, TIMEOUT);

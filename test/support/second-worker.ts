@@ -1,5 +1,6 @@
 // Another worker of a running service's data folder: where one dies the other goes on, and both want the same payouts.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { SHELL } from '../cli/run.ts';
 
@@ -8,7 +9,8 @@ const CLI = join(import.meta.dirname, '../../src/main/cli.ts');
 export type SecondWorker = {
   /** Null: it has just ended. */
   pid(): number | null;
-  stop(): void;
+  /** Resolves when it has ended. */
+  stop(): Promise<void>;
 };
 
 /** Starts it, again at once whenever it has ended. */
@@ -25,9 +27,12 @@ export function openSecondWorker(folder: string): SecondWorker {
   start();
   return {
     pid: () => child?.pid ?? null,
-    stop() {
+    async stop() {
       isStopped = true;
-      child?.kill('SIGTERM');
+      if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
     },
   };
 }

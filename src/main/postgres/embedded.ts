@@ -72,13 +72,21 @@ async function openEmbedded(dataFolder: string): Promise<OpenDatabase> {
     }
   }
 
+  async function ready(): Promise<void> {
+    await startCluster(options);
+    await ensureDatabase(clusterUrl(paths, 'postgres'), DATABASE);
+    await ensureServiceLogin(clusterUrl(paths, 'postgres'), SERVICE_LOGIN);
+  }
+
   const how = await locked(async () => {
     writeFileSync(me, '');
     const made = await makeCluster(options);
     const running = runningServer(paths);
-    await startCluster(options);
-    await ensureDatabase(clusterUrl(paths, 'postgres'), DATABASE);
-    await ensureServiceLogin(clusterUrl(paths, 'postgres'), SERVICE_LOGIN);
+    await ready().catch(async (error) => {
+      // what was found alive was about to die
+      if (running === null || runningServer(paths) === running) throw error;
+      await ready();
+    });
     return made ? 'made' : running === null ? 'started' : 'joined';
   });
   return {
