@@ -94,6 +94,33 @@ test('a listed payment that was replaced and is announced again is seen again', 
   await expect.poll(factsAfterHints, WITHIN).toMatchObject({ txid: paid.txid, state: 'mempool', conflictTxid: null });
 });
 
+test('a payment that is announced while the node’s list is on its way is seen at the next look, not only in the next list', async () => {
+  const owed = await chain.owe();
+  let announced: Transaction | null = null;
+  const seen = { count: 0 };
+  const late: ChainPort = {
+    ...port,
+    async condition(asked) {
+      const condition = await port.condition(asked);
+      if (asked?.mempool !== true || announced !== null) return condition;
+      announced = pay(owed.script);
+      const { count } = seen;
+      await expect.poll(() => seen.count, WITHIN).toBeGreaterThan(count);
+      return condition;
+    },
+  };
+  (chain.ctx.ports.chains as Map<'BTC', ChainPort>).set('BTC', late);
+  await chain.restart();
+  chain.watcher.onHint(() => seen.count++);
+  await chain.catchUp();
+  await expect.poll(() => seen.count, WITHIN).toBeGreaterThan(0);
+  await chain.catchUp();
+  const until = () => chain.watcher.pass({ quiet: true }).then(() => announced);
+  await expect.poll(until, WITHIN).not.toBe(null);
+  await chain.watcher.pass({ quiet: true });
+  expect(await chain.facts(owed)).toMatchObject([{ txid: (announced as Transaction | null)?.txid, state: 'mempool' }]);
+});
+
 test('the entries of a mempool are asked together; one that is not there is left out', async () => {
   const { script } = await chain.owe();
   const beganMs = Date.now();

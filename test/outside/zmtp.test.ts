@@ -115,7 +115,7 @@ describe('a subscriber of libzmq’s publisher', () => {
   });
 });
 
-describe('what is no publisher', () => {
+describe('whatever is at the address', () => {
   let connections = 0;
   async function serve(talk: (socket: Socket) => void): Promise<Server> {
     connections = 0;
@@ -167,6 +167,25 @@ describe('what is no publisher', () => {
     listen('rawtx');
     await expect.poll(() => heard.length, WITHIN).toBe(2);
     for (const parts of heard) expect(parts.map((part) => part.length)).toEqual([5, 300]);
+  });
+
+  test('all topics are subscribed to at once: none of them is missing for a moment after a connection', async () => {
+    const after: Buffer[] = [];
+    await serve((socket) => {
+      socket.write(greeting);
+      let isReady = false;
+      let bytes = Buffer.alloc(0);
+      socket.on('data', (chunk: Buffer) => {
+        if (isReady) after.push(chunk);
+        bytes = Buffer.concat([bytes, chunk]);
+        if (isReady || !bytes.includes('SUB')) return;
+        isReady = true;
+        socket.write(ready);
+      });
+    });
+    listen('hashblock', 'rawtx');
+    await expect.poll(() => after.length, WITHIN).toBeGreaterThan(0);
+    expect(after[0]?.toString('latin1')).toBe('\x00\x0a\x01hashblock\x00\x06\x01rawtx');
   });
 
   test('an address that is none is refused', () => {

@@ -39,6 +39,7 @@ export async function openAnnouncer(node: SimulatedNode): Promise<Announcer> {
       socket.destroy();
       return;
     }
+    socket.setNoDelay(true); // as nodes do
     const prefixes = new Set<string>();
     subscribers.set(socket, prefixes);
     socket.on('error', () => undefined); // 'close' follows

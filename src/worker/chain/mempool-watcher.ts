@@ -14,6 +14,7 @@ import {
 import { type Listing, readUnmined } from '../../store/chain/unmined.ts';
 import { transactionByIndex } from '../../store/postgres/connect.ts';
 import type { ChainContext } from './context.ts';
+import { createMempoolListings } from './mempool-listings.ts';
 import { createMempoolMemory } from './mempool-memory.ts';
 import { createMempoolReader, difference, type MempoolReading, type Reading, readOf } from './mempool-reader.ts';
 import { isTip } from './reorganisation.ts';
@@ -58,9 +59,6 @@ export type Looked = {
 
 const MOST_PUSHES = 5_000;
 const SHORT_LIST = 2_000;
-/** A watcher spends at most this share (1/20) of its time on whole lists, as long as pushes report what is new. */
-const LISTING_SHARE = 20;
-const LONGEST_PAUSE_MS = 10_000;
 const GONE_COMPARED_MS = 4 * 86_400_000;
 /** Everything is compared again after this time, not only what changed in the list: others may have written payments. */
 const COMPARED_AGAIN_MS = 60_000;
@@ -81,7 +79,7 @@ export function createMempoolWatcher(
   let pushed: Uint8Array[] = [];
   let hits = new Map<string, TransactionFacts>();
   let scanning = false;
-  let nextListingMs = 0;
+  const listings = createMempoolListings();
   /** Something was recorded since `seen` was listed: what is in it may have been replaced, and come back. */
   let wroteSince = false;
   /** The list that was last compared with what is recorded, and when everything was; null = something else has changed since. */
@@ -101,7 +99,7 @@ export function createMempoolWatcher(
     lookAtAll();
   }
   function lookAtAll(): void {
-    nextListingMs = 0;
+    listings.ask();
     compared = null;
   }
 
@@ -126,7 +124,7 @@ export function createMempoolWatcher(
         if (hits.size > 0) options.onHit();
       }
     } catch {
-      nextListingMs = 0; // the whole list shows what is wrong, and nothing is lost
+      listings.ask(); // the whole list shows what is wrong, and nothing is lost
     } finally {
       scanning = false;
     }
@@ -204,7 +202,7 @@ export function createMempoolWatcher(
     take(raws) {
       if (pushed.length + raws.length > MOST_PUSHES) {
         pushed = [];
-        nextListingMs = 0;
+        listings.ask();
       }
       pushed = [...pushed, ...raws];
       void scanPushes();
@@ -214,12 +212,10 @@ export function createMempoolWatcher(
       forgetIfReplaced();
       return seen.firstSeen(txid);
     },
-    listNext() {
-      nextListingMs = 0;
-    },
+    listNext: listings.ask,
     wantsShortList() {
       forgetIfReplaced();
-      return seen.size <= SHORT_LIST && !(options.isPushed() && performance.now() < nextListingMs);
+      return seen.size <= SHORT_LIST && (!options.isPushed() || listings.isDue());
     },
     async lookBehind(cursor) {
       forgetIfReplaced();
@@ -244,7 +240,7 @@ export function createMempoolWatcher(
       const wanted = new Map([...hits].filter(([txid]) => !isRecorded(txid)));
       hits = new Map();
       const isPushed = options.isPushed();
-      if (isPushed && beganMs < nextListingMs) {
+      if (isPushed && !listings.isDue()) {
         const pushedNow = await pushedSightings(wanted.values(), ctx.ports.clock.now());
         if (pushedNow !== null) {
           const wrote = await record(cursor, atMs, pushedNow, null);
@@ -257,7 +253,10 @@ export function createMempoolWatcher(
           return { state: 'incomplete', wrote };
         }
       }
-      const reading = await reader.readAll(listed, seen);
+      const listingEnds = listings.begin();
+      // what was pushed after the node gave that list is in a newer one only
+      const isOlder = [...wanted.keys()].some((txid) => listed?.includes(txid) === false);
+      const reading = await reader.readAll(isOlder ? null : listed, seen);
       const { listing, more } = reading;
       const isAtTip = reading.isGiven || (await isTip(port, cursor));
       const facts = new Map(reading.touched.map((one) => [one.txid, one]));
@@ -279,8 +278,7 @@ export function createMempoolWatcher(
         compared = { listing, allMs: before?.allMs ?? beganMs };
       }
       if (isPushed) pushedUpToMs = atMs;
-      const endedMs = performance.now();
-      nextListingMs = endedMs + Math.min(LONGEST_PAUSE_MS, (endedMs - beganMs) * LISTING_SHARE);
+      if (!listingEnds()) compared = null;
       return { state: 'complete', wrote };
     },
   };

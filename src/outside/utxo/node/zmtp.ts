@@ -59,6 +59,7 @@ export function subscribe(options: SubscriberOptions): Subscription {
       options.onGap();
     });
     current.setKeepAlive(true, KEEP_ALIVE_MS);
+    current.setNoDelay(true);
     current.on('data', (chunk: Buffer) => {
       try {
         if (!closed) read(chunk);
@@ -113,7 +114,8 @@ function createReader(
     const name = body.toString('latin1', 1, 1 + (body[0] ?? 0));
     if (name === 'READY' && !ready) {
       ready = true;
-      for (const topic of topics) socket.write(frame(0, Buffer.concat([Buffer.of(1), Buffer.from(topic, 'latin1')])));
+      // in one write: the second of two waits until the publisher has acknowledged the first, some 40 ms in which it drops that topic
+      socket.write(Buffer.concat(topics.map((topic) => frame(0, Buffer.concat([Buffer.of(1), Buffer.from(topic, 'latin1')])))));
       onReady();
     } else if (name === 'PING') {
       // two bytes of time-to-live, then a context that is sent back
