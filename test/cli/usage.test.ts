@@ -82,7 +82,7 @@ describe('a command that cannot do its work', () => {
   it('says that no server runs where the demo should run', async () => {
     const ran = await runCli(['demo', '--url', 'http://127.0.0.1:1'], {});
     expect(ran).toMatchObject({ code: 1, out: '' });
-    expect(ran.err).toMatch(/^bursar: no server answers at http:\/\/127\.0\.0\.1:1 .*npm start/);
+    expect(ran.err).toMatch(/^bursar: no server answers at http:\/\/127\.0\.0\.1:1 \(bad port\): .*npm start/);
     expect((await runCli(['demo', '--url', 'nowhere'], {})).err).toMatch(
       /--url: nowhere is no address; accepted is http:\/\/host:port/,
     );

@@ -63,7 +63,10 @@ export function createPolling(db: Pick<Database, 'query' | 'sessionLock'>): Poll
 
   async function begin(before: State): Promise<void> {
     const retryMs = before.kind === 'beginning' ? Math.min(2 * before.retryMs, LONGEST_RETRY_MS) : LOOK_MS;
-    turn(before, (await lock.acquire()) ? { kind: 'polling' } : { kind: 'beginning', retryMs });
+    const isHeld = await lock.acquire();
+    turn(before, isHeld ? { kind: 'polling' } : { kind: 'beginning', retryMs });
+    // lost meanwhile, and taken in another session: whoever delivers now would not be told
+    if (isHeld && state.kind !== 'polling') await lock.release();
   }
 
   async function end(before: State): Promise<void> {

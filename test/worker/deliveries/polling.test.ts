@@ -1,7 +1,7 @@
 // While many events are written their commits wake nobody: the worker looks by itself. None of them may be left over when that begins or ends.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { connect } from '../../../src/store/postgres/connect.ts';
+import { connect, type Database } from '../../../src/store/postgres/connect.ts';
 import { createDeliveries } from '../../../src/worker/deliveries/deliveries.ts';
 import { startLoop } from '../../../src/worker/loop.ts';
 import { type ApiServer, makeApi } from '../../http/api-server.ts';
@@ -50,10 +50,19 @@ async function client(): Promise<pg.Client> {
   return made;
 }
 
-/** The job of a worker with connections of its own, woken as main/worker does. */
-async function worker(url = api.url): Promise<{ readonly name: string }> {
+/**
+ * The job of a worker with connections of its own, woken as main/worker does.
+ * @param counted runs between the answer to how many events were written and what the worker makes of it
+ */
+async function worker(url = api.url, counted: () => Promise<void> = async () => undefined): Promise<{ readonly name: string }> {
   const name = `worker ${workers.length}`;
-  const db = connect({ url, role: 'bursar_app', maxConnections: 4, applicationName: name, silentMs: 60_000 });
+  const own = connect({ url, role: 'bursar_app', maxConnections: 4, applicationName: name, silentMs: 60_000 });
+  const query: Database['query'] = async (statement) => {
+    const answer = await own.query(statement);
+    if (statement.name === 'last_event_number') await counted();
+    return answer as never;
+  };
+  const db = { ...own, query };
   const deliveries = createDeliveries(
     { ...api.ctx, db },
     async ({ body }) => {
@@ -99,6 +108,13 @@ const isPolled = async (): Promise<boolean> =>
                           lateral (select hashtextextended('deliveries polled', 0) as key) k
                     where l.locktype = 'advisory' and l.granted and l.classid::bigint = (k.key >> 32) & 4294967295 and l.objid::bigint = k.key & 4294967295`)
   ).length > 0;
+/** Ends the session in which this worker holds the lock by which it alone delivers. */
+const endSessionOf = (name: string) =>
+  api.sql(
+    `select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a on a.pid = l.pid, lateral (select hashtextextended('deliveries', 0) as key) k
+      where a.application_name = $1 and l.locktype = 'advisory' and l.classid::bigint = (k.key >> 32) & 4294967295 and l.objid::bigint = k.key & 4294967295`,
+    [name],
+  );
 const atRest = () => eventually('commits tell the worker', async () => ((await isPolled()) ? null : true));
 const delivered = (event: number) => eventually(`event ${event} has arrived`, async () => arrived.get(event) ?? null);
 /** Writes until the worker looks by itself. */
@@ -147,6 +163,36 @@ test('what was written under a worker that died is delivered by the next one, wh
   await api.sql(`select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1`, [`${first.name}%`]);
   await delivered(event);
   expect(heard).toEqual([]);
+});
+
+test('a worker that another one has replaced while it began to look by itself keeps nobody from being told', async () => {
+  const writer = await client();
+  let countedMs = Number.NEGATIVE_INFINITY;
+  let goOn: (() => void) | null = null;
+  const first = await worker(api.url, async () => {
+    const sinceMs = performance.now() - countedMs;
+    countedMs = performance.now();
+    // what was counted within a second is compared, and is enough
+    if (goOn === null && sinceMs < SOON_MS / 4 && !(await isPolled())) await new Promise<void>((resolve) => (goOn = resolve));
+  });
+  await delivered(await write(writer));
+  await atRest();
+  await eventually('it is about to look by itself', async () => {
+    await write(writer, MANY);
+    return goOn;
+  });
+  await worker();
+  await endSessionOf(first.name);
+  await eventually('the other one delivers', async () => {
+    const event = await write(writer);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return arrived.has(event);
+  });
+  await atRest();
+  goOn!();
+  for (let n = 0; n < 3; n++) await delivered(await write(writer));
+  await atRest();
+  await delivered(await write(writer));
 });
 
 test('while the session of a worker before it still holds the lock, a worker looks by itself', async () => {

@@ -29,8 +29,9 @@ export async function send(base: string, path: string, request: RequestInit): Pr
   try {
     return await fetch(addressOf(base, path), { method: 'POST', ...request });
   } catch (error) {
-    const { cause } = error as { cause?: { code?: string } };
-    const why = cause?.code ?? (error as Error).message;
+    const { cause } = error as { cause?: { code?: string; message?: string } };
+    // a port that fetch calls nobody at has no code, only a sentence
+    const why = cause?.code ?? cause?.message ?? (error as Error).message;
     throw new CommandFailed(
       `no server answers at ${base} (${why}): start the service with "npm start", or name it with --url`,
       'unreachable',
