@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { openRelay } from '../support/relay.ts';
 import { eventually } from '../support/service.ts';
 
 let database: Awaited<ReturnType<typeof freshDatabase>>;
@@ -118,6 +119,29 @@ test('everything that a process listens to comes on one session; when it breaks,
   await stops[1]!();
   await eventually('the session has ended', async () => ((await sessionsOf('one')) === 0 ? true : null));
   expect(lost).toHaveLength(4);
+});
+
+test('a session that hears nothing any more, and is told of no end, is replaced, and every listener is notified', async () => {
+  const relay = await openRelay(database.url);
+  const db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 1, applicationName: 'one', silentMs: 300 });
+  opened.push(db);
+  const received: string[] = [];
+  let lost = 0;
+  const stop = await db.listen(
+    ['hurry'],
+    (_channel, payload) => received.push(payload),
+    () => (lost += 1),
+  );
+  const notify = (payload: string) => database.db.query({ text: `select pg_notify('hurry', $1)`, values: [payload] });
+  await notify('1');
+  await eventually('heard', () => received.includes('1'));
+  relay.forget();
+  await notify('2');
+  await eventually('notified when it was given up and when it is back', () => lost === 2);
+  await notify('3');
+  await eventually('it hears again', () => received.includes('3'));
+  await stop();
+  relay.close();
 });
 
 test('the pool gives back what it does not use', async () => {

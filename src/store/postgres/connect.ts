@@ -59,7 +59,10 @@ export type ConnectOptions = {
    * than before fails with DatabaseReplaced.
    */
   readonly checksIdentity?: boolean;
-  /** A process that holds a lock and gives no sign of life for this many milliseconds counts as frozen (default 30 s). */
+  /**
+   * A process that holds a lock and gives no sign of life for this many milliseconds counts as frozen, and so does a server that gives none to who
+   * listens to it within twice as many (default 30 s).
+   */
   readonly silentMs?: number;
 };
 
@@ -175,12 +178,10 @@ export function connect(options: ConnectOptions): Database {
     }
   }
 
-  const listening = openListening(alone, identity.sessionLost);
+  const { silentMs = SILENT_MS } = options;
+  const listening = openListening(alone, { silentMs, onBroken: identity.sessionLost });
   // as the login itself: a role may neither see nor end the sessions of its login
-  const locks = openSessionLocks(
-    { ...alone, options: limits },
-    { silentMs: options.silentMs ?? SILENT_MS, onBroken: identity.sessionLost },
-  );
+  const locks = openSessionLocks({ ...alone, options: limits }, { silentMs, onBroken: identity.sessionLost });
   identity.onChanged((evidence) => {
     if (evidence === null) return;
     // these sessions may still lead to the database that was replaced

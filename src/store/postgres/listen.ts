@@ -1,5 +1,6 @@
 // The session on which a process receives all its notifications; it reconnects by itself. It has its own timer because there is no other
-// way to wait for a database that is gone.
+// way to wait for a database that is gone, and none to learn of an end that nobody tells: what stands between may have forgotten a connection
+// on which nothing is said, and then nothing would ever be heard again.
 import pg from 'pg';
 
 /**
@@ -23,11 +24,16 @@ const AGAIN_MS = 500;
 /**
  * `listen` opens the session with the first listener, and closes it after the last; `reopen` gives it up for a new one: it may lead to a
  * server that is not ours any more.
- * @param onBroken runs when the session broke
+ * @param options.silentMs how often the server is asked for a sign of life; a session that has given none by the next time is given up
+ * @param options.onBroken runs when the session broke
  */
-export function openListening(config: pg.ClientConfig, onBroken: () => void): { readonly listen: Listen; reopen(): void } {
+export function openListening(
+  config: pg.ClientConfig,
+  { silentMs, onBroken }: { readonly silentMs: number; readonly onBroken: () => void },
+): { readonly listen: Listen; reopen(): void } {
   const listeners = new Set<Listener>();
   let session: { readonly client: pg.Client; readonly channels: Set<string> } | null = null;
+  let signs: NodeJS.Timeout | undefined;
   let broken = false;
   let turn: Promise<unknown> = Promise.resolve();
 
@@ -60,14 +66,31 @@ export function openListening(config: pg.ClientConfig, onBroken: () => void): { 
     // only now: a failed attempt emits 'end' too, and must not start a second reconnect
     session = { client, channels };
     client.on('end', () => ended(client));
+    askForSigns(client);
     if (listeners.size === 0) await leave();
     else if (broken) reportLost();
     broken = false;
   }
 
+  function askForSigns(client: pg.Client): void {
+    clearInterval(signs);
+    let isAsked = false;
+    signs = setInterval(() => {
+      if (isAsked) return reopen();
+      isAsked = true;
+      client.query('select 1').then(
+        () => {
+          isAsked = false;
+        },
+        () => undefined,
+      );
+    }, silentMs).unref();
+  }
+
   function ended(client: pg.Client): void {
     if (session?.client !== client) return;
     session = null;
+    clearInterval(signs);
     broken = true;
     onBroken();
     reportLost();
@@ -105,6 +128,7 @@ export function openListening(config: pg.ClientConfig, onBroken: () => void): { 
   async function leave(): Promise<void> {
     const leaving = session;
     session = null;
+    clearInterval(signs);
     await leaving?.client.end();
   }
 
