@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import { askCli, type Environment, runCli } from '../cli/run.ts';
 import { FINAL } from './evm-lied-to.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
@@ -13,18 +14,20 @@ import { sent, transfer, works } from './evm-steps.ts';
 const TIMEOUT = 300_000;
 const NOBODY = `0x${'e7'.repeat(20)}`;
 let service: EvmService;
-let here: Environment;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-compared-'));
+/** What a command is told of a service. */
+const environmentOf = ({ url, anvil }: EvmService, name: string): Environment => ({
+  DATABASE_URL: url,
+  BURSAR_DATA_DIR: join(folder, name),
+  BURSAR_NETWORK: 'regtest',
+  BURSAR_ETH_RPC_URL: anvil.url,
+  BURSAR_USDT_CONTRACT: anvil.token,
+});
+let here: Environment;
 
 beforeAll(async () => {
   service = await openEvmService();
-  here = {
-    DATABASE_URL: service.url,
-    BURSAR_DATA_DIR: folder,
-    BURSAR_NETWORK: 'regtest',
-    BURSAR_ETH_RPC_URL: service.anvil.url,
-    BURSAR_USDT_CONTRACT: service.anvil.token,
-  };
+  here = environmentOf(service, 'here');
 }, TIMEOUT);
 afterAll(async () => {
   await service?.close();
@@ -48,6 +51,38 @@ test('four forgotten payouts', { timeout: TIMEOUT }, async () => {
   expect(await runCli(['audit'], here)).toMatchObject({ code: 0 });
   expect(await runCli(['audit', '--clear'], here)).toMatchObject({ code: 0 });
   expect(await openBreakers(service.db)).toEqual([]);
+});
+
+test('what has left after nonces were compared is named once a balance shows that it is missing, whoever it paid', {
+  timeout: TIMEOUT,
+}, async () => {
+  const other = await openEvmService();
+  try {
+    const there = environmentOf(other, 'there');
+    const hot = await other.hot('USDT');
+    const txids: string[] = [];
+    // a reorganisation had them in no block when nonces were compared
+    for (const dollars of [50n, 160n]) {
+      txids.push(await sent(other, hot, other.anvil.token, { data: transfer(NOBODY, dollars * 1_000_000n) }));
+      await other.mine();
+    }
+    await other.mine(FINAL);
+    await works(other, 1);
+    expect(await openMovements(other.db)).toEqual([]);
+    expect((await other.findings()).filter((finding) => finding.startsWith('EVM-1'))).toHaveLength(2);
+    await works(other, 1);
+    expect(new Set((await openMovements(other.db)).map(({ txid }) => txid))).toEqual(new Set(txids));
+    for (const txid of txids)
+      expect(await askCli(['payout', 'recover', txid, '--accept-loss'], there)).toMatchObject({
+        currency: 'USDT',
+        payout_ids: [],
+      });
+    expect(await runCli(['audit', '--clear'], there)).toMatchObject({ code: 0 });
+    await works(other, 1);
+    expect([await openBreakers(other.db), await other.findings()]).toEqual([[], []]);
+  } finally {
+    await other.close();
+  }
 });
 
 test('what a node has said wrongly of a balance', { timeout: TIMEOUT }, async () => {

@@ -1,7 +1,7 @@
 // What our addresses on Ethereum's chain hold against what is known to have come and gone, see audit.ts: by the last comparison with a node
 // (worker/rescan/address-balances.ts).
 import { ETHER, EVM_CODES, isToken } from '../../core/currency.ts';
-import { WRITTEN_OFF } from '../sweeps/written-off.ts';
+import { KNOWN } from '../sweeps/balances.ts';
 import type { Question } from './audit.ts';
 
 const TOKENS = EVM_CODES.filter(isToken)
@@ -9,7 +9,6 @@ const TOKENS = EVM_CODES.filter(isToken)
   .join();
 const ADDRESS = `'0x' || encode(substr(c.script, 4), 'hex') || coalesce(' of ' || t.id, ' of our own') || ' had ' || c.found || ' of ' || c.currency || ' after block ' || c.height`;
 const FROM = 'address_balances c left join transactions t on t.script = c.script';
-const KNOWN = `(c.known - ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')})`;
 
 /** Less than there should be: somebody else has the key, or what was booked has not come. */
 export const OF_BALANCES: readonly Question[] = [

@@ -35,14 +35,14 @@ export function balancesToCompare(
     chosen: `
              select s.script from (
                select script from own_addresses where currency = $1
-               union select c.script from address_balances c where c.currency = $1 and c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')}
+               union select c.script from address_balances c where c.currency = $1 and c.found <> ${KNOWN}
                union select script from written_off where currency = $1
                union select t.script from payments p join transactions t on t.id = p.transaction_id
                       where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and t.currency in (${EVM})) s
                left join address_balances c on c.currency = $1 and c.script = s.script
               -- strangers choose how many hold too little to be moved
               order by (exists (select from own_addresses o where o.currency = $1 and o.script = s.script)
-                        or coalesce(c.found <> c.known - ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')}, false)) desc, c.compared_at nulls first limit $3`,
+                        or coalesce(c.found <> ${KNOWN}, false)) desc, c.compared_at nulls first limit $3`,
     values: [currency, height, limit],
   });
 }
@@ -131,6 +131,35 @@ export async function comparableBlock(sql: Sql, currencies: readonly EvmCode[]):
   });
   const [row] = rows;
   return row?.count === currencies.length ? { height: row.height, hash: row.hash } : null;
+}
+
+/** SQL: of a compared balance, what is known to be at the address, without what was written off there. */
+export const KNOWN = `(c.known - ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')})`;
+/** SQL: a balance that was compared has less than is known. */
+const IS_LESS = `c.found < ${KNOWN}`;
+
+/** Whether an address of our own holds less than is known, by the last comparison: something has left that is not known. */
+export async function isMissingAtOwn(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ missing: boolean }>({
+    name: 'is_missing_at_own',
+    text: `select exists (select from own_addresses o join address_balances c on c.script = o.script where ${IS_LESS}) as missing`,
+    values: [],
+  });
+  return rows[0]?.missing === true;
+}
+
+/**
+ * The first block in which something is known to have come to an address of our own that holds less than is known: what it has sent since may be what
+ * is missing. Null: it holds what is known, in every currency.
+ */
+export async function missingSince(sql: Sql, script: Buffer): Promise<number | null> {
+  const { rows } = await sql.query<{ height: number | null }>({
+    name: 'missing_since',
+    text: `select min(height) as height from own_outputs
+            where script = $1 and exists (select from address_balances c where c.script = $1 and ${IS_LESS})`,
+    values: [script],
+  });
+  return rows[0]?.height ?? null;
 }
 
 export type ComparedBalance = KnownBalance & { readonly found: bigint };

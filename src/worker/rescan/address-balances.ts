@@ -5,10 +5,12 @@ import { evmAddressOf } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, type EvmCode, isUtxo } from '../../core/currency.ts';
 import { type EvmPort, MOST_ADDRESSES } from '../../core/evm/port.ts';
 import { evmScripts } from '../../store/chain/watched.ts';
+import { dropChecked } from '../../store/payouts/comparisons.ts';
 import {
   balancesToCompare,
   type ComparedBalance,
   comparableBlock,
+  isMissingAtOwn,
   type KnownBalance,
   knownBalances,
   saveBalances,
@@ -47,6 +49,8 @@ export async function compareBalances(ctx: ChainContext, currencies: readonly Cu
       if (currency !== ETHER) continue;
       for await (const more of withMore(ctx, port, block)) if (!(await save(currency, more))) return null;
     }
+    // whoever pays next compares what has left
+    if (await isMissingAtOwn(ctx.db)) for (const currency of codes) await dropChecked(ctx.db, currency);
     return null;
   } catch (error) {
     const trouble = troubleOf(error);

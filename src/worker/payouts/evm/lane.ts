@@ -5,7 +5,7 @@ import { ETHER, type EvmCode, isToken } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import { payoutOffer } from '../../../core/payouts/gas.ts';
 import type { Context } from '../../../flow/context.ts';
-import { hotAddress } from '../../../flow/evm/batches.ts';
+import { type HotAddress, hotAddress } from '../../../flow/evm/batches.ts';
 import { ensureHotAddress } from '../../../flow/payouts/own-outputs.ts';
 import { readCursor } from '../../../store/chain/blocks.ts';
 import { tripBreaker, wasCleared } from '../../../store/ledger/breakers.ts';
@@ -15,12 +15,13 @@ import { knownNonces, openBatches, readBlockHash, signedNonces, usedNonces } fro
 import { saveFeeRate, savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { openMovements } from '../../../store/payouts/unknown-movements.ts';
+import { missingSince } from '../../../store/sweeps/balances.ts';
 import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { AT_REST_MS, type OutputCheck, type Trouble } from '../output-check.ts';
 import { MOST_MOVES, writeMovesBack } from './forgotten-moves.ts';
-import { findSent, MOST_NONCES, recordSent } from './passed-nonces.ts';
+import { findSent, MOST_NONCES, recordSent, type SentTransaction } from './passed-nonces.ts';
 import { findMined } from './used-nonce.ts';
 
 export type Lane = {
@@ -135,14 +136,13 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
         const what = `${next.txid} has left for another address of ours, and is booked once two nodes (the only one, where there is one) show that its block is final (one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL)`;
         return waitsFor(what);
       }
-      // what an address has sent before its words came here is named only where it pays what is asked for here
       const all = await knownNonces(ctx.db, currency, sender, used ?? 0);
       for (const move of moves) all.add(move.sender.vout);
       const nonces: number[] = [];
       // how many there are is a node's word
       for (let one = nonce - 1; one >= (used ?? 0) && nonces.length < MOST_NONCES; one--) if (!all.has(one)) nonces.unshift(one);
       const sent = await findSent(ctx, lane, hot.address, { nonces, height: cursor.height });
-      await recordSent(ctx, lane, hot.address, sent, { onlyPaying: used === null });
+      await recordPassed(hot, sent, used === null);
     }
     const open = (await openMovements(ctx.db)).filter((one) => one.currency === currency);
     if (open.length > 0)
@@ -168,6 +168,22 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     // what waits may have been paid by one of them
     await dropChecked(ctx.db, currency);
     return { what, isFound: true };
+  }
+
+  /**
+   * What an address has sent before its words came here is named only where it pays what is asked for here, or where what is known to have come
+   * before that is missing.
+   * @param isFirst nothing that the address has sent is known here
+   */
+  async function recordPassed(
+    { address, script }: HotAddress,
+    sent: readonly SentTransaction[],
+    isFirst: boolean,
+  ): Promise<void> {
+    const since = isFirst ? ((await missingSince(ctx.db, script)) ?? Number.POSITIVE_INFINITY) : 0;
+    const older = sent.filter(({ block }) => block.height < since);
+    await recordSent(ctx, lane, address, older, { onlyPaying: true });
+    await recordSent(ctx, lane, address, sent.slice(older.length), { onlyPaying: false });
   }
 
   /** Something has left that is no reason to stop: until it is booked nothing new is signed, and nothing is cancelled, whichever worker has looked. */
