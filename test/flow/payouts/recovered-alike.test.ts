@@ -179,13 +179,19 @@ test.each(['nobody', 'the signer'] as const)(
   },
 );
 
-test('one that is found paid by another forgotten transaction does not answer for what was lost before', async () => {
+/** A payout that a person is asked about, because a little less was lost to its address. */
+async function askedAboutOne(): Promise<string> {
   await batches.earn(5);
   const lost = await paidTo(ELSEWHERE_SCRIPT, undefined, 199_000n);
   await lost.recover();
   await goOn();
   const asked = await again('0.002', ELSEWHERE);
   expect(await formed()).toMatchObject({ alike: [asked] });
+  return asked;
+}
+
+test('one that is found paid by another forgotten transaction does not answer for what was lost before', async () => {
+  const asked = await askedAboutOne();
   const other = await paidTo(ELSEWHERE_SCRIPT, undefined, 200_000n);
   expect(await other.recover()).toMatchObject({ payoutIds: [asked], alike: [] });
   await goOn();
@@ -196,12 +202,7 @@ test('one that is found paid by another forgotten transaction does not answer fo
 test.each(['known', 'unknown'] as const)(
   'one that a person has found paid does not answer for it any more when another transaction, of %s outputs, turns out to have paid it',
   async (outputs) => {
-    await batches.earn(5);
-    const lost = await paidTo(ELSEWHERE_SCRIPT, undefined, 199_000n);
-    await lost.recover();
-    await goOn();
-    const asked = await again('0.002', ELSEWHERE);
-    expect(await formed()).toMatchObject({ alike: [asked] });
+    const asked = await askedAboutOne();
     await decide(asked, 'paid');
     const other = await paidTo(ELSEWHERE_SCRIPT, outputs === 'unknown' ? unknownOutput() : undefined, 200_000n);
     expect(await other.recover()).toMatchObject({ payoutIds: [asked], alike: [] });
