@@ -42,7 +42,10 @@ function groupOf(text: string): number[] {
   return [a * 256 + b, c * 256 + d];
 }
 
+/** `https` or `http`, as a trusted proxy or the connection says it; proxies may write it in capitals (RFC 3986 §3.1). */
+export const schemeOf = (request: FastifyRequest): string => request.protocol.toLowerCase();
+
 /** Whether the call reached us, or a trusted proxy of ours, over TLS. */
 export function isSecure(request: FastifyRequest): boolean {
-  return request.protocol === 'https';
+  return schemeOf(request) === 'https';
 }

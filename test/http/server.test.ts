@@ -209,6 +209,7 @@ describe('TLS and proxies', () => {
       [proxied, {}, 'https_required'],
       [proxied, { 'x-forwarded-proto': 'http' }, 'https_required'],
       [proxied, https, 'missing_field'],
+      [proxied, { 'x-forwarded-proto': 'HTTPS' }, 'missing_field'],
     ] as const) {
       expect((await server.send('/auth', {}, headers)).json.error).toBe(code);
       expect((await server.send('/openapi.json', undefined, headers, 'GET')).status).toBe(code === 'missing_field' ? 200 : 403);
