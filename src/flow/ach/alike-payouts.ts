@@ -7,7 +7,7 @@ import { bankAdoptedEntry } from '../../core/payouts/ach-postings.ts';
 import { lostQuestions } from '../../core/payouts/lost-questions.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { openText } from '../../core/sealed-text.ts';
-import { waitingAchPayouts } from '../../store/ach/entries.ts';
+import { achPayoutIds, waitingAchPayouts } from '../../store/ach/entries.ts';
 import { type OpenLostEntry, openLostEntries, returnedOf, setPaidBy, storedAchFiles } from '../../store/ach/lost-entries.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { alreadyAsked, dropQuestions, insertQuestion } from '../../store/payouts/after-restore/lost-questions.ts';
@@ -78,18 +78,30 @@ async function lostTo(ctx: Context, sql: Sql, payoutId: string | null): Promise<
 
 /** Payouts are taken note of until it is about as much as each lost entry to their account has. */
 async function ask(ctx: Context, sql: Sql, payouts: readonly Plain[]): Promise<readonly string[]> {
+  const pairs = await unasked(ctx, sql, async () => payouts);
+  for (const [{ file, trace }, { id }] of pairs) await insertQuestion(sql, id, { currency: 'USD', txid: file, place: trace });
+  return pairs.map(([, { id }]) => id);
+}
+
+/** @param of asked for only where something is lost */
+async function unasked(ctx: Context, sql: Sql, of: () => Promise<readonly Plain[]>) {
   const open = await lostTo(ctx, sql, null);
   if (open.length === 0) return [];
+  const payouts = await of();
   const before = await alreadyAsked(
     sql,
     payouts.map(({ id }) => id),
   );
-  const pairs = lostQuestions(
+  return lostQuestions(
     open.map((lost) => ({ ...lost, amount: lost.cents, place: placeOf(lost) })),
     payouts.filter(({ id }) => !before.has(id)).map((payout) => ({ ...payout, place: placeOfPayout(payout) ?? '' })),
   );
-  for (const [{ file, trace }, { id }] of pairs) await insertQuestion(sql, id, { currency: 'USD', txid: file, place: trace });
-  return pairs.map(([, { id }]) => id);
+}
+
+/** Those payouts of a file that {@link holdUnasked} would have wait: it was made before something was booked as lost to their account. */
+export async function unaskedIn(ctx: Context, sql: Sql, file: string): Promise<readonly string[]> {
+  const inFile = async () => (await lockPayouts(sql, await achPayoutIds(sql, file))).map((payout) => plain(ctx, payout));
+  return (await unasked(ctx, sql, inFile)).map(([, { id }]) => id);
 }
 
 /** A person is asked about payouts that wait since a file was found. */

@@ -12,7 +12,7 @@ import {
   setAchNotice,
   setAchReturned,
 } from '../../store/ach/entries.ts';
-import { type AchFileState, endAchFile, lockAchFile, setAchAcked } from '../../store/ach/files.ts';
+import { type AchFileState, endAchFile, lockAchFile, lockAchFiles, setAchAcked } from '../../store/ach/files.ts';
 import { type LostEntry, lostEntriesOf, readLostEntry, setPaidReturned } from '../../store/ach/lost-entries.ts';
 import { tripBreaker, wasCleared } from '../../store/ledger/breakers.ts';
 import { asBooked, bookedStepsOf, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
@@ -20,6 +20,7 @@ import { isResolved, lockPayout, lockPayouts, movePayout, type PayoutRow, wakeHe
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { unaskedIn } from './alike-payouts.ts';
 import { type BookedReturn, giveBack, isSourced, lockOwed, type Named, post, type Returned } from './give-back.ts';
 import { bookLostBack, bookLostReturn, giveBackPaid } from './lost-returns.ts';
 
@@ -68,20 +69,41 @@ function refuseFile(ctx: Context, name: string, reason: string): Promise<AchFile
   return ctx.db.transaction(async (sql) => {
     const state = await lockAchFile(sql, name);
     if (state === null || state === 'refused' || state === 'over') return state;
-    const payouts = await asBooked(sql, await lockPayouts(sql, await achPayoutIds(sql, name)));
-    const atMs = ctx.ports.clock.now();
-    for (const payout of payouts.filter(isSourced)) {
-      // a return before the refusal proves that the bank had executed it
-      if (payout.status !== 'processing') continue;
-      const booked = await bookedStepsOf(sql, 'po', payout.id);
-      await post(ctx, sql, payout.id, achRefusedEntries(payout, await lockOwed(sql, payout), booked));
-      const error = `the bank refused the file: ${reason}`;
-      await movePayout(sql, payout, 'refused', { error, givenBack: payout.source.amount, atMs });
-    }
+    await failAll(ctx, sql, name, `the bank refused the file: ${reason}`);
     await bookLostBack(ctx, sql, name);
-    await endAchFile(sql, name, 'refused');
-    await wakeHeldJob(sql);
     return state;
+  });
+}
+
+/** Each of its payouts has failed, and gets back exactly what it took. The file is locked. */
+async function failAll(ctx: Context, sql: Sql, name: string, error: string): Promise<void> {
+  const payouts = await asBooked(sql, await lockPayouts(sql, await achPayoutIds(sql, name)));
+  const atMs = ctx.ports.clock.now();
+  for (const payout of payouts.filter(isSourced)) {
+    // a return before the refusal proves that the bank had executed it
+    if (payout.status !== 'processing') continue;
+    const booked = await bookedStepsOf(sql, 'po', payout.id);
+    await post(ctx, sql, payout.id, achRefusedEntries(payout, await lockOwed(sql, payout), booked));
+    await movePayout(sql, payout, 'refused', { error, givenBack: payout.source.amount, atMs });
+  }
+  await endAchFile(sql, name, 'refused');
+  await wakeHeldJob(sql);
+}
+
+const WITHDRAWN = 'its bank file was not handed over, because it may pay what was paid before: request it again';
+
+/**
+ * Withdraws a file that the bank does not have, where one of its payouts goes to the account of an entry of a forgotten file that was booked as lost since
+ * it was made: it may be the same. A file cannot be taken apart, so all of its payouts fail; whoever requests that one again, is asked.
+ * @returns those because of which; none: it may be handed over
+ */
+export function withdrawAlike(ctx: Context, name: string): Promise<readonly string[]> {
+  return ctx.db.transaction(async (sql) => {
+    await lockAchFiles(sql);
+    if ((await lockAchFile(sql, name)) !== 'built') return [];
+    const alike = await unaskedIn(ctx, sql, name);
+    if (alike.length > 0) await failAll(ctx, sql, name, WITHDRAWN);
+    return alike;
   });
 }
 

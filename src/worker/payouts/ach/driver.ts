@@ -10,7 +10,7 @@ import type { AskTrust } from '../../../core/payouts/intent.ts';
 import { LEASE_MS } from '../../../core/payouts/states.ts';
 import { type AchChecks, stopByInv20, whyNotHandedOver } from '../../../flow/ach/checks.ts';
 import { makeAchFile } from '../../../flow/ach/files.ts';
-import { acknowledgeFile, bookRefusal, completeFile } from '../../../flow/ach/progress.ts';
+import { acknowledgeFile, bookRefusal, completeFile, withdrawAlike } from '../../../flow/ach/progress.ts';
 import type { Context } from '../../../flow/context.ts';
 import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
 import { type AchFile, endAchLease, endedAchFiles, leaseAchFile, moveAchFile, noteAchLook } from '../../../store/ach/files.ts';
@@ -191,6 +191,9 @@ async function drive(ctx: Context, options: HandOver, file: AchFile): Promise<st
     if (checks === null) return UNTOLD;
     const against = await whyNotHandedOver(ctx, checks, file);
     if (against !== null) return against;
+    const alike = await withdrawAlike(ctx, file.name);
+    if (alike.length > 0)
+      return `it is withdrawn, and its payouts have failed: ${alike.join(', ')} may be what a forgotten bank file has paid, and a person is asked when it is requested again`;
     const forgotten = await whyForgotten(ctx, options);
     if (forgotten !== null) return forgotten;
     if (!(await options.files.keep(file))) return stopOnOther(ctx, file);
