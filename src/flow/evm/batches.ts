@@ -9,6 +9,7 @@ import { leavingOnEvm } from '../../core/payouts/evm-postings.ts';
 import { exactOffer, type GasFees, type GasOffer, gasWorth, payoutOffer } from '../../core/payouts/gas.ts';
 import { type SpendingKey, signerKeys, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
+import { mustAskSigner } from '../../store/payouts/after-restore/emptied-batches.ts';
 import { insertBatch, lockOutputs, lockQueued, type QueuedPayout } from '../../store/payouts/batches.ts';
 import { nextNonce, openOutflow } from '../../store/payouts/evm-lane.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
@@ -104,6 +105,7 @@ export async function formEvmBatch(
   return ctx.db.transaction(async (sql): Promise<EvmFormed> => {
     if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
     await lockOutputs(sql, currency);
+    if (await mustAskSigner(sql, currency)) return { outcome: 'nothing' };
     const [payout] = await lockQueued(sql, currency, 1, { only: payoutId });
     if (payout === undefined) return { outcome: 'nothing' };
     if ((await holdAlike(ctx, sql, currency, [payout])).length > 0) return { outcome: 'waits', why: whereLost(payoutId) };

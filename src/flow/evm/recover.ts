@@ -8,9 +8,10 @@ import { evmSignEntry, leavingOnEvm } from '../../core/payouts/evm-postings.ts';
 import { keptOf, sweepGasEntry } from '../../core/payouts/sweeps.ts';
 import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
+import { leaveReservation } from '../../store/payouts/after-restore/emptied-batches.ts';
 import { insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
-import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch } from '../../store/payouts/batches.ts';
+import { batchesOfOutputs, freeInputs, insertBatch } from '../../store/payouts/batches.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
@@ -26,7 +27,14 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import { knownAnew } from '../../store/sweeps/balances.ts';
 import { isNoted } from '../../store/sweeps/forgotten-moves.ts';
 import type { Context } from '../context.ts';
-import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from '../payouts/after-restore/recover.ts';
+import {
+  acceptedLoss,
+  lockUnsigned,
+  type Recovered,
+  type RecoveryOf,
+  type Refused,
+  recovering,
+} from '../payouts/after-restore/recover.ts';
 import { reopen } from '../payouts/after-restore/restored-signatures.ts';
 import { adopt, differenceEntry } from '../payouts/after-restore/unknown-outputs.ts';
 import { post } from '../payouts/batch-progress.ts';
@@ -64,7 +72,9 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
     const output = paidBy(recovery, refused);
     const known = await atNonce(sql, { currency, sender, output }, refused);
     const paid =
-      known === null ? await whomItPays(ctx, sql, { currency, txid: facts.txid, output }) : await ofBatch(sql, known, output);
+      known === null
+        ? await whomItPays(ctx, sql, { currency, txid: facts.txid, output, refused })
+        : await ofBatch(sql, known, output);
     const isPaid = paid.payout !== null || paid.adopted !== null;
     const { arrived } = await fateOf(sql, isPaid || output === null ? [] : facts.outputs);
     // what a token's contract has kept is lost as well
@@ -111,12 +121,15 @@ type AtNonce = {
   readonly output: OutputFacts | null;
 };
 
-/** The batch with signatures at its nonce whose payout it pays; null when there is none any more. A reservation is given up: it can never be mined. */
+/**
+ * The batch with signatures at its nonce whose payout it pays; null when there is none any more. A reservation is emptied: what the signer may have
+ * signed for it can never be mined.
+ */
 async function atNonce(sql: Sql, { currency, sender, output }: AtNonce, refused: Refused): Promise<Batch<EvmCode> | null> {
   for (const id of await batchesOfOutputs(sql, currency, [sender])) {
     const batch = await readBatch<EvmCode>(sql, id, { lock: true });
     if (batch === null) continue;
-    if (batch.attempts.length === 0) await giveUpBatch(sql, id, batch.leaseEpoch);
+    if (batch.attempts.length === 0) await leaveReservation(sql, batch, [sender]);
     else if (batch.state === 'dead') await freeInputs(sql, currency, id, [sender]);
     else if (output !== null && batch.payouts.some((payout) => paysPayout(output, askedOf(payout)))) return batch;
     else throw refused(`has the nonce of batch ${id}, which it has displaced: again once that has failed`);
@@ -141,15 +154,21 @@ async function ofBatch(sql: Sql, { payouts }: Batch<EvmCode>, output: OutputFact
   return { payout: payout ?? null, adopted: null, output };
 }
 
+type Paying = {
+  readonly currency: EvmCode;
+  readonly txid: string;
+  readonly output: OutputFacts | null;
+  readonly refused: Refused;
+};
+
 /** The payout that asks for just this, the oldest first; one that a person has decided already counts too. */
-async function whomItPays(
-  ctx: Context,
-  sql: Sql,
-  { currency, txid, output }: { readonly currency: EvmCode; readonly txid: string; readonly output: OutputFacts | null },
-): Promise<Paid> {
+async function whomItPays(ctx: Context, sql: Sql, { currency, txid, output, refused }: Paying): Promise<Paid> {
   if (output === null) return { payout: null, adopted: null, output };
   const open = (await unsignedPayouts(sql, currency)).find((payout) => paysPayout(output, payout));
-  if (open !== undefined) return { payout: (await lockPayouts(sql, [open.id]))[0] ?? null, adopted: null, output };
+  if (open !== undefined) {
+    const [payout] = await lockUnsigned(sql, currency, [open.id], refused);
+    return { payout: payout ?? null, adopted: null, output };
+  }
   const asking = (await decidedPayouts(sql, currency)).filter((payout) => paysPayout(output, payout));
   // what was found paid before has been paid by something
   const decided = asking.find(({ outcome }) => outcome === 'paid') ?? asking[0];
@@ -260,7 +279,7 @@ async function newBatch(ctx: Context, sql: Sql, of: NewBatchOf): Promise<Batch<E
   const id = sortableId('batch_', atMs, ctx.ports.rng.bytes(10));
   if (payout !== null) {
     const unsigned = payout.batchId === null ? null : await readBatch(sql, payout.batchId, { lock: true });
-    if (unsigned !== null && unsigned.attempts.length === 0) await giveUpBatch(sql, unsigned.id, unsigned.leaseEpoch);
+    if (unsigned !== null && unsigned.attempts.length === 0) await leaveReservation(sql, unsigned, []);
     if (payout.status === 'pending')
       await writePayoutChanges(sql, [{ payout, from: ['pending', 'held'], event: 'outcome_unknown' }], atMs);
   }

@@ -10,6 +10,7 @@ import { boundedRate, inputKind, mostInputs, shares } from '../../core/payouts/o
 import type { TransactionToSign } from '../../core/signer-wire.ts';
 import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
 import { openBreakers } from '../../store/ledger/breakers.ts';
+import { mustAskSigner } from '../../store/payouts/after-restore/emptied-batches.ts';
 import type { Batch } from '../../store/payouts/batch-rows.ts';
 import {
   insertBatch,
@@ -65,6 +66,7 @@ export async function formBatch(
   return ctx.db.transaction(async (sql): Promise<Formed> => {
     if ((await openBreakers(sql)).length > 0) return { outcome: 'nothing' };
     await lockOutputs(sql, currency);
+    if (await mustAskSigner(sql, currency)) return { outcome: 'nothing' };
     const locked = await lockQueued(sql, currency, MOST_QUEUED, which);
     const alike = await holdAlike(ctx, sql, currency, locked);
     const all = locked.filter((payout) => !alike.includes(payout.id));

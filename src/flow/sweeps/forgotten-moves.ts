@@ -7,9 +7,10 @@ import { sortableId } from '../../core/ids.ts';
 import { greatest, mulDivUp, plus, sum } from '../../core/money.ts';
 import { keptOf } from '../../core/payouts/sweeps.ts';
 import type { Outpoint, TransactionFacts } from '../../core/ports.ts';
+import { leaveReservation } from '../../store/payouts/after-restore/emptied-batches.ts';
 import { insertAttempt, isStored } from '../../store/payouts/attempts.ts';
 import { readBatch } from '../../store/payouts/batch-rows.ts';
-import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
+import { batchesOfOutputs, freeInputs, insertBatch, lockOutputs } from '../../store/payouts/batches.ts';
 import { readBlockHash, usedNonces } from '../../store/payouts/evm-lane.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
 import { resolveMovement } from '../../store/payouts/unknown-movements.ts';
@@ -129,7 +130,7 @@ export async function isFree(sql: Sql, currency: EvmCode, sender: Outpoint): Pro
     const batch = await readBatch(sql, id, { lock: true });
     if (batch === null) continue;
     if (batch.attempts.length > 0 && batch.state !== 'dead') return false;
-    if (batch.attempts.length === 0) await giveUpBatch(sql, id, batch.leaseEpoch);
+    if (batch.attempts.length === 0) await leaveReservation(sql, batch, [sender]);
     else await freeInputs(sql, currency, id, [sender]);
   }
   return true;

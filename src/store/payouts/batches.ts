@@ -243,9 +243,9 @@ export async function giveUpBatch(sql: Sql, batchId: string, epoch: bigint): Pro
   const { rowCount } = await sql.query({
     name: 'give_up_batch',
     text: `with batch as (delete from outgoing_batches where id = $1 and lease_epoch = $2 and state = 'reserved' returning id, change_index),
-           freed as (delete from outgoing_inputs where batch_id in (select id from batch) returning currency, txid, vout, account_xpub_id),
-           payment as (update payments p set spent = false from freed f where (p.currency, p.txid, p.vout) = (f.currency, f.txid, f.vout)),
-           own as (update own_outputs c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout)),
+           freed as (delete from outgoing_inputs where batch_id in (select id from batch) returning currency, txid, vout, account_xpub_id, freed as elsewhere),
+           payment as (update payments p set spent = false from freed f where (p.currency, p.txid, p.vout) = (f.currency, f.txid, f.vout) and not elsewhere),
+           own as (update own_outputs c set spent = false from freed f where (c.currency, c.txid, c.vout) = (f.currency, f.txid, f.vout) and not elsewhere),
            address as (
              delete from own_addresses a where not exists (select from own_outputs c where c.script = a.script)
                 and (account_xpub_id, address_index) in (select f.account_xpub_id, b.change_index from freed f, batch b)),

@@ -3,7 +3,7 @@
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import { restoreSignature } from '../../flow/payouts/after-restore/restored-signatures.ts';
+import { restoreSignature, whyLeft } from '../../flow/payouts/after-restore/restored-signatures.ts';
 import { lastSignature } from '../../store/payouts/attempts.ts';
 import type { Signing } from './driver-options.ts';
 
@@ -57,6 +57,7 @@ export function createSignatureCheck(
           after = signed.sequence;
           const outcome = await restoreSignature(ctx, signed);
           if (outcome === 'unknown_payout') noteUnknown(signed);
+          if (outcome === 'left') onTrouble(whyLeft(signed));
         }
         more = page.more && page.transactions.length > 0;
       }

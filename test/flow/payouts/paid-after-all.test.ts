@@ -7,7 +7,9 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { recordCondition } from '../../../src/store/chain/node-conditions.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { mustAskSigner } from '../../../src/store/payouts/after-restore/emptied-batches.ts';
 import type { Batch } from '../../../src/store/payouts/batch-rows.ts';
+import { giveUpBatch } from '../../../src/store/payouts/batches.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { AMOUNT, cleared, eventsOf, fails, looked, minedAfterAll, owed, recover } from './failed-batches.ts';
 
@@ -183,7 +185,10 @@ describe('an output that it had given back', () => {
     await recover(transaction.txid);
     await cleared();
     expect(await batches.row(next)).toMatchObject({ status: 'processing', step: 'queued', batch_id: null });
-    expect((await service.admin.query('select from outgoing_batches where id = $1', [reserved.id])).rowCount).toBe(0);
+    // its driver asks the signer, which has signed nothing for it
+    expect(await mustAskSigner(ctx.db, 'BTC')).toBe(true);
+    expect(await giveUpBatch(ctx.db, reserved.id, reserved.leaseEpoch + 1n)).toBe(true);
+    expect(await service.findings()).toEqual([]);
   });
 
   test('and that was signed away since is its own again once that has failed', async () => {

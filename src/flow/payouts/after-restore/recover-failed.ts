@@ -8,9 +8,10 @@ import { type BookedSteps, outBy } from '../../../core/payouts/booked-steps.ts';
 import { borneEntry, foundInputsEntry, paidAfterAllEntries, trueUpEntry } from '../../../core/payouts/postings.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../../store/ledger/ledger.ts';
+import { leaveReservation } from '../../../store/payouts/after-restore/emptied-batches.ts';
 import { readShares } from '../../../store/payouts/attempts.ts';
-import { type Attempt, type Batch, type BatchPayout, setBatchState } from '../../../store/payouts/batch-rows.ts';
-import { giveUpBatch, lockOutputs } from '../../../store/payouts/batches.ts';
+import { type Attempt, type Batch, type BatchPayout, readBatch, setBatchState } from '../../../store/payouts/batch-rows.ts';
+import { lockOutputs } from '../../../store/payouts/batches.ts';
 import { bookedSteps } from '../../../store/payouts/booked-amounts.ts';
 import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
 import { batchOfTransaction, rivalsOf, takeInputsBack } from '../../../store/payouts/taken-back.ts';
@@ -76,14 +77,15 @@ export function needsAcceptedLoss(borne: bigint, currency: CurrencyCode): string
 
 /**
  * The entries that undo what was booked as lost of its outputs, by itself and by batches that were given them in between. These have failed first; a
- * reservation is given up.
+ * reservation is left, and the signer asked about it.
  */
 async function foundInputs(sql: Sql, batch: Batch, refused: Refused): Promise<readonly Entry[]> {
   const rivals = await rivalsOf(sql, batch.id);
-  for (const { batchId, state, leaseEpoch } of rivals) {
+  for (const { batchId, state } of rivals) {
     if (state === 'dead') continue;
-    if (state !== 'reserved' || !(await giveUpBatch(sql, batchId, leaseEpoch)))
-      throw refused(`spends outputs that batch ${batchId} was given since, which is ${state}: again once that has failed`);
+    const rival = await readBatch(sql, batchId, { lock: true });
+    if (rival?.state === 'reserved') await leaveReservation(sql, rival, []);
+    else throw refused(`spends outputs that batch ${batchId} was given since, which is ${state}: again once that has failed`);
   }
   const booked = await bookedSteps(sql, 'batch', [batch.id, ...rivals.map(({ batchId }) => batchId)]);
   const lostBy = (id: string): bigint => plus(outBy(booked(id), 'lost'), outBy(booked(id), 'lost_undone'));

@@ -7,8 +7,9 @@ import type { OutputFacts } from '../../../core/ports.ts';
 import { isInChain } from '../../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../../store/chain/xpubs.ts';
 import { postEntries } from '../../../store/ledger/ledger.ts';
+import { leaveReservation } from '../../../store/payouts/after-restore/emptied-batches.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
-import { giveUpBatch, insertBatch, type SpendableOutput } from '../../../store/payouts/batches.ts';
+import { insertBatch, type SpendableOutput } from '../../../store/payouts/batches.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { knownOwnScripts, ungivenOwnIndexes } from '../../../store/payouts/own-outputs.ts';
 import { lockPayouts, type PayoutRow } from '../../../store/payouts/payouts.ts';
@@ -26,7 +27,7 @@ import {
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { addAttempt } from '../progress.ts';
-import { acceptedLoss, type Recovered, type RecoveryOf, type Refused, recovering } from './recover.ts';
+import { acceptedLoss, lockUnsigned, type Recovered, type RecoveryOf, type Refused, recovering } from './recover.ts';
 import { reopen } from './restored-signatures.ts';
 import { adopt, bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
 
@@ -78,14 +79,14 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
 
 type SpentOutput = SpendableOutput & { readonly batchId: string | null };
 
-/** The batch with signatures whose inputs it spends; null = none. Reservations without one are given up: their transaction cannot be mined. */
+/** The batch with signatures whose inputs it spends; null = none. Reservations without one are emptied: their transaction cannot be mined. */
 async function batchOf(sql: Sql, outputs: readonly SpentOutput[]): Promise<Batch | null | 'several'> {
   const ids = [...new Set(outputs.map(({ batchId }) => batchId))].filter((id) => id !== null);
   const signed: Batch[] = [];
   for (const id of ids.sort()) {
     const batch = (await readBatch(sql, id, { lock: true })) as Batch;
     if (batch.attempts.length > 0) signed.push(batch);
-    else await giveUpBatch(sql, batch.id, batch.leaseEpoch);
+    else await leaveReservation(sql, batch, outputs);
   }
   if (signed.length > 1) return 'several';
   const [only] = signed;
@@ -155,13 +156,9 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
       paid = plus(paid, output.amountMinor);
     }
   }
-  const locked = await lockPayouts(sql, ids);
-  // an operator may have decided one, or a worker stored a signature for it, before it was locked
-  const open = signed === null ? new Set((await unsignedPayouts(sql, currency)).map(({ id }) => id)) : null;
-  if (open !== null && !ids.every((id) => open.has(id)))
-    throw refused('pays a payout that was decided, or signed for, at this moment: name it again');
+  const locked = signed === null ? await lockUnsigned(sql, currency, ids, refused) : await lockPayouts(sql, ids);
   const payouts = ids.map((id) => locked.find((payout) => payout.id === id)).filter((payout) => payout !== undefined);
-  for (const { batchId } of payouts) await giveUpUnsigned(sql, batchId);
+  for (const { batchId } of payouts) await takeOut(sql, batchId);
   const change = await changeOf(ctx, sql, key, [...left]);
   if (change !== null) for (const output of left) if (output.vout === change.vout) left.delete(output);
   const foreign = plus(adoptedPaid, sum([...left].map((output) => output.amountMinor)));
@@ -178,9 +175,10 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
   return { payouts, adopted, change, fee, lost: plus(foreign, minus(whole, fee)) };
 }
 
-async function giveUpUnsigned(sql: Sql, batchId: string | null): Promise<void> {
+/** The signer may have signed for the reservation of a payout, which its answer has not reached: it is asked before anything of it is given up. */
+async function takeOut(sql: Sql, batchId: string | null): Promise<void> {
   const batch = batchId === null ? null : await readBatch(sql, batchId, { lock: true });
-  if (batch !== null && batch.attempts.length === 0) await giveUpBatch(sql, batch.id, batch.leaseEpoch);
+  if (batch !== null && batch.attempts.length === 0) await leaveReservation(sql, batch, []);
 }
 
 async function changeOf(ctx: Context, sql: Sql, key: SpendingKey, outputs: readonly OutputFacts[]): Promise<Plan['change']> {

@@ -6,6 +6,8 @@ import type { TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import { isStored } from '../../../store/payouts/attempts.ts';
 import { lockOutputs } from '../../../store/payouts/batches.ts';
+import { lockPayouts, type PayoutRow } from '../../../store/payouts/payouts.ts';
+import { unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { noteLost } from './lost-outputs.ts';
@@ -48,6 +50,20 @@ export function recovering(
     const done = await book(sql, refused);
     return { ...done, alike: await noteLost(ctx, sql, currency, { facts, payoutIds: done.payoutIds }) };
   });
+}
+
+/** Locks payouts that nothing was signed for. @throws Refusal where an operator has decided one, or a worker stored a signature for it, before that */
+export async function lockUnsigned(
+  sql: Sql,
+  currency: CurrencyCode,
+  ids: readonly string[],
+  refused: Refused,
+): Promise<readonly PayoutRow[]> {
+  const locked = await lockPayouts(sql, ids);
+  const open = new Set((await unsignedPayouts(sql, currency)).map(({ id }) => id));
+  if (!ids.every((id) => open.has(id)))
+    throw refused('pays a payout that was decided, or signed for, at this moment: name it again');
+  return locked;
 }
 
 /** What a merchant is left owing, as text for the record: `; its merchant owes 0.5 BTC`, or nothing. */

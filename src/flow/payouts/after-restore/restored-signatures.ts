@@ -7,20 +7,23 @@ import type { SignedTransaction } from '../../../core/signer-wire.ts';
 import { listKeys, type StoredKey } from '../../../store/chain/xpubs.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../../store/ledger/ledger.ts';
+import { isEmptied } from '../../../store/payouts/after-restore/emptied-batches.ts';
 import { isStored } from '../../../store/payouts/attempts.ts';
-import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
+import { type Batch, readBatch, setBatchState } from '../../../store/payouts/batch-rows.ts';
 import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../../store/payouts/batches.ts';
 import { lockPayouts, type PayoutRow, paidFrom } from '../../../store/payouts/payouts.ts';
 import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
-import { recordMovements } from '../../../store/payouts/unknown-movements.ts';
+import { recordMovements, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { addEvmAttempt } from '../../evm/progress.ts';
 import { writeSweepBack } from '../../sweeps/restored-sweeps.ts';
 import { CANCELLED } from '../cancel-and-approve.ts';
 import { addAttempt } from '../progress.ts';
+import { holdUnknown } from './unknown-movements.ts';
 
-export type Restored = 'known' | 'written_back' | 'unknown_payout';
+/** `left`: it is never sent, because its batch was emptied when an operator had something forgotten booked. */
+export type Restored = 'known' | 'written_back' | 'left' | 'unknown_payout';
 
 /**
  * Writes one signature back if it is not here. One that this database cannot have asked for (it does not know the payout, or knows that
@@ -40,6 +43,10 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
     const known = await readBatch(sql, request.batchId, { lock: true });
     // whoever asked for it has stored it since
     if (known?.attempts.some(({ txid }) => txid === signed.txid)) return 'known';
+    if (known !== null && isEmptied(known)) {
+      await leave(ctx, sql, known, payouts);
+      return 'left';
+    }
     const key = (await listKeys(sql)).find((one) => one.currency === currency && one.xpub === request.inputs[0]?.xpub);
     if (request.evm?.purpose !== undefined && key !== undefined) {
       await writeSweepBack(ctx, sql, { currency: currency as EvmCode, signed, key }, known as Batch<EvmCode> | null);
@@ -55,6 +62,23 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
     else await addAttempt(ctx, sql, batch, signed, { epoch: batch.leaseEpoch, feeRate: rateOf(signed) });
     return 'written_back';
   });
+}
+
+/** What an operator must know of a signature that was left. */
+export const whyLeft = ({ txid }: Pick<SignedTransaction, 'txid'>): string =>
+  `${txid} is never sent: it was signed, and not known here when what had left before was booked. What else it would have paid waits: bursar payout resolve --failed`;
+
+/**
+ * What nobody has stored was never sent, and the batch that it was signed for was emptied: what else it would have paid can be signed for no more, since
+ * the signer keeps to one transaction of a payout. A person gives that back; its outputs are free.
+ */
+async function leave(ctx: Context, sql: Sql, batch: Batch, payouts: readonly PayoutRow[]): Promise<void> {
+  const unsigned = new Set((await unsignedPayouts(sql, batch.currency)).map(({ id }) => id));
+  const others = payouts.filter(({ id }) => unsigned.has(id)).map(({ id }) => id);
+  await holdUnknown(sql, others, ctx.ports.clock.now());
+  if (batch.state === 'dead') return;
+  await freeInputs(sql, batch.currency, batch.id, batch.inputs);
+  await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });
 }
 
 const rateOf = ({ fee, vbytes, request: { evm } }: SignedTransaction): bigint =>

@@ -10,18 +10,19 @@ import type { SignedTransaction } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
 import { evmProgress, type Said, stopContradicted, storeEvmSigned } from '../../../flow/evm/progress.ts';
 import { evmRequestOf } from '../../../flow/evm/signing.ts';
-import { restoreSignature } from '../../../flow/payouts/after-restore/restored-signatures.ts';
 import type { Progress } from '../../../flow/payouts/batch-progress.ts';
 import { giveUpUnsignedBatch, mustWait } from '../../../flow/payouts/waiting-for-operator.ts';
 import { sweepProgress } from '../../../flow/sweeps/progress.ts';
 import { giveUpSweep } from '../../../flow/sweeps/sweeps.ts';
 import { openBreakers } from '../../../store/ledger/breakers.ts';
+import { isEmptied } from '../../../store/payouts/after-restore/emptied-batches.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
 import { readBlockHash } from '../../../store/payouts/evm-lane.ts';
 import { reachable } from '../../chain/pass-result.ts';
 import type { DRIVER_STEPS, DriverOptions, Pass, PayoutDriver } from '../driver-options.ts';
 import { driveNext } from '../due-batches.ts';
+import { writeBack } from '../write-back.ts';
 import { createForming } from './forming.ts';
 import { findAtNonce, type Lane } from './lane.ts';
 import { recordDisplacing } from './passed-nonces.ts';
@@ -70,6 +71,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
 
   /** @returns in how many milliseconds it is looked at again; null = it is over */
   async function work(batch: Batch<EvmCode>, signsNew: boolean): Promise<number | null> {
+    if (isEmptied(batch)) return batch.state === 'dead' ? null : giveUp(batch, null);
     if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
     const finalized = await reachable(() => port.finalized());
     if (batch.inputs.some((input) => input.spentBy !== null)) await reachedBy(batch, 'seen');
@@ -183,7 +185,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
       if (fault === undefined) throw error;
       await waits(batch, message);
       // its answer was lost, and today's offer is another one: what was signed counts
-      if (fault === 'refused' && refusedRule(message) === 'number') await restore(batch);
+      if (fault === 'refused' && refusedRule(message) === 'number') await writeBack(ctx, options, batch.id);
       else if (fault === 'refused' && batch.attempts.length === 0) await giveUp(batch, message);
       return null;
     }
@@ -195,18 +197,6 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
     return null;
   }
 
-  /** Writes what the signer has signed for a batch back; returns how many it names, null when it does not answer. */
-  async function restore(batch: Batch<EvmCode>): Promise<number | null> {
-    try {
-      const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
-      for (const signed of transactions) await restoreSignature(ctx, signed);
-      return transactions.length;
-    } catch (error) {
-      if ((error as { fault?: string }).fault === undefined) throw error;
-      return null;
-    }
-  }
-
   /**
    * Gives a reservation up for which nothing was signed. The lease is raised first: nothing is signed under the old one any more, and what the
    * signer names then is all. No later nonce is reserved before this one has a signature, so the next payout gets it.
@@ -215,7 +205,7 @@ export function createEvmDriver(ctx: Context, lane: Lane, options: DriverOptions
   async function giveUp(batch: Batch<EvmCode>, refusal: string | null): Promise<null> {
     const epoch = await raiseLease(ctx.db, batch.id, batch.leaseEpoch);
     if (epoch === null) return null;
-    const restored = await restore(batch);
+    const restored = await writeBack(ctx, options, batch.id);
     if (restored === 0) {
       // what it has against the nonce of one address says nothing of the others
       const rests = batch.purpose === 'top_up' || refusedRule(refusal ?? '') !== 'conflict';

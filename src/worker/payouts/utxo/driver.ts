@@ -8,7 +8,6 @@ import { refusalKind, refusedRule } from '../../../core/payouts/signing-refusals
 import type { SignedTransaction, TransactionToSign } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
 import { whereLost } from '../../../flow/payouts/after-restore/lost-outputs.ts';
-import { restoreSignature } from '../../../flow/payouts/after-restore/restored-signatures.ts';
 import {
   type Formed,
   MOST_PAYEES,
@@ -19,6 +18,7 @@ import {
 } from '../../../flow/payouts/batches.ts';
 import { progress, storeSigned } from '../../../flow/payouts/progress.ts';
 import { giveUpUnsignedBatch, mustWait } from '../../../flow/payouts/waiting-for-operator.ts';
+import { isEmptied } from '../../../store/payouts/after-restore/emptied-batches.ts';
 import { markSent } from '../../../store/payouts/attempts.ts';
 import { type Attempt, type Batch, endLease, raiseLease, readBatch, setBatchTrouble } from '../../../store/payouts/batch-rows.ts';
 import { lastBatchAt } from '../../../store/payouts/batches.ts';
@@ -28,6 +28,7 @@ import { reachable, troubleOf } from '../../chain/pass-result.ts';
 import type { DriverOptions, PayoutDriver } from '../driver-options.ts';
 import { driveNext } from '../due-batches.ts';
 import { createFeeAsking } from '../fee-asking.ts';
+import { writeBack } from '../write-back.ts';
 import { createBatchForming } from './batch-forming.ts';
 import { needsPrevious, readPreviousTransactions } from './previous-transactions.ts';
 import { isForgotten, searchSpends } from './spend-search.ts';
@@ -93,6 +94,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
 
   /** @returns in how many milliseconds it is looked at again; null = when the chain shows something new of it */
   async function work(batch: Batch, signsNew: boolean): Promise<number | null> {
+    if (isEmptied(batch)) return batch.state === 'dead' ? null : giveUp(batch, null);
     if (batch.attempts.length === 0) return signsNew ? signFirst(batch) : RETRY_MS;
     const forgotten = await reachable(() => isForgotten(ctx, port, batch));
     if (forgotten !== false) return forgotten === null ? RETRY_MS : SEARCH_MS;
@@ -169,7 +171,7 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
   async function giveUp(batch: Batch, refusal: string | null): Promise<number | null> {
     const epoch = await raiseLease(ctx.db, batch.id, batch.leaseEpoch);
     if (epoch === null) return null;
-    const restored = await restore(batch);
+    const restored = await writeBack(ctx, options, batch.id);
     if (restored === 0) afterRefusal(batch, refusal, await giveUpUnsignedBatch(ctx, batch, epoch, refusal));
     await endLease(ctx.db, batch.id, epoch, clock.now() + (restored === null ? RETRY_MS : 0));
     return null;
@@ -183,20 +185,6 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     if (kind === 'payout') mostPayees = Math.min(MOST_PAYEES, next);
   }
 
-  /** Writes what the signer has signed for a batch back; returns how many it names, null when it does not answer. */
-  async function restore(batch: Batch): Promise<number | null> {
-    try {
-      const { transactions } = await options.signing.signed({ after: 0, batchId: batch.id });
-      for (const signed of transactions) await restoreSignature(ctx, signed);
-      return transactions.length;
-    } catch (error) {
-      const { fault, message } = error as { fault?: string; message: string };
-      if (fault === undefined) throw error;
-      options.onTrouble(`batch ${batch.id}: the signer cannot be asked what it has signed: ${message}`);
-      return null;
-    }
-  }
-
   /** A replacement with the same inputs and payees at a higher fee; null when none is wanted or possible. The older one is sent again meanwhile. */
   async function replaceIfSlow(batch: Batch): Promise<number | null> {
     const newest = batch.attempts.at(-1) as Attempt;
@@ -208,7 +196,8 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     if (priced(batch, rate) === null) return null;
     const signed = await sign(batch, newest.number + 1, rate);
     // its answer was lost, and today's fee is another one: what was signed counts
-    if (signed !== null && 'refusal' in signed && refusedRule(signed.refusal ?? '') === 'number') await restore(batch);
+    if (signed !== null && 'refusal' in signed && refusedRule(signed.refusal ?? '') === 'number')
+      await writeBack(ctx, options, batch.id);
     const stored = await readBatch(ctx.db, batch.id, { lock: false });
     if (stored === null) return null;
     const isNew = stored.attempts.length > batch.attempts.length;

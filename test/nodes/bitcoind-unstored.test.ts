@@ -1,0 +1,111 @@
+// The signer has signed a payout and its answer is lost, on a real bitcoind; before it is asked again a forgotten transaction comes to light that has
+// paid the same payout, and an operator has it booked. What was signed is then never sent: the payee has his money.
+import { afterEach, expect, test, vi } from 'vitest';
+import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import {
+  capital,
+  capitalWithoutWorker,
+  copied,
+  daemon,
+  destination,
+  forgottenServiceForAll,
+  lend,
+  mempool,
+  received,
+  type Service,
+  world,
+} from './forgotten-service.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+forgottenServiceForAll();
+const steady = performance.now.bind(performance);
+afterEach(() => void vi.restoreAllMocks());
+const request = (service: Service, amount: string, to: string) =>
+  requestPayout(service.ctx, { merchantId: service.merchantId, amount, destination: to });
+
+/** A service whose copy has a payout that the one before has paid, of which no node shows anything; `raw` is what has paid it. */
+async function paidBefore() {
+  const { first, reopened } = await copied(async (service) => {
+    await capital(service, '0.5');
+    await lend(service, 60_000_000n);
+    await request(service, '0.1', destination);
+  });
+  await first.work();
+  const raw = await daemon.rpc<string>('getrawtransaction', (await mempool())[0]);
+  await first.end();
+  await daemon.stop();
+  await daemon.start({ extra: ['-persistmempool=0'] });
+  const second = await reopened();
+  await capitalWithoutWorker(second, '2.0');
+  // other outputs pay
+  world.feeRate = 8_000n;
+  vi.spyOn(performance, 'now').mockImplementation(() => steady() + world.skew);
+  return { raw, second };
+}
+
+/** Whoever begins after this one lives on, and what the signer still has, changes nothing. */
+async function goesOn(second: Service, lasting: readonly ReturnType<Service['worker']>[]): Promise<void> {
+  second.state.losesAnswers = false;
+  await daemon.mine(6);
+  await second.work(2, lasting);
+  await second.clear();
+  await second.work(3, lasting);
+  await second.work(3);
+  await daemon.mine(1);
+  await second.work(2);
+  expect([await received(), await mempool(), await second.findings()]).toEqual([[0.1, 1], [], []]);
+}
+
+test.each([
+  ['its worker lives on', true],
+  ['another one begins', false],
+])('signed, not stored, and booked as paid by a forgotten transaction: it is not sent, whether %s', async (_, livesOn) => {
+  const { raw, second } = await paidBefore();
+  const other = await daemon.address();
+  await request(second, '0.05', other);
+  second.state.losesAnswers = true;
+  const lasting = [second.worker('one')];
+  await second.work(1, lasting);
+  expect(await second.payouts()).toMatchObject([{ step: 'batched' }, { step: 'batched' }]);
+  await daemon.rpc('generateblock', await daemon.address(), [raw]);
+  await second.work(11, lasting);
+  const [id, beside] = (await second.payouts()).map((one) => one.id);
+  expect(await second.recovers()).toMatchObject({ payoutIds: [id], lost: 0n });
+  await goesOn(second, livesOn ? lasting : []);
+  expect(await second.payouts()).toMatchObject([
+    { status: 'completed' },
+    { status: 'processing', held_reason: 'unknown_outcome' },
+  ]);
+  await resolvePayout(second.ctx, { payoutId: beside as string, outcome: 'failed', evidence: 'it was never sent' });
+  // the outputs that were to pay it pay the next one
+  await request(second, '0.05', other);
+  await second.work(2);
+  await daemon.mine(6);
+  await second.work(2);
+  expect(await second.payouts()).toMatchObject([{ status: 'completed' }, { status: 'failed' }, { status: 'completed' }]);
+  expect(await daemon.rpc('getreceivedbyaddress', other)).toBe(0.05);
+  expect(await second.findings()).toEqual([]);
+  await second.end();
+});
+
+test('what leaves beside it, and was not signed, is paid once the signer was asked', async () => {
+  const { raw, second } = await paidBefore();
+  const other = await daemon.address();
+  await request(second, '0.05', other);
+  second.state.isSignerAway = true;
+  const lasting = [second.worker('one')];
+  await second.work(1, lasting);
+  expect(await second.payouts()).toMatchObject([{ step: 'batched' }, { step: 'batched' }]);
+  await daemon.rpc('generateblock', await daemon.address(), [raw]);
+  await second.work(11, lasting);
+  expect(await second.recovers()).toMatchObject({ lost: 0n });
+  second.state.isSignerAway = false;
+  await goesOn(second, lasting);
+  await daemon.mine(6);
+  await second.work(2);
+  expect(await second.payouts()).toMatchObject([{ status: 'completed' }, { status: 'completed' }]);
+  expect(await daemon.rpc('getreceivedbyaddress', other)).toBe(0.05);
+  expect(await second.findings()).toEqual([]);
+  await second.end();
+});
