@@ -13,9 +13,15 @@ describe('what a node says of it', () => {
   });
   const payment = { payment_hash: HASH, status: 'IN_FLIGHT', value_msat: '1000', payment_index: '1' };
   async function isPending(htlcs: readonly object[]): Promise<boolean> {
-    const channel = (id: string, active: boolean) => ({ chan_id: id, active, pending_htlcs: [] });
+    const channel = (id: string, active: boolean) => ({ chan_id: id, active, pending_htlcs: [], zero_conf_confirmed_scid: '0' });
+    // used before they were in a block: in lists they have the number of then
+    const early = (id: string, active: boolean) => ({
+      ...channel(`160${id}`, active),
+      zero_conf_confirmed_scid: id,
+      alias_scids: [`160${id}`, `161${id}`],
+    });
     const answers: Record<string, unknown> = {
-      '/v1/channels': { channels: [channel('1', true), channel('2', false)] },
+      '/v1/channels': { channels: [channel('1', true), channel('2', false), early('4', true), early('5', false)] },
       '/v1/getinfo': { block_height: 500 },
     };
     const node = createServer((request, response) => {
@@ -33,7 +39,12 @@ describe('what a node says of it', () => {
     ['has left by a channel whose other side is away', [part('IN_FLIGHT', '2', 501)], true],
     ['also beside another', [part('IN_FLIGHT', '1', 501), part('IN_FLIGHT', '2', 501)], true],
     ['which nobody takes any more', [part('IN_FLIGHT', '2', 500)], false],
+    ['by the number of one that is in a block by now', [part('IN_FLIGHT', '5', 501)], true],
+    ['by the number that it had before', [part('IN_FLIGHT', '1605', 501)], true],
+    ['by another number that it had', [part('IN_FLIGHT', '1615', 501)], true],
     ['whose other side is there', [part('IN_FLIGHT', '1', 501)], false],
+    ['also by another number', [part('IN_FLIGHT', '4', 501)], false],
+    ['by none', [part('IN_FLIGHT', '0', 501)], false],
     ['that is gone', [part('IN_FLIGHT', '3', 501)], false],
     ['by which it came back', [part('FAILED', '2', 501)], false],
     ['that it does not name', [{ status: 'IN_FLIGHT' }], false],

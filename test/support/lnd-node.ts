@@ -86,6 +86,8 @@ export async function openNode({ folder, alias, bitcoind, zmq, hasWords }: Place
       '--tlsdisableautofill',
       '--trickledelay=50',
       '--debuglevel=error',
+      '--protocol.option-scid-alias',
+      '--protocol.zero-conf',
     ],
   ];
   let child: ChildProcess | null = null;

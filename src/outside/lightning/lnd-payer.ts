@@ -59,6 +59,10 @@ const openParts = (payment: Answer): readonly Answer[] => objects(payment, 'htlc
 /** By which of our channels a part has left; undefined where LND leaves its hops out. */
 const channelOf = (route: Answer): unknown => objects(route, 'hops')[0]?.chan_id;
 
+/** Every number that a channel may be called by in a route: one that was used before it was in a block keeps the number of then in lists, and has another in routes. */
+const numbersOf = ({ chan_id: listed, zero_conf_confirmed_scid: confirmed, alias_scids: aliases }: Answer): readonly unknown[] =>
+  [listed, confirmed, ...(Array.isArray(aliases) ? aliases : [])].filter((one) => typeof one === 'string' && one !== '0');
+
 /** What our side of an active channel can send: what it has, less what it must keep and, where we pay them, the fees. */
 function spendableOf(channel: Answer): bigint {
   const constraints = (channel.local_constraints ?? {}) as Answer;
@@ -135,10 +139,8 @@ export function createLndPayer(
    * last block in which it counts nobody takes it.
    */
   async function mayArriveYet(parts: readonly Answer[], channels: readonly Answer[]): Promise<boolean> {
-    const away = channels.filter((channel) => channel.active !== true && typeof channel.chan_id === 'string');
-    const routes = parts
-      .map(({ route }) => (route ?? {}) as Answer)
-      .filter((route) => away.some((channel) => channel.chan_id === channelOf(route)));
+    const away = new Set(channels.filter(({ active }) => active !== true).flatMap(numbersOf));
+    const routes = parts.map(({ route }) => (route ?? {}) as Answer).filter((route) => away.has(channelOf(route)));
     if (routes.length === 0) return false;
     const height = whole(await get('/v1/getinfo'), 'block_height');
     return routes.some((route) => height < whole(route, 'total_time_lock'));
