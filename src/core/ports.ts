@@ -18,11 +18,10 @@ export type { Passwords, TokenClaims, TokenKind, Tokens, VerificationKey } from 
 export type Clock = {
   /** Milliseconds since 1970, on the service's clock (in the sandbox it can be moved forward). */
   now(): number;
-  /**
-   * Milliseconds that have passed, on a clock that moves forward with the other but that nobody sets; only differences mean something, and
-   * only within a process. Without it nobody can tell a clock that was set from time that passed.
-   */
+  /** What has passed, on a clock that moves forward with the other and that nobody sets, within a process; without it setting the clock looks like time. */
   steady?(): number;
+  /** By how much it was moved forward against the system's; without it nobody can compare it with the clock of another machine. */
+  movedMs?(): number;
 };
 
 /** Cryptographic randomness. */

@@ -5,7 +5,7 @@ import { damaged } from '../core/damaged-file.ts';
 import type { Clock } from '../core/ports.ts';
 
 /** The system's clock. */
-export const systemClock: Clock = { now: () => Date.now(), steady: () => performance.now() };
+export const systemClock: Clock = { now: () => Date.now(), steady: () => performance.now(), movedMs: () => 0 };
 
 export type MovableClock = Clock & {
   /** Moves the clock forward, for every process, durably, before it returns; `forwardMs` is a whole number, zero or more. */
@@ -43,6 +43,7 @@ export function openMovableClock(file: string): MovableClock {
     },
     // with the offset of the last read of the time, so that the two agree when read one after the other
     steady: () => performance.now() + offsetMs,
+    movedMs: () => offsetMs,
     advance(forwardMs) {
       if (!Number.isSafeInteger(forwardMs) || forwardMs < 0) throw new Error('forwardMs must be a whole number, zero or more');
       const next = Buffer.alloc(8);

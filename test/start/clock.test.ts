@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openMovableClock } from '../../src/outside/clock.ts';
+import { openMovableClock, systemClock } from '../../src/outside/clock.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -19,6 +19,7 @@ async function nextMillisecond(): Promise<void> {
 test('a clock that nobody moved has the system’s time', () => {
   const clock = openMovableClock(join(folder, 'offset'));
   expect(Math.abs(clock.now() - Date.now())).toBeLessThan(50);
+  expect([clock.movedMs?.(), systemClock.movedMs?.()]).toEqual([0, 0]);
   clock.close();
 });
 
@@ -32,6 +33,7 @@ test('a move is seen by whoever has the file open already, and by whoever opens 
   const later = openMovableClock(join(folder, 'offset'));
   for (const clock of [one, other, later]) {
     expect(Math.abs(clock.now() - Date.now() - 86_401_000)).toBeLessThan(50);
+    expect(clock.movedMs?.()).toBe(86_401_000);
     clock.close();
   }
 });

@@ -10,11 +10,13 @@ import type { Context } from '../context.ts';
 
 /** What has not changed is written as often as this: that there is a node to pay with. */
 const SIGN_OF_LIFE_MS = 20_000;
+const MOST_BEHIND_MS = 60_000;
 
 export type SeenNode = { readonly identity: string; readonly paymentIndex: bigint };
 
-/** What the node that pays says, and the run that it is in. */
-export type Asked = PayingNode & NodeRun;
+/** What the node that pays says, the run that it is in, and when it was asked, by the clock that runs are dated with. */
+export type Asked = PayingNode & SeenRun;
+export type SeenRun = NodeRun & { readonly seenAtMs: number };
 type Said = Pick<PayingNode, 'identity' | 'paymentIndex' | 'channels'>;
 
 /**
@@ -23,16 +25,17 @@ type Said = Pick<PayingNode, 'identity' | 'paymentIndex' | 'channels'>;
  * @returns what it says, and the run that it is in
  * @throws what `ask` throws
  */
-export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Promise<T>): Promise<T & NodeRun> {
+export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Promise<T>): Promise<T & SeenRun> {
   const known = await readKnownPayments(ctx.db);
   const said = await ask();
   const node = { identity: said.identity, paymentIndex: BigInt(said.paymentIndex) };
   const before = known.get(node.identity);
   const nowMs = ctx.ports.clock.now();
   const isOld = before?.paysAtMs == null || Math.abs(nowMs - before.paysAtMs) >= SIGN_OF_LIFE_MS;
-  const channels = said.channels.map(({ point, countedMs }) => ({ point, fromMs: nowMs - countedMs }));
   const seen = await readNodeRun(ctx.db, node.identity);
-  const run = runOf(channels, seen, nowMs);
+  const seenAtMs = nowMs + behindOthers(ctx, seen.nowMs);
+  const channels = said.channels.map(({ point, countedMs }) => ({ point, fromMs: seenAtMs - countedMs }));
+  const run = runOf(channels, seen, seenAtMs);
   const isUnknown = run !== seen.run || channels.some(({ point }) => !seen.channels.has(point));
   if (isOld || isUnknown || node.paymentIndex > before.paymentIndex) {
     // together: what its channels count now, with the run of before, would say that it has run on
@@ -43,7 +46,18 @@ export async function askPayingNode<T extends Said>(ctx: Context, ask: () => Pro
   }
   if (node.paymentIndex < (before?.paymentIndex ?? 0n))
     await stopOnRestored(ctx, node, `it knows payments up to number ${node.paymentIndex}, and knew more`);
-  return { ...said, ...run };
+  return { ...said, ...run, seenAtMs };
+}
+
+/**
+ * By how much our clock is behind that of the database: the workers' may differ by more than what tells two starts apart, and each looks in its turn. A clock
+ * that is further off counts for nothing: the database's machine may have been put back together with the node's.
+ */
+function behindOthers({ ports: { clock } }: Context, databaseMs: number): number {
+  const ownMs = clock.now();
+  const movedMs = clock.movedMs?.();
+  const behindMs = movedMs === undefined ? 0 : databaseMs + movedMs - ownMs;
+  return Math.abs(behindMs) <= MOST_BEHIND_MS ? behindMs : 0;
 }
 
 /** @param why what shows it, as the end of a sentence */

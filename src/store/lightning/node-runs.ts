@@ -3,16 +3,22 @@ import type { CountedChannel, NodeRun } from '../../core/lightning/node-run.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { recordChannels } from './channels.ts';
 
-/** Null: it was not seen, or not while this was kept. */
-export async function readNodeRun(
-  sql: Sql,
-  node: string,
-): Promise<{ readonly run: NodeRun | null; readonly channels: ReadonlyMap<string, number> }> {
-  const { rows } = await sql.query<{ started_at: Date | null; seen_at: Date | null; point: string | null; counted_from: Date }>({
+export type KnownRun = {
+  /** Null: it was not seen, or not while this was kept. */
+  readonly run: NodeRun | null;
+  readonly channels: ReadonlyMap<string, number>;
+  /** The time now by the clock of the database, which is the same for all workers. */
+  readonly nowMs: number;
+};
+
+/** Nothing of a node that was never seen. */
+export async function readNodeRun(sql: Sql, node: string): Promise<KnownRun> {
+  type Row = { now: Date; started_at: Date | null; seen_at: Date | null; point: string | null; counted_from: Date };
+  const { rows } = await sql.query<Row>({
     name: 'read_lightning_node_run',
-    text: `select n.started_at, n.started_seen_at as seen_at, c.channel_point as point, c.counted_from
-             from lightning_nodes n left join lightning_channels c on c.node = n.identity and c.gone_at is null and c.counted_from is not null
-            where n.identity = $1`,
+    text: `select clock_timestamp() as now, n.started_at, n.started_seen_at as seen_at, c.channel_point as point, c.counted_from
+             from (select $1::text as identity) as asked left join lightning_nodes n using (identity)
+                  left join lightning_channels c on c.node = n.identity and c.gone_at is null and c.counted_from is not null`,
     values: [node],
   });
   const [first] = rows;
@@ -21,7 +27,7 @@ export async function readNodeRun(
       ? null
       : { startedAtMs: first.started_at.getTime(), startSeenAtMs: first.seen_at.getTime() };
   const counted = rows.flatMap(({ point, counted_from: from }) => (point === null ? [] : [[point, from.getTime()] as const]));
-  return { run, channels: new Map(counted) };
+  return { run, channels: new Map(counted), nowMs: (first as Row).now.getTime() };
 }
 
 /** Keeps what a node lists as open now, and the run that it is in; its row is there. */

@@ -94,7 +94,7 @@ async function mayBeOlder({ ports, db }: Context, node: Asked, sinceMs: number):
     // where the other side of a channel is away, that is asked again before the payment is asked for, and before it ends
     const nowMs = ports.clock.now();
     const known = await channelsSince(db, node.identity, sinceMs);
-    const run = { hasRunOn: hasRunSince(node, sinceMs), areMet: knowsWhoIsThere(node, nowMs) };
+    const run = { hasRunOn: hasRunSince(node, sinceMs), areMet: knowsWhoIsThere(node, node.seenAtMs) };
     const said = (await ports.lightning?.mayBeOlder(Math.max(0, nowMs - sinceMs), known, run)) ?? 'no';
     if (said !== 'not_met' || run.areMet) return said;
   } catch (error) {

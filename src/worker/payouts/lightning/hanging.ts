@@ -4,7 +4,7 @@ import { hasRunSince, isSameStart, knowsWhoIsThere, type NodeRun } from '../../.
 import type { PayingNode, PaymentFacts } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
-import { type Asked, askPayingNode } from '../../../flow/lightning/restored-node.ts';
+import { type Asked, askPayingNode, type SeenRun } from '../../../flow/lightning/restored-node.ts';
 import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
 import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
@@ -46,7 +46,8 @@ export async function inFlight(ctx: Context, payment: LightningPayment, isPendin
 }
 
 const NOT_ANSWERED = 'a request to pay it was not answered';
-const STARTED_SINCE = 'the Lightning node calls it failed, and was started after it was asked to pay it';
+const STARTED_SINCE =
+  'the Lightning node calls it failed, and was started after it was asked to pay it, or has none of the channels any more that it had then';
 
 /** Whether the node was started after it was last asked, as far as is known. A machine that is put back with its memory looks as if it had been. */
 const isStartedSince = ({ nodeStartedAtMs }: LightningPayment, { startedAtMs }: NodeRun): boolean =>
@@ -77,7 +78,7 @@ export async function asItIsNow(
  * says the same then as one that never had the request, or with which the payment failed. Its channels tell the two apart. Null: nothing speaks against its
  * word.
  */
-export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, node: NodeRun): Promise<Next | null> {
+export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, node: SeenRun): Promise<Next | null> {
   const said = doubtOf(payment, node);
   if (said === null) return null;
   const nowMs = ctx.ports.clock.now();
@@ -86,7 +87,7 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, 
     const known = await channelsSince(ctx.db, payment.node ?? '', payment.createdAtMs);
     const withinMs = Math.max(0, nowMs - payment.createdAtMs);
     const hasRunOn = !isStartedSince(payment, node) && hasRunSince(node, payment.createdAtMs);
-    const run = { hasRunOn, areMet: knowsWhoIsThere(node, nowMs) };
+    const run = { hasRunOn, areMet: knowsWhoIsThere(node, node.seenAtMs) };
     const mayBe = (await ctx.ports.lightning?.mayBeOlder(withinMs, known, run)) ?? 'no';
     if (mayBe === 'no') return null;
     isAway = mayBe === 'not_met';
