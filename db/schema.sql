@@ -467,6 +467,7 @@ create table public.lightning_invoices (
   paid_msat numeric(24,0),
   settled_at timestamp with time zone,
   settle_index bigint,
+  cancel_asked_at timestamp with time zone,
   constraint lightning_invoices_transaction_id_key UNIQUE (transaction_id),
   constraint lightning_invoices_pkey PRIMARY KEY (payment_hash),
   constraint lightning_invoices_amount_msat_check CHECK ((amount_msat > (0)::numeric)),
@@ -1278,6 +1279,8 @@ CREATE INDEX events_merchant ON public.events USING btree (merchant_id, id);
 CREATE INDEX failed_sign_ins_ends ON public.failed_sign_ins USING btree (ends_at);
 
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX lightning_invoices_cancelling ON public.lightning_invoices USING btree (window_ends_at) WHERE (cancel_asked_at IS NOT NULL);
 
 CREATE UNIQUE INDEX lightning_invoices_key ON public.lightning_invoices USING btree (merchant_id, key) WHERE ((key IS NOT NULL) AND (state = 'reserved'::text));
 

@@ -12,6 +12,7 @@ import {
   dropReservation,
   findReservation,
   invoiceOf,
+  noteCancelAsked,
   type Reservation,
   reserveInvoice,
 } from '../../store/lightning/invoices.ts';
@@ -128,7 +129,8 @@ async function refuseUnreceivable(port: LightningPort, amountDue: bigint): Promi
 
 /**
  * Before a cancel: makes the node cancel the invoice of a transaction that waits for payment. Where it was paid first, that is recorded, and
- * the cancel finds a paid transaction. Does nothing for any other transaction.
+ * the cancel finds a paid transaction. Does nothing for any other transaction. That the merchant has asked for it is committed before the node is asked:
+ * the worker books what the node has done where this call cannot (worker/lightning/interrupted-cancels).
  * @param before comes before the node is asked
  * @throws Refusal lightning_unavailable: the node has not said which of the two it is; what `before` throws
  */
@@ -141,6 +143,7 @@ export async function closeInvoiceOf(
   if (found === null || found.merchantId !== of.merchantId || found.state !== 'open') return;
   const port = portOf(ctx);
   await before();
+  await noteCancelAsked(ctx.db, found.paymentHash, ctx.ports.clock.now());
   const said = await answerOf(() => port.cancelInvoice(found.paymentHash));
   if (said !== 'settled') return closeInvoices(ctx.db, [found.paymentHash]);
   const facts = await answerOf(() => port.invoice(found.paymentHash));

@@ -205,6 +205,30 @@ export async function invoiceOf(
   return row === undefined ? null : { paymentHash: row.payment_hash, merchantId: row.merchant_id, state: row.state };
 }
 
+/** Notes that the node is about to be asked to cancel the invoice of a transaction: the call may be cut off before what it does is booked. */
+export async function noteCancelAsked(sql: Sql, paymentHash: string, atMs: number): Promise<void> {
+  await sql.query({
+    name: 'note_cancel_asked',
+    text: `update lightning_invoices set cancel_asked_at = coalesce(cancel_asked_at, $2) where payment_hash = $1 and state = 'open'`,
+    values: [paymentHash, new Date(atMs)],
+  });
+}
+
+/** Transactions that wait for payment although their merchants have asked to cancel them, and whose windows have not ended. */
+export async function cancelsAsked(
+  sql: Sql,
+  { nowMs, askedBeforeMs, limit }: { readonly nowMs: number; readonly askedBeforeMs: number; readonly limit: number },
+): Promise<readonly { readonly paymentHash: string; readonly transactionId: string; readonly merchantId: bigint }[]> {
+  const { rows } = await sql.query<{ payment_hash: string; transaction_id: string; merchant_id: bigint }>({
+    name: 'cancels_asked',
+    text: `select i.payment_hash, i.transaction_id, i.merchant_id from lightning_invoices i join transactions t on t.id = i.transaction_id
+            where i.cancel_asked_at <= $2 and i.window_ends_at > $1 and i.state in ('open', 'closed') and t.status = 'started'
+            order by i.window_ends_at limit $3`,
+    values: [new Date(nowMs), new Date(askedBeforeMs), limit],
+  });
+  return rows.map((row) => ({ paymentHash: row.payment_hash, transactionId: row.transaction_id, merchantId: row.merchant_id }));
+}
+
 /** The node has said that these cannot be paid any more. */
 export async function closeInvoices(sql: Sql, paymentHashes: readonly string[]): Promise<void> {
   await sql.query({

@@ -18,6 +18,7 @@ import { Alarm, createAlarm, type Report } from '../alarm.ts';
 import { troubleOf } from '../chain/pass-result.ts';
 import type { Job } from '../loop.ts';
 import { compareHoldings } from './holdings.ts';
+import { finishCancels } from './interrupted-cancels.ts';
 import type { SentPayments } from './sent-comparison.ts';
 import { type Gap, gapSince, keepUnknown, lookAtUnknown } from './unknown-invoices.ts';
 import type { LightningWatcher } from './watcher.ts';
@@ -179,6 +180,7 @@ export function createInvoiceComparison(ctx: Context, { port, sent = null }: Lig
       if (generation !== ctx.db.identity.generation) return true;
       await setCompared(ctx.db, identity, { index: at, within, atMs: beganMs });
       await bookFractions(ctx);
+      await finishCancels(ctx, port);
       await lookAtUnknown(ctx, port, identity);
       await holdings(condition);
       return false;
