@@ -23,9 +23,14 @@ export type ChainedFileOptions = {
   readonly network: Network;
   /** What the file is, for whoever opens it. */
   readonly what: string;
+  /** What an operator can do where it cannot be read, besides putting it back from a copy. */
+  readonly way: string;
   /** Called with every line that is there, in its order; false when it is not the line of this number. */
   readonly take: (text: string, number: number) => boolean;
 };
+
+/** The way where it shows what was signed. */
+export const KEEP_AND_ASK = 'keep it as it is and ask what was signed since: nothing is signed until it fits again';
 
 /** Nothing of the line is in the file. */
 class LineUnwritten extends Error {}
@@ -54,13 +59,12 @@ export async function openChainedFile(path: string, options: ChainedFileOptions)
   }
 }
 
-async function opened(path: string, file: FileHandle, { network, take }: ChainedFileOptions): Promise<ChainedFile> {
+async function opened(path: string, file: FileHandle, { network, way, take }: ChainedFileOptions): Promise<ChainedFile> {
   const lines: Line[] = [];
   let last = START;
   let end = 0;
   let fault: string | null = null;
-  const refuse = (what: string): Error =>
-    damaged(path, what, 'keep it as it is and ask what was signed since: nothing is signed until it fits again');
+  const refuse = (what: string): Error => damaged(path, what, way);
   const { torn } = await eachLine(file, (offset, bytes) => {
     const text = bytes.toString('utf8', HASH_LENGTH + 1);
     const hash = bytes.toString('latin1', 0, HASH_LENGTH);

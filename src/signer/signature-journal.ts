@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Network } from '../core/currency.ts';
 import type { SignedTransaction } from '../core/signer-wire.ts';
-import { openChainedFile } from './chained-file.ts';
+import { KEEP_AND_ASK, openChainedFile } from './chained-file.ts';
 import { createSignatureIndex, type SignatureIndex } from './signature-index.ts';
 
 export type SignatureJournal = {
@@ -26,6 +26,7 @@ export async function openSignatureJournal(folder: string, network: Network): Pr
   const file = await openChainedFile(join(folder, SIGNATURES), {
     network,
     what: WHAT,
+    way: KEEP_AND_ASK,
     take(text, number) {
       const signed = JSON.parse(text) as SignedTransaction;
       if (signed.sequence !== number) return false;

@@ -1,5 +1,5 @@
 // The channels that a Lightning node has had open: kept over the ends of the signer's process, each once, for one network.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -37,9 +37,19 @@ test('a channel is written once, also over a start', async () => {
   expect(content()).toBe(before);
 });
 
-test('a line that was changed, and a file of another network, are refused', async () => {
+test('a line that was changed, and a file of another network, are refused, with what to do', async () => {
   const file = await openKnownChannels(folder, 'regtest');
   await file.add('one', ['a:0']);
   await file.close();
   await expect(openKnownChannels(folder, 'testnet')).rejects.toThrow(/testnet/);
+  const path = join(folder, 'lightning-channels.jsonl');
+  writeFileSync(path, content().replace('a:0', 'a:1'));
+  // it says nothing of signatures, and none are missing where it is made anew
+  await expect(openKnownChannels(folder, 'regtest')).rejects.toThrow(
+    new RegExp(`^${path} cannot be read \\(the line at byte \\d+ was changed\\): .*move it away: a new one is made`),
+  );
+  renameSync(path, `${path}.damaged`);
+  const made = await openKnownChannels(folder, 'regtest');
+  expect(made.of('one')).toEqual([]);
+  await made.close();
 });

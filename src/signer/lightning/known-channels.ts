@@ -16,6 +16,8 @@ export type KnownChannelsFile = {
 const CHANNELS = 'lightning-channels.jsonl';
 const WHAT =
   'every channel that a Lightning node of Bursar has had open; never edit it, never put an older copy of this file back';
+const WAY =
+  'move it away: a new one is made with the channels that the node lists then, and nothing is paid over Lightning until it is there (a channel that the database and the node have both forgotten is in no other)';
 
 type Line = { readonly node: string; readonly points: readonly string[] };
 
@@ -29,6 +31,7 @@ export async function openKnownChannels(folder: string, network: Network): Promi
   const file = await openChainedFile(join(folder, CHANNELS), {
     network,
     what: WHAT,
+    way: WAY,
     take(text) {
       take(JSON.parse(text) as Line);
       return true;

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { type Network, payoutCurrency } from '../../core/currency.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
-import { openChainedFile } from '../chained-file.ts';
+import { KEEP_AND_ASK, openChainedFile } from '../chained-file.ts';
 import type { Leaving } from '../signature-index.ts';
 
 export type PaymentJournal = {
@@ -48,6 +48,7 @@ export async function openPaymentJournal(folder: string, network: Network): Prom
   const file = await openChainedFile(join(folder, PAYMENTS), {
     network,
     what: WHAT,
+    way: KEEP_AND_ASK,
     take(text, number) {
       const payment = JSON.parse(text) as AuthorizedPayment;
       if (payment.sequence !== number) return false;
