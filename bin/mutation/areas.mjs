@@ -284,6 +284,7 @@ export const AREAS = [
       'test/lightning/forgotten-channels',
     ],
   },
+  { code: /^src\/worker\/lightning\/interrupted-cancels\.ts$/, tests: ['test/lightning/interrupted-cancels'] },
   { code: /^src\/outside\/lightning\/left-out\.ts$/, tests: ['test/lightning/many-parts'] },
   { code: /^src\/core\/lightning\/node-run\.ts$/, tests: ['test/core/node-run'] },
   {
@@ -293,6 +294,8 @@ export const AREAS = [
       'test/lightning/machine-put-back',
       'test/lightning/other-side-away',
       'test/lightning/forgotten-channels',
+      'test/lightning/clocks-differ',
+      'test/signer/known-channels',
     ],
   },
   {

@@ -123,7 +123,7 @@ test('what is settled after it is announced', async () => {
 });
 
 test('what is left out is left out wherever its text is divided, and nothing else', () => {
-  const parts = `${PART.slice(0, 60)}[\\"]\\\\","y":[[1],[2]]}},{"z":"\\\\\\"]"}`;
+  const parts = `${PART.slice(0, 60)}[\\"]\\\\","y":[[1],[2]]}},{"z":"\\\\\\"]","htlcs":[[3]]}`;
   for (const spaced of ['"htlcs":[', '"htlcs": [']) {
     const text = `{"result":${invoiceText(1, 'OPEN', parts)}}\n`.replace('"htlcs":[', spaced);
     const wanted = text.replace(parts, '');
@@ -135,4 +135,18 @@ test('what is left out is left out wherever its text is divided, and nothing els
     const read = leavingOut('htlcs');
     expect([...text].map(read).join('')).toBe(wanted);
   }
+});
+
+test('also where its name is divided, and what it holds once more', () => {
+  const [before, held, after] = ['{"a":1,"htlcs":[', '{"b":"c]"}', '],"d":2}'];
+  for (let name = before.indexOf('"htlcs'); name < before.length; name++)
+    for (let at = 0; at <= held.length; at++) {
+      const read = leavingOut('htlcs');
+      const pieces = [before.slice(0, name), before.slice(name) + held.slice(0, at), held.slice(at) + after];
+      expect(pieces.map(read).join('')).toBe(before + after);
+    }
+});
+
+test('without a name nothing is left out', () => {
+  expect(leavingOut(undefined)('{"undefined":[1]}')).toBe('{"undefined":[1]}');
 });
