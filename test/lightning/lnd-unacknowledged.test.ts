@@ -22,12 +22,15 @@ describe.runIf(HAS_LND)('on LND', () => {
     await customer.kill();
     await eventually('the other side is away', async () => (await channels()).every(({ active }) => !active));
     expect((await channels()).flatMap((one) => one.pending_htlcs)).toEqual([]);
+    expect(await at.ctx.ports.lightning?.holds(to.hash)).toBe(false);
     // its invoice has expired long ago
     clock.skewMs = 2 * 3_600_000;
     await at.look();
     expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
     await customer.start();
-    await engine.decide(to.hash, true, 60_000);
+    await engine.held(to.hash, 60_000);
+    expect(await at.ctx.ports.lightning?.holds(to.hash)).toBe(true);
+    await engine.decide(to.hash, true);
     await eventually('it is paid', async () => {
       clock.skewMs += 5_000;
       await at.look();

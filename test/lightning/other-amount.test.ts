@@ -40,6 +40,7 @@ test('nor does what is paid late for a payout that was called failed complete th
       return { state: 'unanswered', reason: 'it lies on the wire' };
     },
   });
+  outgoing().leaveChannel(to.hash);
   await resolvePayout(at.ctx, { payoutId: first.id, outcome: 'failed', evidence: 'it hangs' });
   expect(await at.available()).toBe(500_000n);
   const next = await at.request(to.request, '0.0001');

@@ -77,8 +77,9 @@ async function stuck(): Promise<{ readonly id: string; readonly hash: string }> 
   const to = invoice('hold');
   const { id } = await at.request(to.request, AMOUNT);
   await at.look();
+  outgoing().leaveChannel(to.hash);
   clock.nowMs += 70 * MINUTE;
-  await at.look({ track: async (hash) => ({ ...(await at.paying.track(hash)), isPending: false }) });
+  await at.look();
   expect(await at.payout(id)).toMatchObject({ heldReason: 'unknown_outcome' });
   return { id, hash: to.hash };
 }
@@ -105,4 +106,23 @@ test('one that an operator calls failed, and the node lists as paid, turns the a
   expect(await at.compared()).toEqual([expect.stringMatching(`^LN-5: ${id} has failed, and node .* has paid ${hash}`)]);
   expect(await bookUnasked(at.ctx, { paymentHash: hash, acceptsLoss: true })).toBe(1_002n);
   expect(await at.findings()).toEqual([]);
+});
+
+test('one that a channel holds by now is called failed by nobody', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look();
+  clock.nowMs += 70 * MINUTE;
+  // its other side has said only after that look that it has it
+  await at.look({ track: async (hash) => ({ ...(await at.paying.track(hash)), isPending: false }) });
+  expect(await at.payout(id)).toMatchObject({ heldReason: 'unknown_outcome' });
+  const failed = { payoutId: id, outcome: 'failed', evidence: 'the recipient says so' } as const;
+  await expect(resolvePayout(at.ctx, failed)).rejects.toMatchObject({
+    code: 'not_resolvable',
+    message: expect.stringContaining('holds this payment'),
+  });
+  outgoing().resolve(to.hash, true);
+  await looks(4);
+  expect(await at.payout(id)).toMatchObject({ status: 'completed' });
+  expect(await at.available()).toBe(500_000n - 1_002n);
 });

@@ -2,6 +2,7 @@
 // test/lightning/lnd-unacknowledged.test.ts has it on a real LND.
 import { createServer } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 
@@ -50,5 +51,26 @@ describe('what a node says of it', () => {
     ['that it does not name', [{ status: 'IN_FLIGHT' }], false],
   ])('%s', async (_what, htlcs, wanted) => {
     expect(await isPending(htlcs)).toBe(wanted);
+  });
+});
+
+describe('whether a channel holds a payment of its own', () => {
+  const HASH = 'ab'.repeat(32);
+  const htlc = { incoming: false, hash_lock: Buffer.from(HASH, 'hex').toString('base64'), forwarding_channel: '0' };
+  test.each<[string, object, boolean]>([
+    ['on its way out', htlc, true],
+    ['without a word on where it came from', { ...htlc, forwarding_channel: undefined }, true],
+    ['of another hash', { ...htlc, hash_lock: Buffer.from('cd'.repeat(32), 'hex').toString('base64') }, false],
+    ['that comes', { ...htlc, incoming: true }, false],
+    ["that is somebody else's on its way through", { ...htlc, forwarding_channel: '7', forwarding_htlc_index: '1' }, false],
+  ])('%s', async (_what, listed, wanted) => {
+    const node = createServer((_request, response) => {
+      response.end(JSON.stringify({ channels: [{ pending_htlcs: [] }, { pending_htlcs: [listed] }] }));
+    });
+    const url = `http://127.0.0.1:${await listen(node, 0)}`;
+    const port = createLnd(async () => ({ url, certificate: null, macaroon: '' }), { chain: 'regtest' });
+    expect(await port.holds(HASH)).toBe(wanted);
+    port.close();
+    await closeServer(node);
   });
 });

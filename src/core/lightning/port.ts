@@ -97,6 +97,8 @@ export type LightningPort = {
   holdings(): Promise<NodeHoldings>;
   /** Whether a channel is being closed otherwise than by agreement, as far as is known: what was under way in it is decided on the chain. */
   isClosing(): Promise<boolean>;
+  /** Whether a channel holds something of a payment of the node's own. */
+  holds(paymentHash: string): Promise<boolean>;
   /**
    * Whether a channel shows that the node may have been put back to an older state within a time: the other side knows more of it, or it is being closed
    * by force, or was. A node that has forgotten a payment of which a channel held something shows that as soon as the other side has been met again:

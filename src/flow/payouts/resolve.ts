@@ -13,7 +13,8 @@ import {
 import { Refusal } from '../../core/refusal.ts';
 import { lockAchFiles } from '../../store/ach/files.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { readPaymentState, setEnded } from '../../store/lightning/payment-rows.ts';
+import { paymentHashOf } from '../../store/lightning/payment-hashes.ts';
+import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { listedFee } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import {
@@ -40,10 +41,10 @@ export type Resolution = {
 
 /**
  * @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown, while something that left in its currency is not booked, and as failed
- *   over Lightning while the node says that it is closing a channel
+ *   over Lightning while the node says that a channel holds it, or that it is closing one
  */
 export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence }: Resolution): Promise<PayoutRow> {
-  if (outcome === 'failed') await refuseWhileClosing(ctx, payoutId);
+  if (outcome === 'failed') await refuseWhileHeld(ctx, payoutId);
   return ctx.db.transaction(async (sql) => {
     // what was lost of a bank file may have paid it: the files before the payout, as a look that finds one locks them
     if (outcome === 'paid') await lockAchFiles(sql);
@@ -61,17 +62,22 @@ export async function resolvePayout(ctx: Context, { payoutId, outcome, evidence 
   });
 }
 
-/** A channel that is being closed may hold it, and its recipient may still take it on the chain. A node that cannot be asked may be gone for good. */
-async function refuseWhileClosing({ ports: { lightning }, db }: Context, payoutId: string): Promise<void> {
-  if (lightning === null || (await readPaymentState(db, payoutId)) === null) return;
-  const isClosing = await lightning.isClosing().catch((error: Error) => {
+/** What a channel holds, or one that is being closed may hold, its recipient may still take. A node that cannot be asked may be gone for good. */
+async function refuseWhileHeld({ ports: { lightning }, db }: Context, payoutId: string): Promise<void> {
+  const paymentHash = lightning === null ? null : await paymentHashOf(db, payoutId);
+  if (lightning === null || paymentHash === null) return;
+  const orNo = (error: Error): boolean => {
     if (error.name === 'NodeTrouble' || error.name === 'LndRefusal') return false;
     throw error;
-  });
-  if (!isClosing) return;
-  const message =
-    'The Lightning node is closing a channel that may hold this payment: its recipient may still take it on the chain.';
-  throw new Refusal('not_resolvable', { message });
+  };
+  const refused = (message: string): Refusal => new Refusal('not_resolvable', { message });
+  // in this order: what leaves a channel because that is closed is found in the second
+  if (await lightning.holds(paymentHash).catch(orNo))
+    throw refused('A channel of the Lightning node holds this payment: its recipient may still take it.');
+  if (await lightning.isClosing().catch(orNo))
+    throw refused(
+      'The Lightning node is closing a channel that may hold this payment: its recipient may still take it on the chain.',
+    );
 }
 
 /** What is known to have left is booked first: it may have paid this payout, which would then be booked twice or given back although it was paid. */

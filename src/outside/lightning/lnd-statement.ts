@@ -124,6 +124,13 @@ export async function readIsClosing(call: Call): Promise<boolean> {
   return HOLD_ON_CHAIN.some((list) => objects(pending, list).length > 0);
 }
 
+/** Whether a channel holds an HTLC of a payment of our own; what goes through the node with the same hash is somebody else's. */
+export async function readHolds(call: Call, paymentHash: string): Promise<boolean> {
+  const lock = Buffer.from(paymentHash, 'hex').toString('base64');
+  const htlcs = objects(await call('GET', '/v1/channels'), 'channels').flatMap((channel) => objects(channel, 'pending_htlcs'));
+  return htlcs.some((htlc) => htlc.hash_lock === lock && htlc.incoming !== true && otherHalfOf(htlc) === null);
+}
+
 /** LND's word for a channel of which the other side has shown a later state than it has itself. */
 const DATA_LOSS = 'ChanStatusLocalDataLoss';
 /** And for one that it is closing by force itself, whether the other side was met or not, of which no block knows yet. */

@@ -168,7 +168,7 @@ const channels = ({ node, query }: Asked): unknown => {
       initiator: true,
       private: false,
       push_amount_sat: '0',
-      pending_htlcs: node.outgoing.inFlight().map(({ hash, amountMsat }) => ({
+      pending_htlcs: node.outgoing.inChannel().map(({ hash, amountMsat }) => ({
         incoming: false,
         amount: String(amountMsat / 1000n),
         hash_lock: base64(hash),

@@ -113,6 +113,8 @@ export function createOutgoing({ write, now, localMsat, isOwn, nodeKey }: Surrou
     write({ kind: 'sent', hash: payment.hash, status, reason });
     for (const listener of [...listeners]) listener(payment);
   }
+  /** Their HTLCs are in no channel, as after a crash between the two. */
+  const unlisted = new Set<string>();
   const inFlight = (): readonly Payment[] => [...payments.values()].filter(({ status }) => status === 'IN_FLIGHT');
   const held = (): bigint => inFlight().reduce((total, { amountMsat, feeMsat }) => total + amountMsat + feeMsat, 0n);
   const listed = (): readonly Payment[] =>
@@ -200,6 +202,10 @@ export function createOutgoing({ write, now, localMsat, isOwn, nodeKey }: Surrou
     },
     listed,
     inFlight,
+    /** What the channel lists. */
+    inChannel: (): readonly Payment[] => inFlight().filter(({ hash }) => !unlisted.has(hash)),
+    /** No channel lists the HTLC of a payment from now on, until this process ends. */
+    leaveChannel: (hash: string): void => void unlisted.add(hash),
     /** What left our side of the channel, or is on its way. */
     outMsat: (): bigint => leftMsat + held(),
     leftMsat: (): bigint => leftMsat,

@@ -25,3 +25,13 @@ export async function payoutOfHash(
   });
   return rows[0] ?? null;
 }
+
+/** The payment hash of a payout over Lightning; null of any other. */
+export async function paymentHashOf(sql: Sql, payoutId: string): Promise<string | null> {
+  const { rows } = await sql.query<{ payment_hash: string }>({
+    name: 'payment_hash_of',
+    text: 'select payment_hash from lightning_payments where payout_id = $1',
+    values: [payoutId],
+  });
+  return rows[0]?.payment_hash ?? null;
+}
