@@ -1,4 +1,5 @@
 // While many events are written their commits wake nobody: the worker looks by itself. None of them may be left over when that begins or ends.
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { connect, type Database } from '../../../src/store/postgres/connect.ts';
@@ -138,6 +139,20 @@ test('many commits tell nothing and are delivered all the same; the first after 
   expect(heard).toEqual(['hurry deliveries']);
 });
 
+test('a few commits tell the worker, however close together they are', async () => {
+  const writer = await client();
+  await worker();
+  await delivered(await write(writer));
+  await atRest();
+  for (let n = 0; n < 4; n++) {
+    await pause(250);
+    let last = 0;
+    for (let left = 10; left > 0; left--) last = await write(writer);
+    await delivered(last);
+    expect(await isPolled()).toBe(false);
+  }
+});
+
 test('what is committed only after the worker has stopped looking by itself is found, though it told nothing', async () => {
   const [writer, late] = [await client(), await client()];
   await worker();
@@ -185,7 +200,7 @@ test('a worker that another one has replaced while it began to look by itself ke
   await endSessionOf(first.name);
   await eventually('the other one delivers', async () => {
     const event = await write(writer);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(50);
     return arrived.has(event);
   });
   await atRest();
@@ -201,7 +216,11 @@ test('while the session of a worker before it still holds the lock, a worker loo
   await worker();
   await delivered(await write(writer));
   heard.length = 0;
-  await delivered(await write(writer));
+  // for longer than it is counted how few they are
+  for (let n = 0; n < 5; n++) {
+    await pause(100);
+    await delivered(await write(writer));
+  }
   expect(heard).toEqual([]);
   await before.query('select pg_advisory_unlock_all()');
   await eventually('its commits tell the worker', async () => {
@@ -221,7 +240,7 @@ test('whatever the pace at which events come, each is there soon after its commi
         // crowds and single events in turn, around the pace at which the worker begins to look and ends it
         for (let left = Math.random() < 0.5 ? 1 : 80 * Math.random(); left > 0; left--)
           written.set(await write(by), performance.now());
-        await new Promise((resolve) => setTimeout(resolve, 250 * Math.random()));
+        await pause(250 * Math.random());
       }
     }),
   );
