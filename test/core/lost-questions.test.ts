@@ -30,6 +30,19 @@ test('what was asked before counts, of each merchant by himself, and what was fo
   expect(names(lostQuestions([paid], [payout('other', 40n, 2n), payout('more', 1n, 2n)]))).toEqual(['other']);
 });
 
+test('what asks for exactly as much is asked about once, whatever was asked about others, unless as much was found paid', () => {
+  const two = [
+    { merchantId: 1n, amount: 50n },
+    { merchantId: 1n, amount: 60n },
+  ];
+  const waiting = [payout('same', 100n), payout('more', 99n)];
+  expect(names(lostQuestions([lost(100n, two)], waiting))).toEqual(['same']);
+  expect(lostQuestions([lost(100n, [...two, { merchantId: 1n, amount: 100n }])], waiting)).toEqual([]);
+  const paid = two.map((one) => ({ ...one, isPaid: true }));
+  expect(lostQuestions([lost(110n, paid)], [payout('same', 110n)])).toEqual([]);
+  expect(names(lostQuestions([lost(111n, paid)], [payout('same', 111n)]))).toEqual(['same']);
+});
+
 test('only what goes to the same place is asked about, and each payout because of one loss', () => {
   expect(lostQuestions([lost(100n)], [payout('elsewhere', 100n, 1n, 'b')])).toEqual([]);
   const [one, two] = [lost(100n), lost(50n)];

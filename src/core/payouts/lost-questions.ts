@@ -4,12 +4,14 @@ import { sum } from '../money.ts';
 type Payout = { readonly merchantId: bigint; readonly amount: bigint };
 /** A payout about which a person is asked, or was. */
 export type AskedAbout = Payout & { readonly payoutId: string; readonly isPaid: boolean };
+type Asked = Omit<AskedAbout, 'payoutId'>;
 type Placed = { readonly amount: bigint; readonly place: string };
 type Lost = Placed & { readonly asked: readonly AskedAbout[] };
 
 /**
  * A person is asked until it was about as much as was lost: one that is smaller may be a part of it, or have nothing to do with it. Of each merchant
- * by himself, so that none uses another one's question up, but for what was found paid. What asks for exactly as much comes first.
+ * by himself, so that none uses another one's question up, but for what was found paid. What asks for exactly as much comes first, and he is asked about
+ * one of exactly as much whatever he said of others: that these were not it says nothing of that one.
  * @param waiting in the order in which they are asked about
  */
 export function lostQuestions<L extends Lost, W extends Payout & Placed>(
@@ -17,22 +19,29 @@ export function lostQuestions<L extends Lost, W extends Payout & Placed>(
   waiting: readonly W[],
 ): readonly (readonly [L, W])[] {
   const at = Map.groupBy(lost, ({ place }) => place);
-  const asked = new Map<L, Pick<AskedAbout, 'merchantId' | 'amount' | 'isPaid'>[]>(lost.map((of) => [of, [...of.asked]]));
+  const asked = new Map<L, Asked[]>(lost.map((of) => [of, [...of.asked]]));
   const left = new Set(waiting);
   const pairs: [L, W][] = [];
-  const ask = (one: W, isRight: (of: L) => boolean): void => {
-    const of = at.get(one.place)?.find((each) => isRight(each) && uncovered(each.amount, asked.get(each) ?? [], one.merchantId));
+  const ask = (one: W, isOpen: (of: L, counting: readonly Asked[]) => boolean): void => {
+    const of = at.get(one.place)?.find((each) => isOpen(each, countingFor(one.merchantId, asked.get(each) ?? [])));
     if (of === undefined) return;
     left.delete(one);
     asked.get(of)?.push({ merchantId: one.merchantId, amount: one.amount, isPaid: false });
     pairs.push([of, one]);
   };
-  for (const one of waiting) ask(one, ({ amount }) => amount === one.amount);
-  for (const one of left) ask(one, () => true);
+  const isUncovered = (of: L, counting: readonly Asked[]): boolean => together(counting) < of.amount;
+  for (const one of waiting) ask(one, (of, counting) => of.amount === one.amount && isUncovered(of, counting));
+  for (const one of left) {
+    const isSame = ({ amount }: Pick<Payout, 'amount'>): boolean => amount === one.amount;
+    ask(
+      one,
+      (of, counting) => isSame(of) && !counting.some(isSame) && together(counting.filter(({ isPaid }) => isPaid)) < of.amount,
+    );
+  }
+  for (const one of left) ask(one, isUncovered);
   return pairs;
 }
 
-function uncovered(lost: bigint, asked: readonly Omit<AskedAbout, 'payoutId'>[], merchantId: bigint): boolean {
-  const counting = asked.filter((one) => one.isPaid || one.merchantId === merchantId);
-  return sum(counting.map(({ amount }) => amount)) < lost;
-}
+const countingFor = (merchantId: bigint, asked: readonly Asked[]): readonly Asked[] =>
+  asked.filter((one) => one.isPaid || one.merchantId === merchantId);
+const together = (asked: readonly Asked[]): bigint => sum(asked.map(({ amount }) => amount));

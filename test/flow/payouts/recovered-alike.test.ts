@@ -80,6 +80,25 @@ test.each(['paid', 'failed'] as const)(
   },
 );
 
+test('that parts of it were found unpaid says nothing of one of exactly as much', async () => {
+  await batches.earn(4);
+  const { recover } = await paidTo(ELSEWHERE_SCRIPT);
+  expect(await recover()).toMatchObject({ lost: 202_000n });
+  await goOn();
+  for (const amount of ['0.001', '0.0011']) {
+    const part = await again(amount, ELSEWHERE);
+    expect(await formed()).toMatchObject({ alike: [part] });
+    await resolvePayout(ctx, { payoutId: part, outcome: 'failed', evidence: 'that was another' });
+  }
+  const whole = await again('0.00202', ELSEWHERE);
+  expect(await formed()).toMatchObject({ outcome: 'nothing', alike: [whole] });
+  expect(await batches.row(whole)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
+  // others to the same address go
+  await again('0.0012', ELSEWHERE);
+  expect(await formed()).toMatchObject({ outcome: 'formed' });
+  expect(await service.findings()).toEqual([]);
+});
+
 test('of two forgotten transactions the newer one is booked first: what it has paid is asked about all the same', async () => {
   await batches.earn(3);
   const id = await batches.request();
