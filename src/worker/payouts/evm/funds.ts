@@ -28,6 +28,15 @@ export async function readFunds(
 }
 
 /**
+ * Why no ether is sent to an address of ours: it has code (EIP-7702), which a plain payment of ether runs without gas for it, so that each would fail and
+ * cost its gas. Null: it has none. @throws NodeTrouble
+ */
+export async function whyNoEther({ isContract }: Pick<EvmPort, 'isContract'>, address: string): Promise<string | null> {
+  if (!(await isContract(address))) return null;
+  return `our address ${address} has code, so plain payments of ether to it fail: its key has authorized a contract elsewhere (EIP-7702). Take that back there (authorize the zero address), and have it booked (bursar payout recover)`;
+}
+
+/**
  * Why nothing may be signed for the address of a transaction yet: it has sent what is not booked, or is in no block that was read. Database and signer,
  * put back together, have forgotten it, and what is signed for its nonce now can never be mined. Null: nothing is known of such.
  * @throws NodeTrouble

@@ -17,7 +17,7 @@ import { latestRates } from '../../../store/transactions/rates.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import type { DriverOptions } from '../driver-options.ts';
 import { writeMovesBack } from './forgotten-moves.ts';
-import { readFunds, whyMovedBefore } from './funds.ts';
+import { readFunds, whyMovedBefore, whyNoEther } from './funds.ts';
 import type { Lane } from './lane.ts';
 import { bringEther } from './top-up.ts';
 
@@ -109,6 +109,11 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       if (isToken(currency)) return false;
     }
     const sweep = { hot, from, funds, least, base: fees.base };
+    const why = contract === null ? await whyNoEther(port, hot.address) : null;
+    if (why !== null) {
+      onWait(why);
+      return false;
+    }
     if (contract === null) return formUnlessMoved({ ...sweep, gas: GAS.plain, offer: exactOffer(fees) }, height);
     const problem = await port.payeeProblem(address, hot.address);
     if (problem !== null) {
