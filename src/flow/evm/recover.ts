@@ -1,12 +1,12 @@
 // An operator has a transaction on Ethereum's chain booked that our address has sent and that was not signed here: database and signer have
 // forgotten it together, or its key was used elsewhere. The payout that it pays gets it as its transaction; what went to others is lost.
 import { evmInput, GAS } from '../../core/currencies/evm.ts';
-import { type EvmCode, isToken } from '../../core/currency.ts';
+import type { EvmCode } from '../../core/currency.ts';
 import { sortableId } from '../../core/ids.ts';
 import { greatest, least, minus, mulDivUp, sum } from '../../core/money.ts';
 import { evmSignEntry, leavingOnEvm } from '../../core/payouts/evm-postings.ts';
-import { keptOf, sweepGasEntry } from '../../core/payouts/sweeps.ts';
-import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
+import { sweepGasEntry } from '../../core/payouts/sweeps.ts';
+import type { OutputFacts } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { leaveReservation } from '../../store/payouts/after-restore/emptied-batches.ts';
 import { insertAttempt } from '../../store/payouts/attempts.ts';
@@ -40,6 +40,7 @@ import { adopt, differenceEntry } from '../payouts/after-restore/unknown-outputs
 import { post } from '../payouts/batch-progress.ts';
 import { type Beside, bookBeside, type Fate, fateOf, fatesOf, noteArrived } from '../sweeps/sent-beside.ts';
 import { feeFor, HOT_INDEX, type HotAddress, hotAddress } from './batches.ts';
+import { sentBy, together } from './sent-by-address.ts';
 
 export type EvmRecovery = RecoveryOf<EvmCode> & {
   /** Whether its block can no longer be replaced. */
@@ -47,7 +48,7 @@ export type EvmRecovery = RecoveryOf<EvmCode> & {
   readonly beside: readonly Beside[];
 };
 
-/** What such a transaction has paid. */
+/** What such a transaction has paid. `output`: what pays the payout; where none is paid, all that it has sent. */
 type Paid = { readonly payout: PayoutRow | null; readonly adopted: DecidedPayout | null; readonly output: OutputFacts | null };
 
 /**
@@ -63,24 +64,26 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
     if (hot === null || sender?.txid !== evmInput(hot.address, 0).txid)
       throw refused(`was not sent by the address that payouts in ${currency} leave from`);
     if (!recovery.isFinal) throw refused('is in no final block yet: wait for one');
-    if (facts.outcome === undefined || (facts.outcome.result === 'unclear' && sentByFee(facts) === null))
-      throw refused('did not do exactly what it asks for: look at its events');
+    const sent = sentBy(recovery);
+    if (sent === null) throw refused('did not do exactly what it asks for: look at its events');
     if (await isNoted(sql, currency, facts.txid))
       throw refused(
         'has left for another address of ours, which loses nothing: it is booked by itself once two nodes (the only one, where there is one) show that it is final, and what our address has sent before it is known',
       );
-    const output = paidBy(recovery, refused);
-    const known = await atNonce(sql, { currency, sender, output }, refused);
+    const known = await atNonce(sql, { currency, sender, sent }, refused);
     const paid =
       known === null
-        ? await whomItPays(ctx, sql, { currency, txid: facts.txid, output, refused })
-        : await ofBatch(sql, known, output);
+        ? await whomItPays(ctx, sql, { currency, txid: facts.txid, sent, refused })
+        : await ofBatch(sql, known, sent);
+    const { output } = paid;
     const isPaid = paid.payout !== null || paid.adopted !== null;
     const { arrived } = await fateOf(sql, isPaid || output === null ? [] : facts.outputs);
     // what a token's contract has kept is lost as well
     const lost = isPaid ? 0n : minus(output?.amountMinor ?? 0n, sum([...arrived.values()]));
     const lostText = acceptedLoss(lost, recovery, refused);
-    const fates = await fatesOf(sql, recovery, refused);
+    // what went to others beside a payout is booked beside it
+    const rest = isPaid ? [{ currency, facts: { ...facts, outputs: sent.filter((one) => one !== output) } }] : [];
+    const fates = await fatesOf(sql, { ...recovery, beside: [...recovery.beside, ...rest] }, refused);
     const { fee, batchId } = await write(ctx, sql, { recovery, hot, known, paid, sender, fate: { arrived, lost } });
     const besides = await bookBeside(ctx, sql, { ...recovery, batchId, script: hot.script }, fates);
     await knownAnew(sql, hot.script);
@@ -95,43 +98,23 @@ export function recoverOnEvm(ctx: Context, recovery: EvmRecovery): Promise<Recov
   });
 }
 
-/** The one payment that it makes; null when it makes none, or failed. */
-function paidBy({ currency, facts }: EvmRecovery, refused: Refused): OutputFacts | null {
-  if (facts.outcome?.result === 'failed') return null;
-  if (facts.outcome?.result === 'unclear') return sentByFee(facts);
-  // what contracts have sent on is theirs
-  const outputs = isToken(currency) ? facts.outputs : facts.outputs.filter(({ vout }) => vout === 0);
-  if (outputs.length > 1) throw refused('pays several: look at its events');
-  return outputs[0] ?? null;
-}
-
-/** Of a transfer of which a token's contract has kept a part: whoever got most was sent all that has left. Null where it is something else. */
-function sentByFee(facts: TransactionFacts): OutputFacts | null {
-  const amountMinor = sum(facts.outputs.map((output) => output.amountMinor));
-  const [payee, ...others] = facts.outputs.toSorted((a, b) => (a.amountMinor > b.amountMinor ? -1 : 1));
-  // all may be kept, so that nobody else got any
-  const isFee = others.length <= 1 && others.every(({ script }) => script !== payee?.script);
-  if (payee === undefined || !isFee || keptOf(facts, { target: Buffer.alloc(0), amount: amountMinor }) === null) return null;
-  return { ...payee, amountMinor };
-}
-
 type AtNonce = {
   readonly currency: EvmCode;
   readonly sender: { readonly txid: string; readonly vout: number };
-  readonly output: OutputFacts | null;
+  readonly sent: readonly OutputFacts[];
 };
 
 /**
  * The batch with signatures at its nonce whose payout it pays; null when there is none any more. A reservation is emptied: what the signer may have
  * signed for it can never be mined.
  */
-async function atNonce(sql: Sql, { currency, sender, output }: AtNonce, refused: Refused): Promise<Batch<EvmCode> | null> {
+async function atNonce(sql: Sql, { currency, sender, sent }: AtNonce, refused: Refused): Promise<Batch<EvmCode> | null> {
   for (const id of await batchesOfOutputs(sql, currency, [sender])) {
     const batch = await readBatch<EvmCode>(sql, id, { lock: true });
     if (batch === null) continue;
     if (batch.attempts.length === 0) await leaveReservation(sql, batch, [sender]);
     else if (batch.state === 'dead') await freeInputs(sql, currency, id, [sender]);
-    else if (output !== null && batch.payouts.some((payout) => paysPayout(output, askedOf(payout)))) return batch;
+    else if (batch.payouts.some((payout) => sent.some((output) => paysPayout(output, askedOf(payout))))) return batch;
     else throw refused(`has the nonce of batch ${id}, which it has displaced: again once that has failed`);
   }
   return null;
@@ -146,33 +129,38 @@ export const askedOf = ({ id, script, amount, feeMax, reimburses }: BatchPayout)
   reimburses,
 });
 
-async function ofBatch(sql: Sql, { payouts }: Batch<EvmCode>, output: OutputFacts | null): Promise<Paid> {
+async function ofBatch(sql: Sql, { payouts }: Batch<EvmCode>, sent: readonly OutputFacts[]): Promise<Paid> {
   const [payout] = await lockPayouts(
     sql,
     payouts.map(({ id }) => id),
   );
+  const output = sent.find((one) => payouts.some((asked) => paysPayout(one, askedOf(asked)))) ?? null;
   return { payout: payout ?? null, adopted: null, output };
 }
 
 type Paying = {
   readonly currency: EvmCode;
   readonly txid: string;
-  readonly output: OutputFacts | null;
+  readonly sent: readonly OutputFacts[];
   readonly refused: Refused;
 };
 
-/** The payout that asks for just this, the oldest first; one that a person has decided already counts too. */
-async function whomItPays(ctx: Context, sql: Sql, { currency, txid, output, refused }: Paying): Promise<Paid> {
-  if (output === null) return { payout: null, adopted: null, output };
-  const open = (await unsignedPayouts(sql, currency)).find((payout) => paysPayout(output, payout));
+/** The payout that asks for just what it has sent to somebody, the oldest first; one that a person has decided already counts too. */
+async function whomItPays(ctx: Context, sql: Sql, { currency, txid, sent, refused }: Paying): Promise<Paid> {
+  const paying = (payout: Parameters<typeof paysPayout>[1]): OutputFacts | null =>
+    sent.find((output) => paysPayout(output, payout)) ?? null;
+  const nobody = { payout: null, adopted: null, output: together(sent) };
+  if (sent.length === 0) return nobody;
+  const open = (await unsignedPayouts(sql, currency)).find((payout) => paying(payout) !== null);
   if (open !== undefined) {
     const [payout] = await lockUnsigned(sql, currency, [open.id], refused);
-    return { payout: payout ?? null, adopted: null, output };
+    return { payout: payout ?? null, adopted: null, output: paying(open) };
   }
-  const asking = (await decidedPayouts(sql, currency)).filter((payout) => paysPayout(output, payout));
+  const asking = (await decidedPayouts(sql, currency)).filter((payout) => paying(payout) !== null);
   // what was found paid before has been paid by something
   const decided = asking.find(({ outcome }) => outcome === 'paid') ?? asking[0];
-  if (decided === undefined) return { payout: null, adopted: null, output };
+  if (decided === undefined) return nobody;
+  const output = paying(decided);
   if (decided.outcome === 'paid') return { payout: null, adopted: decided, output };
   const [row] = await lockPayouts(sql, [decided.id]);
   await reopen(ctx, sql, row as PayoutRow, txid, 'found_paid');

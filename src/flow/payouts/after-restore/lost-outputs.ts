@@ -37,7 +37,9 @@ export async function noteLost(
 ): Promise<readonly string[]> {
   // what was lost before is not what these ask for
   await dropQuestions(sql, payoutIds);
-  const outputs = facts.outputs.map(({ vout, script, amountMinor }) => ({ txid: facts.txid, vout, script, amount: amountMinor }));
+  // what a contract has sent on was not ours
+  const sent = facts.outputs.filter(({ sentOn }) => sentOn !== true);
+  const outputs = sent.map(({ vout, script, amountMinor }) => ({ txid: facts.txid, vout, script, amount: amountMinor }));
   const scripts = outputs.map(({ script }) => script);
   const own = await knownOwnScripts(sql, currency, scripts);
   const paid = (await lockPayouts(sql, payoutIds)).map(waitingFrom);
