@@ -1,6 +1,7 @@
 // How a transaction ended that an address of ours has sent: a receipt is a node's word, so where several nodes are configured, two must show the
 // same.
 import type { BlockRef } from '../../core/block-ref.ts';
+import { evmAddressOf } from '../../core/currencies/evm.ts';
 import type { EndedByWord, EndedTransaction, EvmPort } from '../../core/evm/port.ts';
 import { type Member, saidInTime, type Waiting } from '../utxo/node/member.ts';
 import type { ReadingNode } from '../utxo/node/node.ts';
@@ -9,6 +10,9 @@ import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asFields, asHash, asNumber, readReceipt, readTransaction } from './answers.ts';
 import { endedFacts } from './payments.ts';
 import { type EvmSource, isLimit, readAs } from './source.ts';
+
+/** Of what a transaction pays. */
+const MOST_TOLD = 5;
 
 /** What one node shows of it. @param contract of the token whose payments are asked for; null for ether @param finalized what it calls final */
 export async function endedAt(
@@ -24,7 +28,11 @@ export async function endedAt(
   const [transaction, receipt] = answers as readonly unknown[];
   const ended = readAs(rpc, methods.join(', '), () => readEnded(transaction, receipt, { txid, contract }));
   const { result, gasPaid } = ended?.facts.outcome ?? {};
-  const what = ended === null ? 'in no block' : `${result} in block ${ended.blockHash}, for ${gasPaid} wei of gas`;
+  // what two nodes show otherwise is told
+  const first = (ended?.facts.outputs ?? []).slice(0, MOST_TOLD);
+  const paid = first.map(({ script, amountMinor }) => `, ${amountMinor} to ${evmAddressOf(script)}`);
+  const what =
+    ended === null ? 'in no block' : `${result} in block ${ended.blockHash}, for ${gasPaid} wei of gas${paid.join('')}`;
   const isFinal = ended !== null && ended.height <= ((await finalized())?.height ?? -1);
   return { ended, isFinal, said: [`${rpc.name} shows it ${what}`] };
 }
