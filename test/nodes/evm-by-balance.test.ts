@@ -99,6 +99,32 @@ describe('a payment by a contract', () => {
     expect(after[0]?.txid).not.toBe(before?.txid);
   });
 
+  test('two in one block that a reorganisation puts into two, and back into one, are worth the same', async () => {
+    const owed = await chain.owe();
+    const worth = async () =>
+      (await chain.facts(owed)).flatMap(({ state, amount }) => (state === 'mined' ? [amount] : [])).sort((a, b) => Number(a - b));
+    const [first, second] = [rawOf(await call('halves(address)', owed, 4n)), rawOf(await call('halves(address)', owed, 6n))];
+    await anvil.mine(2);
+    await chain.catchUp();
+    expect(await worth()).toEqual([10n]);
+    const reorganised = async (depth: number, blocks: readonly (readonly [string, number])[]): Promise<void> => {
+      await anvil.rpc('anvil_reorg', depth, blocks);
+      await anvil.mine();
+      await chain.catchUp();
+      expect(await balance(owed)).toBe(10n);
+    };
+    await reorganised(2, [
+      [first, 0],
+      [second, 1],
+    ]);
+    expect(await worth()).toEqual([4n, 6n]);
+    await reorganised(3, [
+      [first, 1],
+      [second, 1],
+    ]);
+    expect(await worth()).toEqual([10n]);
+  });
+
   test('that a reorganisation takes away is gone', async () => {
     const owed = await chain.owe();
     await call('halves(address)', owed);
