@@ -141,6 +141,7 @@ export const AREAS = [
       'test/nodes/evm-unclear-ended',
     ],
   },
+  { code: /^src\/core\/payouts\/lost-questions\.ts$/, tests: ['test/core/lost-questions'] },
   {
     code: /^src\/core\/payouts\/(held-reason|coin-selection|outgoing-fees|states|validation|units|intent|signing-refusals)\.ts$/,
     tests: [

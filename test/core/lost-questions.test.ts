@@ -43,6 +43,14 @@ test('what asks for exactly as much is asked about once, whatever was asked abou
   expect(names(lostQuestions([lost(111n, paid)], [payout('same', 111n)]))).toEqual(['same']);
 });
 
+test('one of exactly as much is asked about once, because of what nobody was asked about, and of each merchant', () => {
+  expect(names(lostQuestions([lost(100n), lost(500n)], [payout('same', 100n)]))).toEqual(['same']);
+  expect(names(lostQuestions([lost(100n)], [payout('mine', 100n), payout('other', 100n, 2n)]))).toEqual(['mine', 'other']);
+  const [before, open] = [lost(100n, [{ merchantId: 1n, amount: 110n }]), lost(100n)];
+  const pairs = lostQuestions([before, open], [payout('same', 100n), payout('goes', 50n)]);
+  expect(pairs.map(([of, { id }]) => [of === open, id])).toEqual([[true, 'same']]);
+});
+
 test('only what goes to the same place is asked about, and each payout because of one loss', () => {
   expect(lostQuestions([lost(100n)], [payout('elsewhere', 100n, 1n, 'b')])).toEqual([]);
   const [one, two] = [lost(100n), lost(50n)];
