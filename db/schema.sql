@@ -200,6 +200,18 @@ create table public.address_requests (
   constraint address_requests_size_check CHECK (((size >= 1) AND (size <= 100000)))
 );
 
+create table public.authorized_nonces (
+  currency text not null,
+  sender text not null,
+  nonce integer not null,
+  txid text not null,
+  height integer not null,
+  block_hash text not null,
+  said_by text not null,
+  at timestamp with time zone not null,
+  constraint authorized_nonces_pkey PRIMARY KEY (currency, sender, nonce)
+);
+
 create table public.bank_reads (
   one_row boolean default true not null,
   begun_at timestamp with time zone not null,
@@ -1926,6 +1938,8 @@ grant insert, select on public.ach_files to bursar_app;
 grant delete, insert, select, update on public.address_balances to bursar_app;
 
 grant delete, insert, select, update on public.address_requests to bursar_app;
+
+grant delete, insert, select on public.authorized_nonces to bursar_app;
 
 grant delete, insert, select, update on public.bank_reads to bursar_app;
 

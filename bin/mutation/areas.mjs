@@ -119,6 +119,10 @@ export const AREAS = [
     ],
   },
   {
+    code: /^src\/(outside\/evm\/authorizations|flow\/evm\/recover-authorized|worker\/payouts\/evm\/authorized|store\/payouts\/after-restore\/authorized-nonces)\.ts$/,
+    tests: ['test/nodes/evm-authorized.test', 'test/nodes/evm-authorized-words'],
+  },
+  {
     code: /^src\/flow\/sweeps\/sent-(elsewhere|beside)\.ts$/,
     tests: ['test/nodes/evm-sent-elsewhere', 'test/nodes/evm-sent-between'],
   },
@@ -133,6 +137,7 @@ export const AREAS = [
       'test/nodes/evm-reverts',
       'test/nodes/evm-nonces',
       'test/nodes/evm-recovered',
+      'test/nodes/evm-sent-by-others',
       'test/nodes/evm-reimbursement-paid-after-all',
       'test/nodes/evm-lying-receipts',
       'test/nodes/evm-one-word-paid',

@@ -1,16 +1,14 @@
 // The whole service on a real geth: payments of every kind, what is moved, a payout, what a block pays by itself, reorganisations, and what geth
 // says to each transaction that it does not take.
-import { secp256k1 } from '@noble/curves/secp256k1.js';
-import { keccak_256 } from '@noble/hashes/sha3.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type RlpItem, rlp } from '../../src/core/evm/rlp.ts';
 import { createEvmSending } from '../../src/outside/evm/paying.ts';
 import { createEvmSource } from '../../src/outside/evm/source.ts';
-import { CHAIN_ID, keccak, secretOf, signTransaction, type Unsigned } from '../../src/sandbox/evm/transaction.ts';
+import { secretOf, signTransaction, type Unsigned } from '../../src/sandbox/evm/transaction.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { callData, rawOf } from '../support/evm/anvil.ts';
 import { FORWARDER } from '../support/evm/compiled.ts';
 import { type Geth, startGeth } from '../support/evm/geth.ts';
+import { authorization, carrying } from '../support/evm/set-code.ts';
 import { openAlteredNode, WITHOUT_TRACES } from '../support/nodes/altered-node.ts';
 import { openEvmServiceOn } from './evm-service.ts';
 import { watchChain } from './watched-chain.ts';
@@ -48,21 +46,11 @@ async function ledgerIsChain(): Promise<void> {
   expect(await service.findings()).toEqual([]);
 }
 
-function signed(items: readonly RlpItem[], type: number, secret: Uint8Array): { yParity: number; r: bigint; s: bigint } {
-  const digest = keccak_256(Buffer.concat([Buffer.of(type), rlp(items)]));
-  const made = secp256k1.sign(digest, secret, { prehash: false, format: 'recovered' });
-  const word = (at: number): bigint => BigInt(`0x${Buffer.from(made.subarray(at, at + 32)).toString('hex')}`);
-  return { yParity: made[0] as number, r: word(1), s: word(33) };
-}
 /** An account that takes a contract's code (EIP-7702) and calls itself in the same transaction. */
 async function callByDelegate(secret: Buffer, self: string, code: string, value: bigint, input: string): Promise<string> {
-  const allowed = signed([CHAIN_ID, code, 1], 5, secret);
-  const list = [[CHAIN_ID, code, 1, allowed.yParity, allowed.r, allowed.s]];
-  const fields: readonly RlpItem[] = [CHAIN_ID, 0, GWEI, 100n * GWEI, 500_000, self, value, input, [], list];
-  const { yParity, r, s } = signed(fields, 4, secret);
-  const raw = Buffer.concat([Buffer.of(4), rlp([...fields, yParity, r, s])]);
-  await geth.rpc('eth_sendRawTransaction', `0x${raw.toString('hex')}`);
-  return keccak(raw);
+  const { raw, txid } = carrying(secret, { to: self, value, input, list: [authorization(secret, { code, nonce: 1 })] });
+  await geth.rpc('eth_sendRawTransaction', raw);
+  return txid;
 }
 
 test('payments by accounts, contracts and delegates, and USDT, are credited and moved, and the ledger is the chain', {

@@ -4,6 +4,7 @@ import { reimburseTransaction } from '../../src/flow/payouts/reimbursements.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readMoves } from '../../src/store/sweeps/forgotten-moves.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
+import { sendsOn } from './evm-steps.ts';
 
 const TIMEOUT = 300_000;
 const HUNDREDTH = 10n ** 16n;
@@ -17,14 +18,6 @@ beforeAll(async () => {
   service = await openEvmService();
 }, TIMEOUT);
 afterAll(() => service?.close(), TIMEOUT);
-
-/** Calls transfer(address,uint256) of the token, whoever calls it, and fails where that fails. */
-function sendsOn(token: string, to: string, units: bigint): string {
-  const amount = units.toString(16).padStart(32, '0');
-  const call = `63a9059cbb60e01b60005273${to.slice(2)}6004526f${amount}6024526000600060446000600073${token.slice(2)}5af1`;
-  const after = (call.length / 2 + 8).toString(16).padStart(2, '0');
-  return `0x${call}60${after}5760006000fd5b00`;
-}
 
 test('USDT that a contract sends on in a transaction of ours is credited', { timeout: TIMEOUT }, async () => {
   const { anvil, ctx, db, merchantId } = service;

@@ -199,6 +199,11 @@ export async function openEvmServiceOn<N extends RealNode>(
       await service.price();
       return (await requestTokenPayout(ctx, { merchantId, amount: '50', destination })).id;
     },
+    /** The key of an address: another wallet with the same words has it too. */
+    secret: async (currency: EvmCode, { chain, index }: { readonly chain: 0 | 1; readonly index: number }): Promise<Uint8Array> =>
+      (await signer.keyring.spend(currency, (account) =>
+        Uint8Array.from(account.deriveChild(chain).deriveChild(index).privateKey as Uint8Array),
+      )) as Uint8Array,
     hot: async (currency: EvmCode): Promise<string> => (await hotAddress(ctx, db, currency))?.address as string,
     ether: async (address: string): Promise<bigint> => BigInt(await anvil.rpc<string>('eth_getBalance', address, 'latest')),
     units: async (address: string): Promise<bigint> =>

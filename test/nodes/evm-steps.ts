@@ -63,3 +63,20 @@ export async function asOwnerFirst({ anvil }: EvmService, data: string): Promise
   const dear = { gas: '0x100000', maxFeePerGas: '0x174876e800', maxPriorityFeePerGas: '0x174876e800' };
   await anvil.rpc('eth_sendTransaction', { from, to: anvil.token, data, ...dear });
 }
+
+/** Code that calls transfer(address,uint256) of a token, and leaves on the stack whether that went well. */
+function calls(token: string, to: string, units: bigint): string {
+  const amount = units.toString(16).padStart(32, '0');
+  return `63a9059cbb60e01b60005273${to.slice(2)}6004526f${amount}6024526000600060446000600073${token.slice(2)}5af1`;
+}
+
+/** The code of a contract that sends a token, whoever calls it, and fails where that fails. */
+export function sendsOn(token: string, to: string, units: bigint): string {
+  const call = calls(token, to, units);
+  const after = (call.length / 2 + 8).toString(16).padStart(2, '0');
+  return `0x${call}60${after}5760006000fd5b00`;
+}
+
+/** The same to several, and whatever of it fails. */
+export const sendsToAll = (token: string, all: readonly { readonly to: string; readonly units: bigint }[]): string =>
+  `0x${all.map(({ to, units }) => `${calls(token, to, units)}50`).join('')}00`;

@@ -1,7 +1,7 @@
 // The signer's own code in this process, with a seed that it made itself: for tests that drive payouts over real nodes.
 import type { CurrencyCode } from '../../src/core/currency.ts';
 import { readIntentPublicKey } from '../../src/main/wiring/intent-key.ts';
-import { createKeyring } from '../../src/signer/keyring.ts';
+import { createKeyring, type Keyring } from '../../src/signer/keyring.ts';
 import { openSignatureJournal, type SignatureJournal } from '../../src/signer/signature-journal.ts';
 import { createSigning } from '../../src/signer/signing.ts';
 import { createTurns } from '../../src/signer/turns.ts';
@@ -9,7 +9,12 @@ import { addSignerKey, confirmKey, listKeys } from '../../src/store/chain/xpubs.
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import type { Signing } from '../../src/worker/payouts/driver-options.ts';
 
-export type PayoutSigner = { readonly signing: Signing; readonly journal: SignatureJournal; close(): Promise<void> };
+export type PayoutSigner = {
+  readonly signing: Signing;
+  readonly journal: SignatureJournal;
+  readonly keyring: Keyring;
+  close(): Promise<void>;
+};
 
 /**
  * @param folder the signer's own, which has the intent key too
@@ -45,6 +50,7 @@ export async function openPayoutSigner(
       signed: ({ after, batchId }) => own.signed(after, batchId ?? null),
     },
     journal,
+    keyring,
     async close() {
       await journal.close();
       await readOnly.close();

@@ -47,6 +47,17 @@ export type HeldByWord = {
   readonly most: bigint | null;
   readonly said: readonly string[];
 };
+/**
+ * What nodes show of what an account has signed with a nonce and somebody else has sent (EIP-7702): the transaction that carries it, with what the account
+ * has sent in it, as two of them show it alike (the only one, where there is one), or null; whether as many say that it has used the nonce, or that it has
+ * not; and what each says, one sentence each.
+ */
+export type AuthorizedByWord = {
+  readonly carried: EndedTransaction | null;
+  readonly isUsed: boolean;
+  readonly isDenied: boolean;
+  readonly said: readonly string[];
+};
 /** The most addresses whose ether a node is asked for at once: six calls. */
 export const MOST_ADDRESSES = 4_200;
 /** Amounts in wei, addresses 0x and 40 digits. */
@@ -91,6 +102,12 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   ): Promise<PaidByWord>;
   /** How a transaction ended, by the word of all nodes: a receipt is a node's word, as what a block pays is. */
   ended(txid: string): Promise<EndedByWord>;
+  /** The transaction of a block that carries what an account has signed with a nonce (EIP-7702); null: none does. */
+  carrierIn(blockHash: string, signer: Nonce): Promise<string | null>;
+  /** Who has signed what a transaction carries so. */
+  signersIn(txid: string): Promise<readonly Nonce[]>;
+  /** Whether such a transaction has used the nonce of an account, by the word of all nodes. */
+  authorized(txid: string, signer: Nonce): Promise<AuthorizedByWord>;
   /** Null when no block of the node's best chain holds it. */
   mined(txid: string): Promise<MinedTransaction | null>;
 };

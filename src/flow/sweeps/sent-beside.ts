@@ -38,7 +38,8 @@ type Booking = {
   readonly by: string;
   readonly acceptsLoss: boolean;
 };
-type At = Booking & { readonly currency: EvmCode; readonly batchId: string };
+/** `batchId`: null where it has left by no transaction of its own. */
+type At = Booking & { readonly currency: EvmCode; readonly batchId: string | null };
 
 /** What has arrived at other addresses of ours is known there from now on. */
 export async function noteArrived(ctx: Context, sql: Sql, at: At, arrived: Fate['arrived']): Promise<void> {
@@ -71,7 +72,7 @@ export async function fatesOf(
 export async function bookBeside(
   ctx: Context,
   sql: Sql,
-  of: Booking & { readonly batchId: string; readonly script: Buffer },
+  of: Booking & { readonly batchId: string | null; readonly script: Buffer },
   fates: Awaited<ReturnType<typeof fatesOf>>,
 ): Promise<readonly { readonly currency: EvmCode; readonly lost: bigint }[]> {
   const { facts, block, by, batchId, script } = of;

@@ -41,6 +41,8 @@ export type WriteOff = {
 export type WrittenOff = {
   readonly written: readonly { readonly address: string; readonly amount: bigint }[];
   readonly ended: string | null;
+  /** Why there is nothing to do; null: something was done, or had been. */
+  readonly nothing: string | null;
 };
 
 /** The refusal of the address that is named, with what is wrong with it. */
@@ -70,8 +72,8 @@ export function writeOff(ctx: Context, of: WriteOff): Promise<WrittenOff> {
       before = plus(before, done.before);
       if (done.amount !== 0n) written.push({ address: one.address, amount: done.amount });
     }
-    if (written.length === 0 && before === 0n && batch === null) throw refusedAddress(address, nothingToDo(of));
-    return { written, ended: batch === null ? null : (unclear?.ended.facts.txid ?? null) };
+    const nothing = written.length === 0 && before === 0n && batch === null ? nothingToDo(of) : null;
+    return { written, ended: batch === null ? null : (unclear?.ended.facts.txid ?? null), nothing };
   });
 }
 

@@ -1,4 +1,4 @@
-// `bursar chain write-off`: units of a token that are gone from an address of ours although nothing of ours has taken them are booked as lost.
+// `bursar chain write-off`: units of a token, or ether, that are gone from an address of ours although nothing of ours has taken them are booked as lost.
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { formatAmount, negated } from '../../core/money.ts';
@@ -14,7 +14,7 @@ export function addWriteOff(chain: Command): void {
   leaf(
     chain,
     'write-off <address>',
-    "Books what is gone of a token from an address of ours on Ethereum's chain as the service's loss: its issuer has destroyed it, as two nodes show alike and none denies (bursar audit, EVM-1). What the address has sent, and did something else than it asks for, counts as done (INV-10).",
+    "Books what is gone of a token from an address of ours on Ethereum's chain as the service's loss: its issuer has destroyed it, as two nodes show alike and none denies (bursar audit, EVM-1); and of ether, where code has sent it that its key has authorized. What the address has sent, and did something else than it asks for, counts as done (INV-10).",
   )
     .requiredOption('--evidence <text>', 'what is known of it; kept with what the nodes say')
     .option('--take-back', 'books back what was written off and is there again (EVM-2), and writes nothing off')

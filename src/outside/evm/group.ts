@@ -10,6 +10,7 @@ import type { ChainNode, ReadingNode } from '../utxo/node/node.ts';
 import { succeededAnywhere } from '../utxo/node/paid-by-word.ts';
 import { within } from '../utxo/node/patience.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
+import { authorizedByWord } from './authorizations.ts';
 import { endedByWord } from './ended.ts';
 import { middleGasFees } from './gas-fees.ts';
 import { heldByWord } from './held.ts';
@@ -132,6 +133,9 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
     succeeded: (...asked) => succeededAnywhere(members(), asked, waiting),
     ended: (txid) => endedByWord(members(), txid, waiting),
+    carrierIn: (hash, signer) => use((one) => one.carrierIn(hash, signer)),
+    signersIn: (txid) => use((one) => one.signersIn(txid)),
+    authorized: (txid, signer) => authorizedByWord(members(), { txid, signer }, waiting),
     mined: (txid) => use((one) => one.mined(txid)),
   };
 }

@@ -7,6 +7,7 @@ import { Malformed } from '../utxo/bytes.ts';
 import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asFields, asHash, asNumber, asQuantity, readTransaction } from './answers.ts';
+import { authorizedAt, carrierIn, signersIn, signersOf } from './authorizations.ts';
 import { endedAt } from './ended.ts';
 import { heldAt } from './held.ts';
 import { type EvmSource, isLimit, quantity, readAs } from './source.ts';
@@ -181,8 +182,15 @@ export function createEvmSending(
       const sent = readAs(rpc, 'eth_getTransactionCount', () => asNumber(count, 'eth_getTransactionCount'));
       if (sent <= sender.nonce) return { paid: null, isUnused: true, isDenied: false, silent: [] };
       deciding.push(...readAs(rpc, 'eth_getTransactionByHash', () => heightOfSent(shown, sender)));
+      const final = (await finalized())?.height ?? -1;
+      // no receipt says whether what carries an authorization has used its nonce
+      const carriedAt = readAs(rpc, 'eth_getTransactionByHash', () => heightOfCarried(shown, sender));
+      if (deciding.length === 0 && carriedAt !== null && carriedAt <= final) {
+        const used = await quantityOf('eth_getTransactionCount', [sender.address, quantity(final)]);
+        if (used > BigInt(sender.nonce)) deciding.push(carriedAt);
+      }
       const [decidedAt] = deciding;
-      const isFinal = decidedAt !== undefined && decidedAt <= ((await finalized())?.height ?? -1);
+      const isFinal = decidedAt !== undefined && decidedAt <= final;
       // a node that has thrown old receipts away, or has not fetched them yet, does not know how it ended
       const lacks = rival === null ? 'has no receipt of what has used' : `does not show ${rival} at`;
       const says = decidedAt === undefined ? lacks : `does not call block ${decidedAt} final, which it shows to decide about`;
@@ -194,6 +202,9 @@ export function createEvmSending(
       };
     },
     ended: (txid) => endedAt(source, { txid, contract }, finalized),
+    carrierIn: (hash, signer) => carrierIn(source, hash, signer),
+    signersIn: (txid) => signersIn(source, txid),
+    authorized: (txid, signer) => authorizedAt(source, { txid, signer, contract }),
     async mined(txid) {
       const answer = await orRefusal(rpc.call('eth_getTransactionReceipt', [txid]));
       if (answer instanceof RpcRefusal) throw busy(rpc, answer);
@@ -209,6 +220,13 @@ function heightOfSent(answer: unknown, { address, nonce }: Nonce): readonly numb
   const { blockHash, blockNumber } = asFields(answer, 'the transaction');
   const isSent = from === address.toLowerCase() && used === nonce && blockHash != null;
   return isSent ? [asNumber(blockNumber, 'blockNumber')] : [];
+}
+
+/** The same of one that carries what an account has signed with this nonce; null: it does not. */
+function heightOfCarried(answer: unknown, { address, nonce }: Nonce): number | null {
+  if (answer === null || !signersOf(answer, nonce).some((signer) => signer.address === address.toLowerCase())) return null;
+  const { blockNumber } = asFields(answer, 'the transaction');
+  return blockNumber == null ? null : asNumber(blockNumber, 'blockNumber');
 }
 
 function minedOf(answer: unknown, txid: string): MinedTransaction {

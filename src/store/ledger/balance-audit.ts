@@ -1,6 +1,7 @@
 // What our addresses on Ethereum's chain hold against what is known to have come and gone, see audit.ts: by the last comparison with a node
 // (worker/rescan/address-balances.ts).
 import { ETHER, EVM_CODES, isToken } from '../../core/currency.ts';
+import { SENDER } from '../sweeps/addresses.ts';
 import { KNOWN } from '../sweeps/balances.ts';
 import type { Question } from './audit.ts';
 
@@ -16,7 +17,8 @@ export const OF_BALANCES: readonly Question[] = [
     id: 'EVM-1',
     says: "no address of ours on Ethereum's chain holds less than what is known to have come there and not to have gone",
     text: `select ${ADDRESS} || ', and ' || ${KNOWN} || ' are known: ' || (${KNOWN} - c.found) || ' are missing'
-                  || case when c.currency in (${TOKENS}) then ' (bursar chain write-off, where its issuer has destroyed them)' else '' end as what
+                  || case when c.currency in (${TOKENS}) then ' (bursar chain write-off, where its issuer has destroyed them)'
+                          when exists (select from authorized_nonces n where n.sender = ${SENDER('c.script')}) then ' (bursar chain write-off, where code that its key has authorized has sent it)' else '' end as what
              from ${FROM} where c.found < ${KNOWN}`,
   },
 ];

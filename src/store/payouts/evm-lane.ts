@@ -1,7 +1,13 @@
-// The nonces of our addresses on Ethereum's chain: which is next, how many the chain has used, and what is on its way out.
+// The nonces of our addresses on Ethereum's chain: which is next, how many the chain has used, and what is on its way out. What an operator has had
+// booked as used by an authorization (after-restore/authorized-nonces.ts) counts as used.
 import { GAS } from '../../core/currencies/evm.ts';
 import type { EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
+
+/** SQL: the nonces of a sender ($2) of a currency ($1), each with its batch, if it has one, and the height at which a block shows it to be used. */
+const OF_SENDER = `
+             select vout as nonce, spent_height as used_at, batch_id from outgoing_inputs where currency = $1 and txid = $2
+             union all select nonce, height, null from authorized_nonces where currency = $1 and sender = $2`;
 
 /**
  * The next nonce of a sender: none is ever reserved twice. The lock of the currency's outputs is held.
@@ -11,7 +17,7 @@ import type { Sql } from '../postgres/connect.ts';
 export async function nextNonce(sql: Sql, currency: EvmCode, sender: string): Promise<number | null> {
   const { rows } = await sql.query<{ next: number | null }>({
     name: 'next_nonce',
-    text: 'select (max(vout) + 1)::int as next from outgoing_inputs where currency = $1 and txid = $2',
+    text: `select (max(nonce) + 1)::int as next from (${OF_SENDER}) q`,
     values: [currency, sender],
   });
   return rows[0]?.next ?? null;
@@ -54,10 +60,10 @@ export async function usedNonces(sql: Sql, currency: EvmCode, sender: string, he
                      or exists (select from outgoing_attempts a where a.batch_id = i.batch_id and length(a.raw) > 0))
               order by i.vout limit 1),
            first as (
-             select coalesce((select vout from signed), (select min(vout) from outgoing_inputs where currency = $1 and txid = $2)) as nonce),
+             select coalesce((select vout from signed), (select min(nonce) from (${OF_SENDER}) q)) as nonce),
            used as (
              select u.vout, lead(u.vout) over (order by u.vout) as next
-               from (select distinct i.vout from outgoing_inputs i, first where i.currency = $1 and i.txid = $2 and i.vout >= first.nonce and i.spent_height <= $3) u)
+               from (select distinct q.nonce as vout from (${OF_SENDER}) q, first where q.nonce >= first.nonce and q.used_at <= $3) u)
            select case when exists (select from used where used.vout = first.nonce)
                        then (select min(vout) + 1 from used where next is distinct from vout + 1) else nonce end::int as used from first`,
     values: [currency, sender, height],
@@ -72,6 +78,7 @@ export async function unknownSend(sql: Sql, currency: EvmCode, sender: string, h
     text: `select i.spent_by as txid from outgoing_inputs i
             where i.currency = $1 and i.txid = $2 and i.spent_height <= $3
               and not exists (select from outgoing_attempts a where a.currency = i.currency and a.txid = i.spent_by)
+              and not exists (select from authorized_nonces n where n.currency = i.currency and n.sender = i.txid and n.nonce = i.vout)
             order by i.vout limit 1`,
     values: [currency, sender, height],
   });
@@ -94,7 +101,7 @@ export async function leftAfterAll(sql: Sql, currency: EvmCode, sender: string, 
 export async function knownNonces(sql: Sql, currency: EvmCode, sender: string, from: number): Promise<Set<number>> {
   const { rows } = await sql.query<{ vout: number }>({
     name: 'known_nonces',
-    text: 'select distinct vout from outgoing_inputs where currency = $1 and txid = $2 and vout >= $3 and spent_by is not null',
+    text: `select distinct nonce as vout from (${OF_SENDER}) q where nonce >= $3 and used_at is not null`,
     values: [currency, sender, from],
   });
   return new Set(rows.map(({ vout }) => vout));
@@ -104,7 +111,7 @@ export async function knownNonces(sql: Sql, currency: EvmCode, sender: string, f
 export async function reservedNonces(sql: Sql, currency: EvmCode, sender: string): Promise<Set<number>> {
   const { rows } = await sql.query<{ vout: number }>({
     name: 'reserved_nonces',
-    text: 'select distinct vout from outgoing_inputs where currency = $1 and txid = $2',
+    text: `select distinct nonce as vout from (${OF_SENDER}) q`,
     values: [currency, sender],
   });
   return new Set(rows.map(({ vout }) => vout));
@@ -114,9 +121,8 @@ export async function reservedNonces(sql: Sql, currency: EvmCode, sender: string
 export async function signedNonces(sql: Sql, currency: EvmCode, sender: string): Promise<number | null> {
   const { rows } = await sql.query<{ signed: number | null }>({
     name: 'signed_nonces',
-    text: `select (max(i.vout) + 1)::int as signed from outgoing_inputs i
-            where i.currency = $1 and i.txid = $2
-              and (i.spent_by is not null or exists (select from outgoing_attempts a where a.batch_id = i.batch_id))`,
+    text: `select (max(nonce) + 1)::int as signed from (${OF_SENDER}) q
+            where used_at is not null or exists (select from outgoing_attempts a where a.batch_id = q.batch_id)`,
     values: [currency, sender],
   });
   return rows[0]?.signed ?? null;

@@ -183,7 +183,8 @@ export async function takeBackOutgoing(sql: Sql, currency: CurrencyCode, height:
              select i.batch_id from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id
               where b.currency = $1 and b.state = 'dead' and b.tip is null and i.spent_by is null and not i.freed),
            due as (
-             update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs union all select batch_id from dead) returning 1)
+             update outgoing_batches set due_at = '-infinity' where id in (select batch_id from inputs union all select batch_id from dead) returning 1),
+           authorized as (delete from authorized_nonces where currency = $1 and height > $2 returning 1)
            select 1 from attempts union all select 1 from outputs union all select 1 from due`,
     values: [currency, height],
   });

@@ -132,7 +132,8 @@ async function usedOf(sql: Sql, nonces: FactsWanted['nonces']): Promise<Readonly
   if (nonces === null) return new Set();
   const { rows } = await sql.query<{ vout: number }>({
     name: 'signing_nonces',
-    text: `select vout from outgoing_inputs where currency = $1 and txid = $2 and vout > $3 and vout < $4 and spent_height is not null`,
+    text: `select vout from outgoing_inputs where currency = $1 and txid = $2 and vout > $3 and vout < $4 and spent_height is not null
+           union select nonce from authorized_nonces where currency = $1 and sender = $2 and nonce > $3 and nonce < $4`,
     values: [nonces.currency, nonces.sender, nonces.after, nonces.below],
   });
   return new Set(rows.map(({ vout }) => vout));

@@ -88,6 +88,8 @@ export async function writeFailedBack(
     // nothing that is signed for a nonce which is used already is ever mined
     if (one === undefined && isNext)
       return `what ${address} has sent at nonce ${nonce} is not known here, and no node knows any more after which block that was (one that keeps older states shows it)`;
+    if (one?.isCarried === true && isNext)
+      return `${one.facts.txid} carries what ${address} has authorized with nonce ${nonce}, and is booked first (bursar payout recover ${one.facts.txid})`;
     // what has paid somebody who is not known here is found when it displaces the next
     if (one?.facts.outcome?.result !== 'failed' && isNext) return null;
     if (one?.facts.outcome?.result !== 'failed') continue;

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { evmAddressOf, evmInput, evmScript } from '../../../core/currencies/evm.ts';
 import { EVM_CODES, type EvmCode, isUtxo } from '../../../core/currency.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
-import type { TransactionFacts } from '../../../core/ports.ts';
+import type { Outpoint, TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
 import type { Context } from '../../../flow/context.ts';
 import { everyHotAddress, hotAddress } from '../../../flow/evm/batches.ts';
@@ -29,11 +29,14 @@ import { isNoted } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../../chain/watch-list.ts';
+import { joined, recoverCarried, usedBy, useOf } from './authorized.ts';
 
 export type SentTransaction = {
   readonly nonce: number;
   readonly block: { readonly height: number; readonly hash: string };
   readonly facts: TransactionFacts;
+  /** It is no transaction of the address, but carries what that has signed (EIP-7702). */
+  readonly isCarried?: true;
 };
 
 /** How many nonces are looked for at once, the newest. */
@@ -81,10 +84,22 @@ export async function findSent(
     const watch = { ...watchOnly(scripts), ...createOutpointSet([evmInput(address, nonce)]) };
     const { touched } = await port.readBlock(hash, watch);
     const facts = touched.find(({ spends }) => spends.length > 0);
-    if (facts !== undefined) found.push({ nonce, block: { height: high, hash }, facts });
+    const block = { height: high, hash };
+    if (facts !== undefined) found.push({ nonce, block, facts });
+    const carrier = facts === undefined ? await port.carrierIn(hash, { address, nonce }) : null;
+    if (carrier !== null) found.push({ nonce, block, facts: carriedBy(carrier, evmInput(address, nonce)), isCarried: true });
   }
   return found;
 }
+
+/** What has used a nonce in the place of a transaction. */
+const carriedBy = (txid: string, sender: Outpoint): TransactionFacts => ({
+  txid,
+  coinbase: false,
+  inputs: [sender],
+  outputs: [],
+  spends: [sender],
+});
 
 /**
  * Records those of them that nobody here has signed, and stops payouts for them; the payouts that they pay wait for an operator. That a block has one
@@ -108,22 +123,40 @@ export async function recordSent(
   const open = [...(await unsignedPayouts(ctx.db, currency)), ...displaced];
   const payoutIds: string[] = [];
   const movements: UnknownMovement[] = [];
-  for (const { nonce, block, facts } of sent) {
-    const { txid, outputs } = facts;
+  for (const { nonce, block, facts, isCarried = false } of sent) {
+    const { txid } = facts;
     // what has gone to another address of ours is booked by itself
-    if (ours.has(txid) || (await isNoted(ctx.db, currency, txid))) continue;
+    if (!isCarried && (ours.has(txid) || (await isNoted(ctx.db, currency, txid)))) continue;
+    const carried = isCarried ? await useOf(ctx, { currency, port }, { txid, block }, { address, nonce }) : null;
+    const outputs = ownOf(carried === null ? facts : carried.facts);
     const paid = open.filter((payout) => outputs.some((output) => paysPayout(output, payout))).map(({ id }) => id);
     if (onlyPaying && paid.length === 0) continue;
     payoutIds.push(...paid);
     const { ended } = await port.ended(txid);
-    const isShown = ended?.blockHash === block.hash && isDeepStrictEqual(ended.facts.inputs, [evmInput(address, nonce)]);
-    if (!isShown) continue;
+    const sender = evmInput(address, nonce);
+    const isShown = carried === null ? isDeepStrictEqual(ended?.facts.inputs, [sender]) : carried.facts !== null;
+    if (ended?.blockHash !== block.hash || !isShown) continue;
     const pays = paid.length === 0 ? '' : `, pays what ${paid.join(', ')} ask for`;
-    const finding = `transaction ${txid} was sent by our address ${address} at nonce ${nonce}${pays} and was not signed here (INV-15): another copy of this server is running, a key was stolen, or database and signer have forgotten it`;
-    movements.push({ currency, txid, blockHash: block.hash, finding });
+    const whose = carried === null ? 'was sent by' : 'carries what was authorized by';
+    const finding = `transaction ${txid} ${whose} our address ${address} at nonce ${nonce}${pays} and was not signed here (INV-15): another copy of this server is running, a key was stolen, or database and signer have forgotten it`;
+    movements.push({ currency, txid, blockHash: block.hash, finding, ...(carried === null ? {} : { spends: [sender] }) });
   }
-  if (movements.length > 0 || payoutIds.length > 0) await recordUnknown(ctx, currency, { movements, payoutIds });
+  if (movements.length > 0 || payoutIds.length > 0)
+    await recordUnknown(ctx, currency, { movements: oneOfEach(movements), payoutIds });
   return movements.length;
+}
+
+/** What a contract has sent on was not ours: it pays no payout. */
+const ownOf = (facts: TransactionFacts | null): TransactionFacts['outputs'] =>
+  (facts?.outputs ?? []).filter(({ sentOn }) => sentOn !== true);
+
+/** A transaction of ours may carry what we have authorized besides, and several of these. */
+function oneOfEach(movements: readonly UnknownMovement[]): readonly UnknownMovement[] {
+  return [...Map.groupBy(movements, ({ txid }) => txid).values()].map((all) => {
+    const spends = all.flatMap((one) => one.spends ?? []);
+    const finding = all.map((one) => one.finding).join('; ');
+    return { ...(all[0] as UnknownMovement), finding, ...(spends.length === 0 ? {} : { spends }) };
+  });
 }
 
 /**
@@ -142,32 +175,57 @@ export async function recordDisplacing(
   const shown = await chain.port.ended(txid);
   const { ended } = shown;
   if (ended === null) return `${txid} has used its nonce, and ${notShown(shown)}`;
-  const { height, blockHash: hash, facts } = ended;
+  const { height, blockHash: hash } = ended;
+  const block = { height, hash };
   const displaced = payouts.map(askedOf);
-  const sent = [{ nonce: input.vout, block: { height, hash }, facts }];
-  await recordSent(ctx, chain, evmAddressOf(input.script.toString('hex')), sent, { onlyPaying: false, displaced });
-  const isPaid = displaced.some((payout) => facts.outputs.some((output) => paysPayout(output, payout)));
+  const address = evmAddressOf(input.script.toString('hex'));
+  const isCarried = !isDeepStrictEqual(ended.facts.inputs, [evmInput(address, input.vout)]);
+  const use = isCarried ? await useOf(ctx, chain, { txid, block }, { address, nonce: input.vout }) : null;
+  if (use !== null && use.facts === null)
+    return `${txid} is said to have used its nonce by an authorization, and ${usedBy(use.said)}`;
+  const facts = use?.facts ?? ended.facts;
+  const sent = [{ nonce: input.vout, block, facts, ...(isCarried ? { isCarried } : {}) }];
+  await recordSent(ctx, chain, address, sent, { onlyPaying: false, displaced });
+  const isPaid = displaced.some((payout) => ownOf(facts).some((output) => paysPayout(output, payout)));
   return isPaid ? `${txid} has used its nonce, and pays what it asks for: "bursar payout recover ${txid}" books that` : null;
 }
 
 /**
- * Books a transaction that one of our sending addresses has sent, or the address of a transaction, by its hash alone.
+ * Books a transaction that one of our sending addresses has sent, or the address of a transaction, by its hash alone, and what such an address has
+ * authorized in it.
  * @throws Refusal not_resolvable, also for one that no block has, or that others have sent
  */
 export async function recoverSent(
   ctx: Context,
   txid: string,
-  { by, acceptsLoss }: { readonly by: string; readonly acceptsLoss: boolean },
+  asked: { readonly by: string; readonly acceptsLoss: boolean },
 ): Promise<Recovered & { readonly currency: EvmCode }> {
+  const carried = await recoverCarried(ctx, txid, asked);
+  const isMined = { is: false };
+  const sent = await recoverOwn(ctx, txid, asked, isMined);
+  if (sent !== null) return { ...(carried === null ? sent : joined(sent, carried)), currency: sent.currency };
+  if (carried !== null) return carried;
+  const why = isMined.is
+    ? 'was not sent by an address that payouts leave from, or of a transaction'
+    : 'is in no block that a node of ours has';
+  throw new Refusal('not_resolvable', { message: `Transaction ${txid} ${why}.` });
+}
+
+/** Null: no address of ours has sent it. @param isMined set where a block has it */
+async function recoverOwn(
+  ctx: Context,
+  txid: string,
+  { by, acceptsLoss }: { readonly by: string; readonly acceptsLoss: boolean },
+  isMined: { is: boolean },
+): Promise<(Recovered & { readonly currency: EvmCode }) | null> {
   const refused = (why: string): Refusal => new Refusal('not_resolvable', { message: `Transaction ${txid} ${why}.` });
-  let isMined = false;
   for (const currency of EVM_CODES) {
     const hots = ctx.ports.chains.has(currency) ? await everyHotAddress(ctx, ctx.db, currency) : [];
     const hot = ctx.ports.chains.has(currency) ? await hotAddress(ctx, ctx.db, currency) : null;
     if (hot === null) continue;
     const port = portOf(ctx, currency) as EvmPort;
-    if (!isMined && (await port.mined(txid)) === null) break;
-    isMined = true;
+    if (!isMined.is && (await port.mined(txid)) === null) break;
+    isMined.is = true;
     const shown = await port.ended(txid);
     if (shown.ended === null) throw refused(notShown(shown));
     const { facts, height, blockHash } = shown.ended;
@@ -181,11 +239,7 @@ export async function recoverSent(
     const from = await indexOf(ctx, ctx.db, hots, script);
     if (from !== null) return { ...(await recoverFromAddress(ctx, recovery, { ...from, script })), currency };
   }
-  throw refused(
-    isMined
-      ? 'was not sent by an address that payouts leave from, or of a transaction'
-      : 'is in no block that a node of ours has',
-  );
+  return null;
 }
 
 /** The same transaction as the other currencies of its chain show it. */

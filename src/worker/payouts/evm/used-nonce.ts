@@ -64,6 +64,8 @@ export async function readUsed(ctx: Context, { currency, port }: Chain, batch: B
   if (used === null || hash === null) return;
   const { touched } = await port.readBlock(hash, watchingNonce(batch));
   if (touched.some(({ txid, spends }) => txid === used.by && spends.length > 0)) return;
+  // what carries an authorization of our address is no transaction of it
+  if ((await port.carrierIn(hash, nonceOf(batch))) === used.by) return;
   await ctx.db.transaction(async (sql) => {
     if ((await readBlockHash(sql, currency, used.height)) === hash) await takeBackSpend(sql, batch.id, used);
   });

@@ -8,6 +8,7 @@ import type { Context } from '../../../flow/context.ts';
 import { everyHotAddress } from '../../../flow/evm/batches.ts';
 import { notShown } from '../../../flow/evm/recover-failed.ts';
 import { type Held, refusedAddress, type WrittenOff, writeOff } from '../../../flow/sweeps/write-off.ts';
+import { hasAuthorized } from '../../../store/payouts/after-restore/authorized-nonces.ts';
 import { leftAfterAll, readBlockHash, unknownSend, usedNonces } from '../../../store/payouts/evm-lane.ts';
 import { addressOfScript, firstPaid, type UnclearSend, unclearSend } from '../../../store/sweeps/addresses.ts';
 import { knownUpTo } from '../../../store/sweeps/balances.ts';
@@ -30,17 +31,18 @@ export type Done = WrittenOff & { readonly currency: EvmCode };
 const AWAY = `one that is away for good, or wrong: take it out of BURSAR_${ETHER}_RPC_URL`;
 
 /**
- * Writes off what is missing of each token at an address of ours.
+ * Writes off what is missing of each token at an address of ours, and of ether where its key has authorized code (EIP-7702).
  * @throws Refusal not_resolvable, with what is missing to say so; NodeTrouble where no node answers
  */
 export async function writeOffAt(ctx: Context, asked: Asked): Promise<readonly Done[]> {
   const address = asked.address.toLowerCase();
   const script = Buffer.from(evmScript(address), 'hex');
   const done: Done[] = [];
-  for (const currency of EVM_CODES.filter((code) => isToken(code) && ctx.ports.chains.has(code))) {
-    const isOwn = (await everyHotAddress(ctx, ctx.db, currency)).some((hot) => hot.script.equals(script));
-    const owner = isOwn ? currency : (await addressOfScript(ctx.db, script))?.currency;
-    if (owner === undefined) throw refusedAddress(address, 'is no address of ours');
+  const owner = await ownerOf(ctx, script);
+  if (owner === null) throw refusedAddress(address, 'is no address of ours');
+  // ether leaves without a transaction of its address only by code that its key has authorized
+  const hadCode = await hasAuthorized(ctx.db, owner, evmInput(address, 0).txid);
+  for (const currency of EVM_CODES.filter((code) => (isToken(code) || hadCode) && ctx.ports.chains.has(code))) {
     const lane = { currency, port: portOf(ctx, currency) as EvmPort };
     const block = await finalBlock(ctx, lane, asked);
     const found = await unclearOf(ctx, lane, address, block.height);
@@ -51,7 +53,16 @@ export async function writeOffAt(ctx: Context, asked: Asked): Promise<readonly D
     const of = { currency, block, held: [first, ...target] as const, unclear: found, takesBack, by, evidence };
     done.push({ ...(await writeOff(ctx, of)), currency });
   }
+  const [nothing = null] = done.map((one) => one.nothing);
+  if (nothing !== null && done.every((one) => one.nothing !== null)) throw refusedAddress(address, nothing);
   return done;
+}
+
+/** The currency whose payouts leave from an address, or of whose transaction it is; null: it is none of ours. */
+async function ownerOf(ctx: Context, script: Buffer): Promise<EvmCode | null> {
+  for (const currency of EVM_CODES.filter((code) => ctx.ports.chains.has(code)))
+    if ((await everyHotAddress(ctx, ctx.db, currency)).some((hot) => hot.script.equals(script))) return currency;
+  return (await addressOfScript(ctx.db, script))?.currency ?? null;
 }
 
 /** The highest final block that was read twice. */

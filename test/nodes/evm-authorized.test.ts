@@ -1,0 +1,170 @@
+// Another wallet with the same words has signed an authorization (EIP-7702) with the key of an address that payouts leave from: it uses a nonce without a
+// transaction of that address, whoever sends it. Payouts stop until an operator has it booked, and go on with the next nonce.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { addressOf, secretOf } from '../../src/sandbox/evm/transaction.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import { readPayout, readPayoutDetails } from '../../src/store/payouts/reads.ts';
+import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
+import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
+import { type Authorization, authorization, carrying } from '../support/evm/set-code.ts';
+import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import { type EvmService, openEvmService } from './evm-service.ts';
+import { GAS_PRICE, ledgerIsChain, sendsOn, sent, transfer, works } from './evm-steps.ts';
+
+const TIMEOUT = 300_000;
+const PAYEE = `0x${'b5'.repeat(20)}`;
+const NOBODY = `0x${'e7'.repeat(20)}`;
+const HOT = { chain: 1, index: 0 } as const;
+const HOUR_MS = 3_600_000;
+let service: EvmService;
+const ours = new Set<string>();
+const recovers = (txid: string, acceptsLoss = false) => recoverSent(service.ctx, txid, { by: 'operator test', acceptsLoss });
+
+beforeAll(async () => {
+  service = await openEvmService();
+  const { address } = await service.owe('USDT', 900_00n);
+  await service.pay('USDT', address, 900_000_000n);
+  await service.mine(FINAL);
+  for (const one of [address, await service.hot('ETH'), await service.hot('USDT')]) ours.add(one);
+  await works(service, 4);
+}, TIMEOUT);
+afterAll(() => service?.close(), TIMEOUT);
+
+const count = async (address: string): Promise<number> =>
+  Number(await service.anvil.rpc<string>('eth_getTransactionCount', address, 'latest'));
+const raw = (bytes: string) => service.anvil.rpc('eth_sendRawTransaction', bytes);
+/** What the key of an address has signed with its next nonce, or a later one. */
+async function authorized(currency: 'ETH' | 'USDT', later = 0, code = service.anvil.forwarder): Promise<Authorization> {
+  const secret = await service.secret(currency, HOT);
+  return authorization(secret, { code, nonce: (await count(await service.hot(currency))) + later });
+}
+let strangers = 0;
+/** Somebody sends them. @returns the hash of the transaction that carries them */
+async function carried(
+  list: readonly Authorization[],
+  call: { readonly to?: string; readonly input?: string } = {},
+): Promise<string> {
+  const stranger = secretOf(`stranger ${++strangers}`);
+  await service.anvil.rpc('anvil_setBalance', addressOf(stranger), '0xde0b6b3a7640000');
+  const { raw: bytes, txid } = carrying(stranger, { to: NOBODY, ...call, list });
+  await raw(bytes);
+  return txid;
+}
+/** What comes afterwards is paid, and nothing is red. */
+async function goesOn(): Promise<void> {
+  await ledgerIsChain(service, ours);
+  await service.goOn();
+  service.restart();
+  const [id, before] = [await service.request(PAYEE), await service.units(PAYEE)];
+  await service.work(HOUR_MS);
+  await works(service, 2);
+  expect(await readPayoutDetails(service.db, id)).toMatchObject({ status: 'completed', trouble: null });
+  expect((await service.units(PAYEE)) - before).toBe(50_000_000n);
+  expect(await openBreakers(service.db)).toEqual([]);
+  await ledgerIsChain(service, ours);
+}
+const found = async (): Promise<readonly (string | null)[]> => (await openMovements(service.db)).map(({ txid }) => txid);
+
+test('one that somebody sends is found by its block, and booked', { timeout: TIMEOUT }, async () => {
+  const first = await service.request(PAYEE);
+  await works(service, 1);
+  expect(await readPayout(service.db, first)).toMatchObject({ status: 'completed' });
+  const txid = await carried([await authorized('USDT')]);
+  await service.mine(2);
+  service.restart();
+  // a look needs something that is to be paid
+  await service.request(NOBODY);
+  await service.work(LATER_MS);
+  expect(await found()).toEqual([txid]);
+  expect(service.told.join()).toMatch(new RegExp(`${txid} carries what was authorized by our address .* at nonce 1 `));
+  await expect(recovers(txid)).rejects.toThrow('is in no final block yet');
+  await service.mine(FINAL);
+  // by three at once
+  const all = await Promise.allSettled([recovers(txid), recovers(txid), recovers(txid)]);
+  const booked = all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  expect(booked).toMatchObject([{ currency: 'USDT', payoutIds: [], lost: 0n, besides: [] }]);
+  await expect(recovers(txid)).rejects.toThrow('was not sent by an address that payouts leave from');
+  expect(await found()).toEqual([]);
+  await goesOn();
+});
+
+test('one that displaces a signed payout: that fails, and its money is back', { timeout: TIMEOUT }, async () => {
+  const id = await service.request(PAYEE);
+  await service.work(LATER_MS);
+  await service.work(LATER_MS);
+  expect(await readPayoutDetails(service.db, id)).toMatchObject({ step: 'batched' });
+  await service.anvil.rpc('anvil_dropAllTransactions');
+  const before = await service.units(PAYEE);
+  const txid = await carried([await authorized('USDT')]);
+  await service.mine(FINAL);
+  await works(service, 2);
+  expect(await found()).toEqual([txid]);
+  expect(await readPayout(service.db, id)).toMatchObject({ status: 'failed', error: 'displaced' });
+  await recovers(txid);
+  await goesOn();
+  expect(await service.units(PAYEE)).toBe(before + 50_000_000n);
+});
+
+test('one in a transaction of the address itself, beside others', { timeout: TIMEOUT }, async () => {
+  const hot = await service.hot('ETH');
+  const secret = await service.secret('ETH', HOT);
+  const list = [await authorized('ETH', 1), await authorized('ETH', 2), await authorized('USDT')];
+  const { raw: bytes, txid } = carrying(secret, { nonce: await count(hot), to: hot, list });
+  await raw(bytes);
+  await service.mine(FINAL);
+  expect(await count(hot)).toBe(Number(list[1]?.[2]) + 1);
+  service.restart();
+  await works(service, 2);
+  const done = await recovers(txid);
+  expect(done).toMatchObject({ payoutIds: [], lost: 0n });
+  await goesOn();
+});
+
+test('one that is carried by a transaction that failed counts all the same', { timeout: TIMEOUT }, async () => {
+  const input = transfer(NOBODY, 10n ** 15n);
+  const txid = await carried([await authorized('USDT')], { to: service.anvil.token, input });
+  await service.mine(FINAL);
+  expect(await service.anvil.rpc('eth_getTransactionReceipt', txid)).toMatchObject({ status: '0x0' });
+  await recovers(txid);
+  await goesOn();
+});
+
+test.each(['a block later', 'in the same block'])(
+  'one that came too late, %s, has used no nonce, and hides no payout that was forgotten',
+  {
+    timeout: TIMEOUT,
+  },
+  async (when) => {
+    const hot = await service.hot('USDT');
+    const list = [await authorized('USDT')];
+    // dearer, so that it is the first of its block
+    const call = { data: transfer(PAYEE, 50_000_000n), gasPrice: 10n * GAS_PRICE };
+    const paid = await sent(service, hot, service.anvil.token, call);
+    if (when === 'a block later') await service.mine();
+    const txid = await carried(list);
+    await service.mine(FINAL);
+    expect(await service.anvil.rpc('eth_getTransactionReceipt', paid)).toMatchObject({ status: '0x1' });
+    await expect(recovers(txid)).rejects.toThrow('was not sent by an address that payouts leave from');
+    const id = await service.request(PAYEE);
+    service.restart();
+    await works(service, 1);
+    expect(await found()).toEqual([paid]);
+    expect(await recovers(paid)).toMatchObject({ payoutIds: [id] });
+    await works(service, 1);
+    await expect(recovers(txid)).rejects.toThrow('was not sent by an address that payouts leave from');
+    await goesOn();
+  },
+);
+
+test('what the address has sent by its new code is booked with it', { timeout: TIMEOUT }, async () => {
+  const hot = await service.hot('USDT');
+  const [code, before] = [`0x${'cd'.repeat(20)}`, await service.units(NOBODY)];
+  await service.anvil.rpc('anvil_setCode', code, sendsOn(service.anvil.token, NOBODY, 70_000_000n));
+  const txid = await carried([await authorized('USDT', 0, code)], { to: hot });
+  await service.mine(FINAL);
+  expect((await service.units(NOBODY)) - before).toBe(70_000_000n);
+  await expect(recovers(txid)).rejects.toThrow('pays 70.000000 USDT to nobody that this database knows (--accept-loss');
+  expect(await recovers(txid, true)).toMatchObject({ besides: [{ currency: 'USDT', lost: 70_000_000n }] });
+  expect(await service.balance('expense:unknown_outflow:USDT')).toBe(70_000_000n);
+  await goesOn();
+});
