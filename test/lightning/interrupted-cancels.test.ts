@@ -3,6 +3,8 @@
 import { expect, test } from 'vitest';
 import { closeInvoiceOf } from '../../src/flow/lightning/invoices.ts';
 import { cancelTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
+import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
+import { finishCancels } from '../../src/worker/lightning/interrupted-cancels.ts';
 import { clock, eachWithSimulatedNode, engine, MINUTE, pass, pay, port, service } from './simulated-service.ts';
 
 eachWithSimulatedNode();
@@ -108,4 +110,27 @@ test('what nobody has asked for times out, and so does what is due', async () =>
   expect([await status(one), await status(asked)]).toEqual(['started', 'started']);
   await service.work();
   expect([await status(one), await status(asked)]).toEqual(['timedout', 'timedout']);
+});
+
+test('one that is refused is left for the next time, and keeps no other waiting; what is no refusal is told', async () => {
+  const one = await waiting();
+  // the first one is the first whose window ends
+  await pass(1_000);
+  const other = await waiting();
+  for (const each of [one, other]) await diesAfterNode(each);
+  await pass(MINUTE);
+  /** The service, with an answer of the node about the first one that is an error. */
+  const answering = (error: Error) => {
+    const lightning: typeof port = {
+      ...port,
+      cancelInvoice: (hash) => (hash === one.hash ? Promise.reject(error) : port.cancelInvoice(hash)),
+    };
+    return { ...service.ctx, ports: { ...service.ctx.ports, lightning } };
+  };
+  await expect(finishCancels(answering(new Error('a fault')), port)).rejects.toThrow('a fault');
+  expect([await status(one), await status(other)]).toEqual(['started', 'started']);
+  await finishCancels(answering(new NodeTrouble('down', 'it is away')), port);
+  expect([await status(one), await status(other)]).toEqual(['started', 'cancelled']);
+  await finishCancels(service.ctx, port);
+  expect(await status(one)).toBe('cancelled');
 });
