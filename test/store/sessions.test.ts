@@ -144,21 +144,6 @@ test('a session that hears nothing any more, and is told of no end, is replaced,
   relay.close();
 });
 
-test('a session that holds locks, and is told of no end, is given up: nothing that was asked of it waits, and its locks are had again', async () => {
-  const relay = await openRelay(database.url);
-  const db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 1, applicationName: 'one', silentMs: 300 });
-  opened.push(db);
-  let lost = 0;
-  const [lock, another] = [db.sessionLock('a', () => (lost += 1)), db.sessionLock('b')];
-  expect(await lock.acquire()).toBe(true);
-  relay.forget();
-  await expect(another.acquire()).rejects.toThrow('Connection terminated');
-  expect(lost).toBe(1);
-  await eventually('held again', async () => (await lock.acquire()) || ((await lock.terminateStaleHolder()) && null));
-  await lock.release();
-  relay.close();
-});
-
 test('the pool gives back what it does not use', async () => {
   const db = processOf('one');
   await Promise.all(Array.from({ length: 6 }, () => db.query({ text: 'select pg_sleep(0.05)' })));

@@ -1,6 +1,5 @@
 // Locks that a session holds, not a transaction: they elect one of all processes. One session holds all locks of a process, from the first
-// to the last. A session with locks gives signs of life by a timer: one that has given none for long belongs to a frozen process, and one that gets no
-// answer to them for as long leads to nobody.
+// to the last. A session with locks gives signs of life by a timer: one that has given none for long belongs to a frozen process.
 import pg from 'pg';
 
 /** Held until released, or until its session ends (the process died, the connection broke): it elects, it does not protect. */
@@ -88,24 +87,8 @@ export function openSessionLocks(
     client.on('end', () => dropped(client));
     await client.connect();
     session = client;
-    giveSigns();
+    signs = setInterval(() => void inTurn(giveSign).catch(() => undefined), signEveryMs).unref();
     return client;
-  }
-
-  /** What the server does not answer for so long never comes: whatever is asked of the session would wait for minutes behind it. */
-  function giveSigns(): void {
-    let unanswered = 0;
-    signs = setInterval(() => {
-      if (unanswered === SIGNS_IN_SILENCE) return drop();
-      unanswered += 1;
-      if (unanswered > 1) return;
-      inTurn(giveSign).then(
-        () => {
-          unanswered = 0;
-        },
-        () => undefined,
-      );
-    }, signEveryMs).unref();
   }
 
   async function giveSign(): Promise<void> {
