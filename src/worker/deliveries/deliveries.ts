@@ -32,7 +32,7 @@ const WRITTEN_WITHIN_MS = 50;
 const RECALL_AT_ONCE = 5_000;
 /** Another worker delivers: it may end at any time. */
 const STANDBY_MS = 5_000;
-/** While something waits: a clock that was set forward, or a machine that slept, makes it due earlier than a timer says. */
+/** A clock that was set forward, or a machine that slept, makes due what waits earlier than a timer says, and whatever was not told must be found. */
 const LONGEST_PAUSE_MS = 60_000;
 /** An endpoint whose secret cannot be opened is tried again after this. */
 const UNREADABLE_MS = 60_000;
@@ -62,7 +62,7 @@ export function createDeliveries(
   const takes = ({ webhook, pace }: Endpoint): number => takenAtOnce(pace, slots.shareOf(webhook, pace));
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
-  let [isFinishing, isWaiting] = [false, false];
+  let isFinishing = false;
   let results: Attempt[] = [];
   let due: readonly bigint[] = [];
   /** Until something is due, and until the next of the connections that are kept for new endpoints may be taken, where one of those waits for it. */
@@ -130,7 +130,6 @@ export function createDeliveries(
     const nowMs = clock.now();
     due = waiting.filter(({ dueAtMs }) => dueAtMs <= nowMs).map(({ webhook }) => webhook);
     const later = waiting.filter(({ dueAtMs }) => dueAtMs > nowMs).map(({ dueAtMs }) => dueAtMs - nowMs);
-    isWaiting = waiting.length > 0;
     pauseMs = Math.min(Number.POSITIVE_INFINITY, ...later);
     const known = new Set(waiting.map(({ webhook }) => webhook));
     for (const [number, { open }] of endpoints) if (open.size === 0 && !known.has(number)) forget(number);
@@ -257,7 +256,7 @@ export function createDeliveries(
   return {
     job: {
       name: DELIVERIES_JOB,
-      everyMs: () => Math.min(polling.pauseMs(), pauseMs, newMs, isWaiting ? LONGEST_PAUSE_MS : Number.POSITIVE_INFINITY),
+      everyMs: () => Math.min(polling.pauseMs(), pauseMs, newMs, LONGEST_PAUSE_MS),
       urgent: true,
       run(hurried = false, wake = () => undefined) {
         wakeJob = () => wake(DELIVERIES_JOB);
