@@ -124,7 +124,7 @@ export const AREAS = [
   },
   {
     code: /^src\/flow\/sweeps\/sent-(elsewhere|beside)\.ts$/,
-    tests: ['test/nodes/evm-sent-elsewhere', 'test/nodes/evm-sent-between'],
+    tests: ['test/nodes/evm-sent-elsewhere', 'test/nodes/evm-sent-between', 'test/flow/sweeps'],
   },
   {
     code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves|write-off|sent-).*\.ts$/,
