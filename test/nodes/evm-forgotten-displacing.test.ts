@@ -100,8 +100,13 @@ test('ether for gas', { timeout: TIMEOUT }, async () => {
   const nonce = before.length;
   for (let turn = 0; turn < 4 && (await topUps()).at(-1) !== `signed ${nonce}`; turn++) await service.work(LATER_MS);
   expect((await topUps()).at(-1)).toBe(`signed ${nonce}`);
-  await service.anvil.rpc('anvil_dropAllTransactions');
-  await sent(service, await service.hot('ETH'), address, { value: TENTH });
+  const hot = await service.hot('ETH');
+  const pending = async (): Promise<number> => {
+    await service.anvil.rpc('anvil_dropAllTransactions');
+    return Number(await service.anvil.rpc<string>('eth_getTransactionCount', hot, 'pending'));
+  };
+  await expect.poll(pending).toBe(nonce);
+  await sent(service, hot, address, { value: TENTH });
   await service.mine();
   await service.work(LATER_MS);
   expect(await openBreakers(service.db)).toEqual([]);

@@ -246,9 +246,7 @@ test('a process that dies again and again takes the group down with a clear last
   }, 20);
   expect(await service.ended).toBe(1);
   clearInterval(killer);
-  expect(service.output().trim().split('\n').at(-1)).toMatch(
-    /^the whole service stops: signer (died 6 times within a minute|ended before)/,
-  );
+  expect(service.lastProblem()).toMatch(/^the whole service stops: signer (died 6 times within a minute|ended before)/);
   expect(livingProcesses(folder)).toEqual([]);
   remove();
 });
@@ -271,7 +269,7 @@ test('PostgreSQL may be killed while it recovers: only the sixth death within a 
   expect(await service.ended).toBe(1);
   clearInterval(killer);
   expect(kills).toBeGreaterThanOrEqual(6);
-  expect(service.output().trim().split('\n').at(-1)).toBe('the whole service stops: PostgreSQL died too often within a minute');
+  expect(service.lastProblem()).toBe('the whole service stops: PostgreSQL died too often within a minute');
   expect(livingProcesses(folder)).toEqual([]);
   remove();
 });

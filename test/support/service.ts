@@ -11,8 +11,10 @@ const ROOT = join(import.meta.dirname, '../..');
 
 export type Service = {
   readonly launcher: ChildProcess;
-  /** Both streams, as they were written. */
+  /** Both streams, as they arrived: what is written to one at nearly the same time as to the other may come before it. */
   output(): string;
+  /** The last line of standard error. */
+  lastProblem(): string;
   /** Resolves with the base address when `ready` was printed; rejects with the output when it ended before. */
   readonly ready: Promise<string>;
   /** Resolves with the exit code, or the signal. */
@@ -77,6 +79,7 @@ export function startService({ dataFolder, environment = {}, user, by = 'script'
     ...user,
   });
   let output = '';
+  let problems = '';
   let isReady: (url: string) => void;
   let isNot: (error: Error) => void;
   const ready = new Promise<string>((resolve, reject) => {
@@ -93,6 +96,9 @@ export function startService({ dataFolder, environment = {}, user, by = 'script'
       if (url !== undefined && isWhole) isReady(url);
     });
   }
+  launcher.stderr?.on('data', (text: string) => {
+    problems += text;
+  });
   const ended = new Promise<number | NodeJS.Signals>((resolve) => {
     launcher.once('close', (code, signal) => {
       isNot(new Error(`it ended (${code ?? signal}) before it was ready:\n${output}`));
@@ -102,6 +108,7 @@ export function startService({ dataFolder, environment = {}, user, by = 'script'
   return {
     launcher,
     output: () => output,
+    lastProblem: () => problems.trim().split('\n').at(-1) ?? '',
     ready,
     ended,
     stop() {
