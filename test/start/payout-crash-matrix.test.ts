@@ -56,8 +56,8 @@ type Fault = {
 };
 /** After a step as late as these the transaction is in a block already. */
 const LATE = ['seen', 'completed', 'final'];
-/** Nothing may have left at these: it is stored before it is sent. */
-const BEFORE_SENDING = ['queued', 'reserved', 'journalled', 'signed', 'stored'];
+/** Nothing may have left at these: it is stored before it is sent. What is queued or reserved the other worker may pay meanwhile: nobody has its lease. */
+const BEFORE_SENDING = ['journalled', 'signed', 'stored'];
 const FAULTS: readonly Fault[] = [
   { says: 'kill -9 of the worker', steps: DRIVER_STEPS, happens: kill },
   { says: 'kill -9 of the signer', steps: ['journalled', 'reserved'], happens: () => kill(service.processOf('signer')) },
