@@ -1,4 +1,4 @@
-// How a transaction of ours on Ethereum's chain ended, and what a token says of a payee.
+// How a transaction of ours on Ethereum's chain ended, whose its outputs were, and what a token says of a payee.
 
 /**
  * `paid`: it did what it asks for (a token's transfer: its event says exactly that); `failed`: it changed nothing but its sender's nonce and
@@ -13,3 +13,6 @@ export type TokenPayees = {
    */
   problem(address: string): Promise<string | null>;
 };
+
+/** Whether what an output is of was its sender's: what a contract has sent on was not (`sentOn`). */
+export const isOfSender = ({ sentOn }: { readonly sentOn?: true }): boolean => sentOn !== true;

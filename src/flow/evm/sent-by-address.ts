@@ -1,5 +1,6 @@
 // What a transaction of one of our addresses on Ethereum's chain has sent of what the address had, and that was not signed here.
 import { type EvmCode, isToken } from '../../core/currency.ts';
+import { isOfSender } from '../../core/evm/outcome.ts';
 import { sum } from '../../core/money.ts';
 import { keptOf } from '../../core/payouts/sweeps.ts';
 import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
@@ -15,7 +16,7 @@ export function sentBy({
   const { outcome, outputs } = facts;
   if (outcome === undefined || outcome.result === 'failed') return outcome === undefined ? null : [];
   // what contracts have sent on is theirs, and what somebody lets the address send is his
-  const own = isToken(currency) ? outputs.filter(({ sentOn }) => sentOn !== true) : outputs.filter(({ vout }) => vout === 0);
+  const own = isToken(currency) ? outputs.filter(isOfSender) : outputs.filter(({ vout }) => vout === 0);
   if (outcome.result === 'paid' || (own.length === 0 && outputs.length > 0)) return own;
   const byFee = sentByFee(facts);
   return byFee === null ? null : [byFee];

@@ -2,6 +2,7 @@
 // nothing, and what the same transaction has taken of the chain's other currencies, as ether from the address that a token leaves from.
 import type { BlockRef } from '../../core/block-ref.ts';
 import type { EvmCode } from '../../core/currency.ts';
+import { isOfSender } from '../../core/evm/outcome.ts';
 import { negated, plus, sum } from '../../core/money.ts';
 import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
@@ -20,7 +21,7 @@ export type Fate = { readonly arrived: ReadonlyMap<string, bigint>; readonly los
 
 /** Of a currency's outputs that its sender had itself; what a contract has sent on was not at the address. */
 export async function fateOf(sql: Sql, outputs: readonly OutputFacts[]): Promise<Fate> {
-  const sent = outputs.filter(({ sentOn }) => sentOn !== true);
+  const sent = outputs.filter(isOfSender);
   const ours = await ourScripts(
     sql,
     sent.map(({ script }) => script),

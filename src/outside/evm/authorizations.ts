@@ -3,6 +3,7 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { evmInput } from '../../core/currencies/evm.ts';
+import { isOfSender } from '../../core/evm/outcome.ts';
 import type { AuthorizedByWord, EndedTransaction, MinedTransaction, Nonce } from '../../core/evm/port.ts';
 import { rlp } from '../../core/evm/rlp.ts';
 import { type Member, saidInTime, type Waiting } from '../utxo/node/member.ts';
@@ -123,7 +124,7 @@ function takenBy(
 ): Facts {
   const transaction = readTransaction(shown);
   const { txid, coinbase, inputs, outputs } = endedFacts({ ...transaction, from: address, nonce }, receipt, contract);
-  const sent = outputs.filter(({ sentOn }) => contract !== null && transaction.from !== address && sentOn !== true);
+  const sent = contract === null || transaction.from === address ? [] : outputs.filter(isOfSender);
   return { txid, coinbase, inputs, outputs: sent, spends: [evmInput(address, nonce)] };
 }
 

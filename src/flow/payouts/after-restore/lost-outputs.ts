@@ -2,6 +2,7 @@
 // amount. Only a person can tell, so what waits when it is booked waits for him, and what comes until it was as much. The caller has locked the outputs of
 // the currency.
 import type { CurrencyCode } from '../../../core/currency.ts';
+import { isOfSender } from '../../../core/evm/outcome.ts';
 import { lostQuestions } from '../../../core/payouts/lost-questions.ts';
 import { pairUp } from '../../../core/payouts/pair-up.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
@@ -38,7 +39,7 @@ export async function noteLost(
   // what was lost before is not what these ask for
   await dropQuestions(sql, payoutIds);
   // what a contract has sent on was not ours
-  const sent = facts.outputs.filter(({ sentOn }) => sentOn !== true);
+  const sent = facts.outputs.filter(isOfSender);
   const outputs = sent.map(({ vout, script, amountMinor }) => ({ txid: facts.txid, vout, script, amount: amountMinor }));
   const scripts = outputs.map(({ script }) => script);
   const own = await knownOwnScripts(sql, currency, scripts);

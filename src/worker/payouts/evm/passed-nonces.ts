@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { evmAddressOf, evmInput, evmScript } from '../../../core/currencies/evm.ts';
 import { EVM_CODES, type EvmCode, isUtxo } from '../../../core/currency.ts';
+import { isOfSender } from '../../../core/evm/outcome.ts';
 import type { EvmPort } from '../../../core/evm/port.ts';
 import type { Outpoint, TransactionFacts } from '../../../core/ports.ts';
 import { Refusal } from '../../../core/refusal.ts';
@@ -147,8 +148,7 @@ export async function recordSent(
 }
 
 /** What a contract has sent on was not ours: it pays no payout. */
-const ownOf = (facts: TransactionFacts | null): TransactionFacts['outputs'] =>
-  (facts?.outputs ?? []).filter(({ sentOn }) => sentOn !== true);
+const ownOf = (facts: TransactionFacts | null): TransactionFacts['outputs'] => (facts?.outputs ?? []).filter(isOfSender);
 
 /** A transaction of ours may carry what we have authorized besides, and several of these. */
 function oneOfEach(movements: readonly UnknownMovement[]): readonly UnknownMovement[] {
