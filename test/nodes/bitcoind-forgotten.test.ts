@@ -12,6 +12,7 @@ import {
   copied,
   daemon,
   destination,
+  endsUnseen,
   forgottenServiceForAll,
   lend,
   mempool,
@@ -72,11 +73,7 @@ test('one whose batch waits for the signer is not paid when a forgotten one come
   const { first, reopened } = await automatic();
   await first.automatic();
   await first.work();
-  const raw = await daemon.rpc<string>('getrawtransaction', (await mempool())[0]);
-  await first.end();
-  // no node has it when outputs are compared
-  await daemon.stop();
-  await daemon.start({ extra: ['-persistmempool=0'] });
+  const raw = await endsUnseen(first);
   const second = await reopened();
   await capital(second, '2.0');
   world.feeRate = 40_000n;

@@ -9,6 +9,7 @@ import {
   copied,
   daemon,
   destination,
+  endsUnseen,
   forgottenServiceForAll,
   lend,
   mempool,
@@ -32,10 +33,7 @@ async function paidBefore() {
     await request(service, '0.1', destination);
   });
   await first.work();
-  const raw = await daemon.rpc<string>('getrawtransaction', (await mempool())[0]);
-  await first.end();
-  await daemon.stop();
-  await daemon.start({ extra: ['-persistmempool=0'] });
+  const raw = await endsUnseen(first);
   const second = await reopened();
   await capitalWithoutWorker(second, '2.0');
   // other outputs pay

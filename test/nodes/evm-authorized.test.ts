@@ -9,7 +9,7 @@ import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
 import { type Authorization, authorization, carrying } from '../support/evm/set-code.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
-import { GAS_PRICE, ledgerIsChain, sendsOn, sent, transfer, works } from './evm-steps.ts';
+import { earnsDollars, GAS_PRICE, ledgerIsChain, sendsOn, sent, transfer, works } from './evm-steps.ts';
 
 const TIMEOUT = 300_000;
 const PAYEE = `0x${'b5'.repeat(20)}`;
@@ -22,11 +22,7 @@ const recovers = (txid: string, acceptsLoss = false) => recoverSent(service.ctx,
 
 beforeAll(async () => {
   service = await openEvmService();
-  const { address } = await service.owe('USDT', 900_00n);
-  await service.pay('USDT', address, 900_000_000n);
-  await service.mine(FINAL);
-  for (const one of [address, await service.hot('ETH'), await service.hot('USDT')]) ours.add(one);
-  await works(service, 4);
+  for (const one of await earnsDollars(service)) ours.add(one);
 }, TIMEOUT);
 afterAll(() => service?.close(), TIMEOUT);
 

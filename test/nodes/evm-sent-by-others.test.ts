@@ -9,7 +9,7 @@ import { QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { authorization, carrying } from '../support/evm/set-code.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
-import { ledgerIsChain, sendsOn, sendsToAll, sent, works } from './evm-steps.ts';
+import { earnsDollars, ledgerIsChain, sendsOn, sendsToAll, sent, works } from './evm-steps.ts';
 
 const TIMEOUT = 300_000;
 const FIFTY = 50_000_000n;
@@ -26,11 +26,7 @@ const recovers = (txid: string, acceptsLoss = false) => recoverSent(service.ctx,
 
 beforeAll(async () => {
   service = await openEvmService();
-  const { address } = await service.owe('USDT', 900_00n);
-  await service.pay('USDT', address, 900_000_000n);
-  await service.mine(FINAL);
-  for (const one of [address, await service.hot('ETH'), await service.hot('USDT')]) ours.add(one);
-  await works(service, 4);
+  for (const one of await earnsDollars(service)) ours.add(one);
 }, TIMEOUT);
 afterAll(() => service?.close(), TIMEOUT);
 

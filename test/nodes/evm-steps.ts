@@ -17,6 +17,15 @@ export async function works(service: EvmService, turns: number, final = FINAL): 
   await service.work(LATER_MS);
 }
 
+/** The merchant is paid 900 USDT, which are moved to the address that payouts leave from. @returns every address that holds something of ours */
+export async function earnsDollars(service: EvmService): Promise<readonly string[]> {
+  const { address } = await service.owe('USDT', 900_00n);
+  await service.pay('USDT', address, 900_000_000n);
+  await service.mine(FINAL);
+  await works(service, 4);
+  return [address, await service.hot('ETH'), await service.hot('USDT')];
+}
+
 /** What moves a payment is signed next, and no block has it yet. */
 export async function sweepIsSigned(service: EvmService, currency: 'ETH' | 'USDT'): Promise<void> {
   const before = (await service.batches('sweep')).length;

@@ -174,3 +174,12 @@ export async function copied(prepare: (first: Service) => Promise<void>) {
   cpSync(folder, then, { recursive: true });
   return { first, reopened: () => open(then, dump) };
 }
+
+/** A service that has sent one transaction ends, and the node has it no more: no node has it when outputs are compared. @returns its bytes */
+export async function endsUnseen(first: Pick<Service, 'end'>): Promise<string> {
+  const raw = await daemon.rpc<string>('getrawtransaction', (await mempool())[0]);
+  await first.end();
+  await daemon.stop();
+  await daemon.start({ extra: ['-persistmempool=0'] });
+  return raw;
+}
