@@ -65,12 +65,17 @@ export async function startLndPair({ hasWords = false } = {}): Promise<LndPair> 
     await mine(6);
   }
   const usable = async (): Promise<boolean> => {
-    for (const node of [shop, customer]) {
-      const { channels = [] } = await node.call<{ channels?: { active: boolean }[] }>('GET', '/v1/channels');
+    for (const [from, to] of [
+      [shop, customer],
+      [customer, shop],
+    ] as const) {
+      const { channels = [] } = await from.call<{ channels?: { active: boolean }[] }>('GET', '/v1/channels');
       if (channels.length < 2 || channels.some(({ active }) => !active)) return false;
+      // each learns by himself what the other lets pass, one of them later
+      const { routes = [] } = await from.call<{ routes?: unknown[] }>('GET', `/v1/graph/routes/${to.identity}/1000`);
+      if (routes.length === 0) return false;
     }
-    const { routes = [] } = await customer.call<{ routes?: unknown[] }>('GET', `/v1/graph/routes/${shop.identity}/1000`);
-    return routes.length > 0;
+    return true;
   };
   await until('the channels are usable', usable);
   return {
