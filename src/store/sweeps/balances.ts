@@ -162,7 +162,7 @@ export async function missingSince(sql: Sql, script: Buffer): Promise<number | n
   return rows[0]?.height ?? null;
 }
 
-export type ComparedBalance = KnownBalance & { readonly found: bigint };
+type ComparedBalance = KnownBalance & { readonly found: bigint };
 
 /** Stores what a node has said of addresses after a block. */
 export async function saveBalances(
