@@ -38,8 +38,7 @@ export const LAWFUL_STEPS: readonly string[] = [
 
 /** Checks every invariant that exists so far. `ok` is false when one is red. */
 export async function runAudit(ctx: Context): Promise<AuditReport> {
-  const books = await ctx.db.transaction(async (sql) => {
-    await readSnapshot(sql);
+  const books = await readSnapshot(ctx.db, async (sql) => {
     return {
       answers: [
         ...(await askAll(sql, LAWFUL_STEPS)),
@@ -77,10 +76,7 @@ export async function runAudit(ctx: Context): Promise<AuditReport> {
 
 /** The chains against the books, for the newest blocks only: fast enough for every few minutes. */
 export async function runReconciliation(ctx: Context, blocksBack: number): Promise<AuditReport> {
-  const answers = await ctx.db.transaction(async (sql) => {
-    await readSnapshot(sql);
-    return ask(sql, RECONCILIATION, blocksBack);
-  });
+  const answers = await readSnapshot(ctx.db, (sql) => ask(sql, RECONCILIATION, blocksBack));
   return reportOf(ctx, answers, []);
 }
 

@@ -144,6 +144,28 @@ test('a session that hears nothing any more, and is told of no end, is replaced,
   relay.close();
 });
 
+test('a reading of much may take longer than the pool allows, and is given up by its own limit', async () => {
+  const relay = await openRelay(database.url);
+  const db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 1, applicationName: 'one', answersWithinMs: 300 });
+  opened.push(db);
+  const slow = { text: 'select pg_sleep(0.6)' };
+  await expect(db.transaction((sql) => sql.query(slow))).rejects.toThrow('statement timeout');
+  await db.transaction((sql) => sql.query(slow), { statementMs: 1_000 });
+  await expect(db.transaction((sql) => sql.query({ text: 'select pg_sleep(60)' }), { statementMs: 500 })).rejects.toThrow(
+    'statement timeout',
+  );
+  const reading = db.transaction(
+    async (sql) => {
+      await sql.query({ text: 'select 1' });
+      relay.forget();
+      await sql.query({ text: 'select 1' });
+    },
+    { statementMs: 500 },
+  );
+  await expect(reading).rejects.toThrow('Connection terminated');
+  relay.close();
+});
+
 test('the pool gives back what it does not use', async () => {
   const db = processOf('one');
   await Promise.all(Array.from({ length: 6 }, () => db.query({ text: 'select pg_sleep(0.05)' })));

@@ -3,7 +3,7 @@
 import { CURRENCIES } from '../../core/currency.ts';
 import { MAX_TOLERANCE_USD_MINOR } from '../../core/judge/payments.ts';
 import { transition } from '../../core/transaction-states.ts';
-import type { Sql } from '../postgres/connect.ts';
+import type { Database, Sql } from '../postgres/connect.ts';
 import { balanceSql, inQuotedCurrency } from '../transactions/case-facts.ts';
 
 export type Finding = { readonly what: string };
@@ -246,6 +246,7 @@ const QUESTIONS: readonly Question[] = [
 
 export type Answer = { readonly id: string; readonly says: string; readonly findings: readonly string[]; readonly more: boolean };
 const SHOWN = 20;
+const LONGEST_READING_MS = 600_000;
 
 /**
  * Runs every query on one snapshot.
@@ -277,8 +278,11 @@ export async function ask(sql: Sql, questions: readonly Question[], parameter: u
   return answers;
 }
 
-/** A repeatable-read snapshot for a long reading, with a time limit of its own. */
-export async function readSnapshot(sql: Sql): Promise<void> {
-  await sql.query({ text: 'set transaction isolation level repeatable read read only' });
-  await sql.query({ text: `set local statement_timeout = '10min'` });
+/** Reads in a repeatable-read snapshot, for up to ten minutes a statement. */
+export function readSnapshot<T>(db: Database, read: (sql: Sql) => Promise<T>): Promise<T> {
+  const reading = async (sql: Sql): Promise<T> => {
+    await sql.query({ text: 'set transaction isolation level repeatable read read only' });
+    return read(sql);
+  };
+  return db.transaction(reading, { statementMs: LONGEST_READING_MS });
 }

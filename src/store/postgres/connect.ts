@@ -5,7 +5,7 @@ import pg from 'pg';
 import { createIdentity, type DatabaseIdentity, identify } from './database-identity.ts';
 import { type Listen, openListening } from './listen.ts';
 import { openSessionLocks, type SessionLock } from './session-locks.ts';
-import { openSessionTimeouts, PATIENT } from './session-timeouts.ts';
+import { openSessionTimeouts } from './session-timeouts.ts';
 
 // int8 as bigint, numeric as text (callers make bigint of it), timestamps as Date
 pg.types.setTypeParser(20, (text) => BigInt(text));
@@ -23,6 +23,8 @@ export type TransactionOptions = {
    * kept. It must then not read a table whole, since that may have been small when it was planned.
    */
   readonly byIndex?: boolean;
+  /** Milliseconds that one statement of it may take, where it is more than the pool allows: a reading of much. */
+  readonly statementMs?: number;
 };
 
 export type Database = Sql & {
@@ -44,9 +46,9 @@ export type ConnectOptions = {
   readonly maxConnections: number;
   readonly applicationName: string;
   /**
-   * Milliseconds within which a free session and the answer to a statement must come; without it a statement may take 30 s, and there is no
-   * limit for a server that does not answer. After this time the server ends the statement; if it does not even do that, the connection is
-   * closed, and it is unknown whether the statement had its effect.
+   * Milliseconds within which a free session and the answer to a statement must come; without it a free session is waited for as long as it
+   * takes, a statement may take 30 s, and its answer must come within 40. The server ends the statement somewhat earlier; if it does not even
+   * do that, the connection is closed, and it is unknown whether the statement had its effect.
    */
   readonly answersWithinMs?: number;
   /**
@@ -80,6 +82,8 @@ export const plannedByIndex = (sql: Sql, name: string): { readonly name?: string
 const RETRIED = new Set(['40001', '40P01']);
 const MAX_TRIES = 5;
 const LONGEST_STATEMENT_MS = 30_000;
+/** The same, and the time for the server's refusal: a connection that is silent for longer leads nowhere. */
+const LONGEST_ANSWER_MS = 40_000;
 const SILENT_MS = 30_000;
 /** The server's sessions are limited: an unused one is closed soon. */
 const IDLE_MS = 10_000;
@@ -95,6 +99,7 @@ const BEGIN_BY_INDEX = [
 /** Opens a pool; nothing is connected until the first statement. */
 export function connect(options: ConnectOptions): Database {
   const { answersWithinMs } = options;
+  const answerMs = answersWithinMs ?? LONGEST_ANSWER_MS;
   // the server's own limit comes first: its refusal says that nothing has happened, and the connection survives
   const statementMs = answersWithinMs === undefined ? LONGEST_STATEMENT_MS : Math.ceil(answersWithinMs * 0.9);
   const plans = options.byIndex === true ? BY_INDEX.map((one) => ` -c ${one}`).join('') : '';
@@ -102,15 +107,15 @@ export function connect(options: ConnectOptions): Database {
   const base = {
     connectionString: options.url,
     application_name: options.applicationName,
-    ...(answersWithinMs === undefined ? {} : { connectionTimeoutMillis: answersWithinMs }),
     options: options.role === null ? limits : `${limits} -c role=${options.role}`,
   };
   // a session that listens or locks runs few statements: the driver's own timer for each is enough there
-  const alone = answersWithinMs === undefined ? base : { ...base, query_timeout: answersWithinMs };
-  const timeouts = answersWithinMs === undefined ? PATIENT : openSessionTimeouts(answersWithinMs);
+  const alone = { ...base, connectionTimeoutMillis: answerMs, query_timeout: answerMs };
+  const timeouts = openSessionTimeouts(answerMs);
   const identity = createIdentity();
   const pool = new pg.Pool({
     ...base,
+    ...(answersWithinMs === undefined ? { Client: connectingWithin(answerMs) } : { connectionTimeoutMillis: answersWithinMs }),
     max: options.maxConnections,
     idleTimeoutMillis: IDLE_MS,
     ...(options.checksIdentity === true ? { verify: verifier(identity) } : {}),
@@ -138,14 +143,17 @@ export function connect(options: ConnectOptions): Database {
     });
   }
 
-  async function once<T>(work: (sql: Sql) => Promise<T>, isByIndex: boolean): Promise<T> {
+  async function once<T>(
+    work: (sql: Sql) => Promise<T>,
+    { byIndex: isByIndex = false, statementMs: longMs }: TransactionOptions,
+  ): Promise<T> {
     const client = await pool.connect();
     let outdated: Error | undefined;
     let refused: unknown;
     const session: Sql = {
       isByIndex,
       async query<R extends pg.QueryResultRow>(statement: pg.QueryConfig) {
-        timeouts.asked(client);
+        timeouts.asked(client, longMs === undefined ? answerMs : longMs + answerMs - statementMs);
         try {
           return await client.query<R>(statement);
         } catch (error) {
@@ -160,6 +168,7 @@ export function connect(options: ConnectOptions): Database {
     let broken: Error | undefined;
     try {
       await session.query({ text: isByIndex ? BEGIN_BY_INDEX : 'begin' });
+      if (longMs !== undefined) await session.query({ text: `set local statement_timeout = ${longMs}` });
       const result = await work(session);
       // it is aborted, whatever the closure makes of it
       if (outdated !== undefined) throw outdated;
@@ -191,10 +200,10 @@ export function connect(options: ConnectOptions): Database {
   return {
     query: (statement) => query(statement),
     identity,
-    async transaction(work, { byIndex = false } = {}) {
+    async transaction(work, transactionOptions = {}) {
       for (let attempt = 1, outdated = 0; ; ) {
         try {
-          return await once(work, byIndex);
+          return await once(work, transactionOptions);
         } catch (error) {
           if (isPlanOutdated(error)) {
             if (outdated++ === options.maxConnections) throw error;
@@ -212,6 +221,11 @@ export function connect(options: ConnectOptions): Database {
       timeouts.close();
     },
   };
+}
+
+/** A pool has one limit for a new session and for a free one; these have one for the connection only. */
+function connectingWithin(connectionTimeoutMillis: number): typeof pg.Client {
+  return new Proxy(pg.Client, { construct: (Client, [config]) => new Client({ ...config, connectionTimeoutMillis }) });
 }
 
 /** What a pool asks a new session before it gives it to somebody. */

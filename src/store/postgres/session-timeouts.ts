@@ -3,42 +3,41 @@
 import type pg from 'pg';
 
 export type SessionTimeouts = {
-  /** From now on this session waits for an answer. */
-  asked(client: pg.ClientBase): void;
+  /** From now on this session waits for an answer, for `answerMs` at most (default what the pool allows). */
+  asked(client: pg.ClientBase, answerMs?: number): void;
   /** The answer, or its failure, has come. */
   answered(client: pg.ClientBase): void;
   close(): void;
 };
 
-/** For a pool whose statements may take any time. */
-export const PATIENT: SessionTimeouts = { asked: () => undefined, answered: () => undefined, close: () => undefined };
-
 const TICKS = 10;
 
-/** Breaks the connection of every session that has waited for one answer for `withinMs` (up to a tenth more): its statement then fails. */
+/** Breaks the connection of every session that has waited for one answer for `withinMs`, or its own `answerMs` (up to a tenth of `withinMs` more): its statement then fails. */
 export function openSessionTimeouts(withinMs: number): SessionTimeouts {
+  const tickMs = withinMs / TICKS;
   let tick = 0;
-  const since = new Map<pg.ClientBase, number>();
+  /** The tick up to which each may wait. */
+  const until = new Map<pg.ClientBase, number>();
   let timer: NodeJS.Timeout | undefined;
   function look(): void {
-    if (since.size === 0) {
+    if (until.size === 0) {
       clearInterval(timer);
       timer = undefined;
     }
     tick++;
-    for (const [client, askedAt] of since) {
-      if (tick - askedAt <= TICKS) continue;
-      since.delete(client);
+    for (const [client, last] of until) {
+      if (tick <= last) continue;
+      until.delete(client);
       // it waits for an answer, so the driver breaks the connection instead of saying goodbye
       (client as pg.Client).end().catch(() => undefined);
     }
   }
   return {
-    asked(client) {
-      since.set(client, tick);
-      timer ??= setInterval(look, withinMs / TICKS).unref();
+    asked(client, answerMs = withinMs) {
+      until.set(client, tick + Math.ceil(answerMs / tickMs));
+      timer ??= setInterval(look, tickMs).unref();
     },
-    answered: (client) => void since.delete(client),
+    answered: (client) => void until.delete(client),
     close: () => clearInterval(timer),
   };
 }
