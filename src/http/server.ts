@@ -58,6 +58,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (inProgress.isTooMany(request.raw.socket)) return context.failOverloaded(request, reply);
     const refusal = hostRefusal(request.raw);
     if (refusal === null) done();
+    else if (isUncounted(request, context)) context.failUncounted(request, reply, refusal);
     else void context.failAnonymous(request, reply, refusal);
   });
   // a client that has closed its own side may still be waiting for the answer
@@ -110,6 +111,8 @@ function streamOperation(endpoint: Endpoint, open: unknown): Operation {
 
 /** Not counted, whatever the method; neither are the sandbox's controls. */
 const UNCOUNTED: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
+const isUncounted = ({ url }: FastifyRequest, { sandbox }: ServerContext): boolean =>
+  UNCOUNTED.has(pathOf(url)) || (sandbox !== null && pathOf(url).startsWith('/sandbox/'));
 
 /** 405 for a path that accepts another method, otherwise 404. */
 function nothingHere(context: ServerContext): (request: FastifyRequest, reply: FastifyReply) => void {
@@ -117,7 +120,7 @@ function nothingHere(context: ServerContext): (request: FastifyRequest, reply: F
   for (const { path } of Object.values({ ...MERCHANT_API, ...STREAM_API })) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
   for (const path of Object.keys(SYSTEM_PATHS)) allowed.set(path, 'GET, HEAD');
   return (request, reply) => {
-    const path = decoded(request.url.split('?')[0] as string);
+    const path = pathOf(request.url);
     const inSandbox = context.sandbox !== null && path.startsWith('/sandbox/');
     const control = inSandbox && /^\/sandbox\/[^/]+$/.test(path);
     const allow = allowed.get(path) ?? (control ? 'POST' : undefined);
@@ -136,7 +139,8 @@ function nothingHere(context: ServerContext): (request: FastifyRequest, reply: F
 }
 
 /** The path as the router reads it. */
-function decoded(path: string): string {
+function pathOf(url: string): string {
+  const path = url.split('?')[0] as string;
   try {
     return decodeURIComponent(path);
   } catch {
