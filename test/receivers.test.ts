@@ -75,6 +75,12 @@ describe.each<[string, Command, boolean]>([
       [204, deliver(event(4, 'succeeded'), { secrets: [secretOf(), secret] })],
     ];
     for (const [status, answer] of all) expect(await answer).toBe(status);
+    // what is no time, of whoever knows no secret: digits of another script, and more than Python makes a number of
+    for (const time of ['', 'now', '²', '9'.repeat(5_000)]) {
+      const headers = { 'webhook-id': 'evt_t', 'webhook-timestamp': time, 'webhook-signature': 'v1,AAAA' };
+      const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: event(9, 'settled'), headers });
+      expect([time, answer.status]).toEqual([time, 400]);
+    }
     for (const late of [event(3, 'confirmed'), event(4, 'succeeded')]) expect(await deliver(late), said).toBe(204);
     const wanted = 'transaction.pending txn_1 is pending\ntransaction.succeeded txn_1 is succeeded\n';
     await eventually('it has printed both', () => printed.length >= wanted.length);
