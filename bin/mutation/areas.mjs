@@ -406,6 +406,10 @@ export const AREAS = [
     ],
   },
   {
+    code: /^src\/worker\/deliveries\/polling\.ts$/,
+    tests: ['polling-turns', 'next-look', 'polling.test', 'wake'].map((name) => `test/worker/deliveries/${name}`),
+  },
+  {
     code: /^src\/(worker\/deliveries\/.*|outside\/webhooks\/.*)\.ts$/,
     tests: ['deliveries', 'results', 'next-look', 'polling', 'forgotten', 'clock', 'wake', 'fairness'].map(
       (name) => `test/worker/deliveries/${name}.test`,
