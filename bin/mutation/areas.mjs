@@ -120,7 +120,7 @@ export const AREAS = [
   },
   {
     code: /^src\/(outside\/evm\/authorizations|flow\/evm\/recover-authorized|worker\/payouts\/evm\/authorized|store\/payouts\/after-restore\/authorized-nonces)\.ts$/,
-    tests: ['test/nodes/evm-authorized.test', 'test/nodes/evm-authorized-words'],
+    tests: ['test/nodes/evm-authorized.test', 'test/nodes/evm-authorized-words', 'test/nodes/evm-authorized-replaced'],
   },
   {
     code: /^src\/flow\/sweeps\/sent-(elsewhere|beside)\.ts$/,

@@ -11,10 +11,11 @@ import { batchesOfOutputs, lockOutputs } from '../../store/payouts/batches.ts';
 import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { knownAnew } from '../../store/sweeps/balances.ts';
+import { isWrittenOff } from '../../store/sweeps/written-off.ts';
 import type { Context } from '../context.ts';
 import { noteLost } from '../payouts/after-restore/lost-outputs.ts';
 import type { Recovered } from '../payouts/after-restore/recover.ts';
-import { type Beside, bookBeside, fatesOf } from '../sweeps/sent-beside.ts';
+import { type Beside, bookBeside, fateOfCalled, fatesOf } from '../sweeps/sent-beside.ts';
 
 export type AuthorizedRecovery = {
   /** Whose address it is. */
@@ -48,7 +49,9 @@ export function recoverAuthorized(ctx: Context, of: AuthorizedRecovery): Promise
       await leaveReserved(sql, currency, sender);
       await insertAuthorized(sql, { currency, txid, sender, block, by, atMs });
     }
-    const fates = await fatesOf(sql, { beside: sent, acceptsLoss }, refused);
+    // it was booked before a reorganisation that has put it into another block: what it has sent less or more there, balances show
+    const beside = (await isWrittenOff(sql, script, txid)) ? [] : sent;
+    const fates = await fatesOf(sql, { beside, acceptsLoss }, refused, fateOfCalled);
     const besides = await bookBeside(ctx, sql, { facts: { txid }, block, by, acceptsLoss, batchId: null, script }, fates);
     await knownAnew(sql, script);
     // whoever names one that no look has found yet leaves the same trace

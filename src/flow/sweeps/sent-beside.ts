@@ -7,7 +7,7 @@ import { negated, plus, sum } from '../../core/money.ts';
 import type { OutputFacts, TransactionFacts } from '../../core/ports.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
-import { noteSwept, ourScripts } from '../../store/sweeps/addresses.ts';
+import { noteSwept, ourScripts, unreadScripts } from '../../store/sweeps/addresses.ts';
 import { insertWriteOff } from '../../store/sweeps/written-off.ts';
 import type { Context } from '../context.ts';
 import { acceptedLoss, type Refused } from '../payouts/after-restore/recover.ts';
@@ -22,10 +22,23 @@ export type Fate = { readonly arrived: ReadonlyMap<string, bigint>; readonly los
 /** Of a currency's outputs that its sender had itself; what a contract has sent on was not at the address. */
 export async function fateOf(sql: Sql, outputs: readonly OutputFacts[]): Promise<Fate> {
   const sent = outputs.filter(isOfSender);
-  const ours = await ourScripts(
-    sql,
-    sent.map(({ script }) => script),
+  return fateAt(
+    sent,
+    await ourScripts(
+      sql,
+      sent.map(({ script }) => script),
+    ),
   );
+}
+
+/** The same of what others have made it send (EIP-7702): what of that comes to where it is looked for is a payment there, or capital, whose ever it was. */
+export async function fateOfCalled(sql: Sql, { currency, facts }: Beside): Promise<Fate> {
+  const sent = facts.outputs.filter(isOfSender);
+  const scripts = sent.map(({ script }) => script);
+  return fateAt(sent, await unreadScripts(sql, currency, scripts));
+}
+
+function fateAt(sent: readonly OutputFacts[], ours: ReadonlySet<string>): Fate {
   const arrived = new Map<string, bigint>();
   for (const { script, amountMinor } of sent)
     if (ours.has(script)) arrived.set(script, plus(arrived.get(script) ?? 0n, amountMinor));
@@ -54,15 +67,17 @@ export async function noteArrived(ctx: Context, sql: Sql, at: At, arrived: Fate[
   }
 }
 
-/** What it has taken of other currencies. @throws Refusal where a loss is not accepted */
+/** What it has taken of other currencies. @param fateOfOne where that is @throws Refusal where a loss is not accepted */
 export async function fatesOf(
   sql: Sql,
   { beside, acceptsLoss }: { readonly beside: readonly Beside[]; readonly acceptsLoss: boolean },
   refused: Refused,
+  fateOfOne = (on: Sql, { facts }: Beside): Promise<Fate> => fateOf(on, facts.outputs),
 ): Promise<readonly (Fate & { readonly currency: EvmCode })[]> {
   const fates: (Fate & { readonly currency: EvmCode })[] = [];
-  for (const { currency, facts } of beside) {
-    const fate = await fateOf(sql, facts.outputs);
+  for (const one of beside) {
+    const { currency } = one;
+    const fate = await fateOfOne(sql, one);
     acceptedLoss(fate.lost, { currency, acceptsLoss }, refused);
     if (fate.lost > 0n || fate.arrived.size > 0) fates.push({ ...fate, currency });
   }

@@ -179,6 +179,19 @@ export async function ourScripts(sql: Sql, scripts: readonly string[]): Promise<
   return new Set(rows.map(({ script }) => script));
 }
 
+/** Those of them at which nobody records what arrives of a currency, whoever has sent it: payouts of another one leave from there. */
+export async function unreadScripts(sql: Sql, currency: EvmCode, scripts: readonly string[]): Promise<ReadonlySet<string>> {
+  if (scripts.length === 0) return new Set();
+  const { rows } = await sql.query<{ script: string }>({
+    name: 'unread_evm_scripts',
+    text: `select encode(s.script, 'hex') as script from unnest($1::bytea[]) as s(script)
+            where exists (select from own_addresses a where a.script = s.script and a.currency <> $2)
+              and not exists (select from transactions t where t.script = s.script)`,
+    values: [scripts.map((script) => Buffer.from(script, 'hex')), currency],
+  });
+  return new Set(rows.map(({ script }) => script));
+}
+
 /** What an address has sent, and did something else than it asks for, as a block shows, and has not ended. `target`, `amount`: what it asks for. */
 export type UnclearSend = {
   readonly batchId: string;

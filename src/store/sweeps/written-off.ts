@@ -48,6 +48,16 @@ export async function writtenOff(
   return { amount: BigInt(amount), said: BigInt(said), times };
 }
 
+/** Whether what an address has sent in a transaction is written off already, by no batch. @param txid with which the evidence begins */
+export async function isWrittenOff(sql: Sql, script: Uint8Array, txid: string): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'is_written_off',
+    text: `select from written_off where script = $1 and batch_id is null and starts_with(evidence, $2 || ':') limit 1`,
+    values: [Buffer.from(script), txid],
+  });
+  return rows.length > 0;
+}
+
 /** What was written off of a batch's move. */
 export async function writtenOffOf(sql: Sql, batchId: string): Promise<bigint> {
   const { rows } = await sql.query<{ amount: string }>({
