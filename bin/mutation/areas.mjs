@@ -392,8 +392,8 @@ export const AREAS = [
     tests: ['test/signer/signature-journal', 'test/signer/intent-key'],
   },
   {
-    code: /^src\/(main\/wiring\/event-tail|http\/event-streams|flow\/events\/stream)\.ts$/,
-    tests: ['test/http/event-streams'],
+    code: /^src\/(main\/wiring\/event-tail|http\/(event-streams|stream-places)|flow\/events\/stream)\.ts$/,
+    tests: ['test/http/stream-places', 'test/http/event-streams'],
   },
   {
     code: /^src\/(worker\/deliveries\/(pace|slots|turns|beginning)|core\/webhooks)\.ts$/,

@@ -15,14 +15,12 @@ import {
 } from '../flow/events/stream.ts';
 import type { Caller } from '../flow/sign-in/sign-in.ts';
 import type { ServerContext } from './server-context.ts';
+import { createPlaces, STREAM_LIMITS } from './stream-places.ts';
 
-/** Streams at once: of this process, and of one merchant in it. */
-export const STREAM_LIMITS = { ofAll: 1_000, ofMerchant: 100 } as const;
 /** A stream that says nothing else says this often that it lives. */
 export const HEARTBEAT_MS = 15_000;
 /** How often tokens are compared with the clock. */
 const LOOK_MS = 5_000;
-const RETRY_AFTER_SECONDS = 5;
 /** How many tokens are asked about at a time, when many may have been revoked. */
 const ASKED_AT_ONCE = 4;
 
@@ -48,6 +46,8 @@ type Stream = {
   isLive: boolean;
   isReading: boolean;
   isOver: boolean;
+  /** Gives its place back, whether or not its client has taken the end of the answer. */
+  readonly leave: () => void;
   /** The last event that it was not told, because it does not want it, and nothing after it: its client need not come back to before that. */
   passed: WrittenEvent | null;
 };
@@ -55,7 +55,7 @@ type Stream = {
 export type StreamRequest = Pick<Stream, 'filter' | 'caller' | 'token' | 'requestId' | 'response' | 'gone' | 'position'>;
 
 export type EventStreams = {
-  /** Takes a place; returns what gives it back. Refused: overloaded, rate_limited when this merchant has too many. */
+  /** Takes a place; returns what gives it back. Refused as by {@link createPlaces}, and while the server closes. */
   reserve(merchantId: bigint): () => void;
   /** Begins to tell events; the head of the answer is written. Ends by itself; `release` is called then. */
   start(request: StreamRequest, release: () => void): void;
@@ -72,32 +72,28 @@ const text = ({ cursor, type, json }: ToldEvent): string => `id: ${cursor}\neven
 export function createEventStreams(context: ServerContext, tail: EventTail): EventStreams {
   const { ctx, authenticator, closing } = context;
   const streams = new Map<bigint, Set<Stream>>();
-  const places = new Map<bigint, number>();
-  let all = 0;
+  const takePlace = createPlaces(context.streamLimits ?? STREAM_LIMITS, endOneOf);
   let timer: NodeJS.Timeout | null = null;
   let lastHeartbeatMs = 0;
 
   const every = (): readonly Stream[] => [...streams.values()].flatMap((of) => [...of]);
 
   function reserve(merchantId: bigint): () => void {
-    const mine = places.get(merchantId) ?? 0;
-    if (closing.aborted || all >= STREAM_LIMITS.ofAll) throw new Refusal('overloaded');
-    if (mine >= STREAM_LIMITS.ofMerchant) {
-      const message = `At most ${STREAM_LIMITS.ofMerchant} event streams of a merchant are open at once.`;
-      throw new Refusal('rate_limited', { message, retryAfterSeconds: RETRY_AFTER_SECONDS });
-    }
-    all += 1;
-    places.set(merchantId, mine + 1);
-    return () => {
-      all -= 1;
-      const left = (places.get(merchantId) ?? 1) - 1;
-      if (left === 0) places.delete(merchantId);
-      else places.set(merchantId, left);
-    };
+    if (closing.aborted) throw new Refusal('overloaded');
+    return takePlace(merchantId);
+  }
+
+  /** The one that has been open for longest: its client goes on where it was, once there is a place. */
+  function endOneOf(merchantId: bigint): boolean {
+    const [oldest] = streams.get(merchantId) ?? [];
+    if (oldest === undefined) return false;
+    end(oldest, 'overloaded');
+    oldest.leave();
+    return true;
   }
 
   function start(request: StreamRequest, release: () => void): void {
-    const stream: Stream = { ...request, isLive: false, isReading: false, isOver: false, passed: null };
+    const stream: Stream = { ...request, isLive: false, isReading: false, isOver: false, leave, passed: null };
     const { merchantId } = stream.filter;
     const of = streams.get(merchantId) ?? new Set();
     streams.set(merchantId, of.add(stream));

@@ -16,6 +16,7 @@ import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
 import type { RequestLimits } from './requests-in-progress.ts';
 import type { SharedLimits } from './shared-limits.ts';
+import type { PlaceLimits } from './stream-places.ts';
 
 /** Forwards a control to the sandbox; its answer goes out unchanged. Throws a Refusal when no answer comes, or none before `closing`. */
 export type SandboxForward = (
@@ -51,6 +52,8 @@ export type ServerOptions = {
   readonly connectionLimits?: ConnectionLimits;
   /** Other numbers of requests at once than usual. */
   readonly requestLimits?: RequestLimits;
+  /** Other numbers of streams at once than usual. */
+  readonly streamLimits?: PlaceLimits;
 };
 
 export type ServerContext = ServerOptions & {

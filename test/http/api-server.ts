@@ -16,6 +16,7 @@ import type { RequestLimits } from '../../src/http/requests-in-progress.ts';
 import { createServer } from '../../src/http/server.ts';
 import type { SandboxForward } from '../../src/http/server-context.ts';
 import { NOT_SHARED, type SharedLimits } from '../../src/http/shared-limits.ts';
+import type { PlaceLimits } from '../../src/http/stream-places.ts';
 import { openEventTail } from '../../src/main/wiring/event-tail.ts';
 import { openStatusNotifier } from '../../src/main/wiring/status-notifier.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
@@ -48,6 +49,7 @@ export type ApiOptions = {
   readonly sharedLimits?: SharedLimits;
   readonly connectionLimits?: ConnectionLimits;
   readonly requestLimits?: RequestLimits;
+  readonly streamLimits?: PlaceLimits;
 };
 
 async function context(network: Network, now: () => number) {
@@ -139,6 +141,7 @@ export async function makeApi(options: ApiOptions = {}) {
     version: '0.0.0-test',
     ...(options.connectionLimits === undefined ? {} : { connectionLimits: options.connectionLimits }),
     ...(options.requestLimits === undefined ? {} : { requestLimits: options.requestLimits }),
+    ...(options.streamLimits === undefined ? {} : { streamLimits: options.streamLimits }),
   });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });
 

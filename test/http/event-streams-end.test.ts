@@ -5,7 +5,7 @@ import { connect as openSocket, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { STREAM_API } from '../../src/contract/webhook-api.ts';
-import { STREAM_LIMITS } from '../../src/http/event-streams.ts';
+import { STREAM_LIMITS } from '../../src/http/stream-places.ts';
 import { type OpenStream, openStream } from '../support/event-stream.ts';
 import { makeApi, PASSWORD } from './api-server.ts';
 import { useStreams } from './stream-calls.ts';

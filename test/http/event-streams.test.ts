@@ -2,7 +2,7 @@
 // however often a client comes back; and what is refused.
 import { describe, expect, test } from 'vitest';
 import { STREAM_API } from '../../src/contract/webhook-api.ts';
-import { STREAM_LIMITS } from '../../src/http/event-streams.ts';
+import { STREAM_LIMITS } from '../../src/http/stream-places.ts';
 import type { Sql } from '../../src/store/postgres/connect.ts';
 import { type OpenStream, openStream } from '../support/event-stream.ts';
 import { useStreams } from './stream-calls.ts';

@@ -1,14 +1,14 @@
 // What the tests of the stream of events share: an API, streams that are closed after each test, and changes that make events.
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { type OpenStream, openStream } from '../support/event-stream.ts';
-import { type ApiServer, makeApi } from './api-server.ts';
+import { type ApiOptions, type ApiServer, makeApi } from './api-server.ts';
 
 /** Called once while the file of tests is read. */
-export function useStreams() {
+export function useStreams(options: ApiOptions = {}) {
   const ready = {} as { api: ApiServer };
   const opened: OpenStream[] = [];
   beforeAll(async () => {
-    ready.api = await makeApi();
+    ready.api = await makeApi(options);
   });
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((one) => one.close()));

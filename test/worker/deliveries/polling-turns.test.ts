@@ -79,7 +79,10 @@ test('what it is told of many events makes it look by itself, and while one that
   expect(looksByItself(polling)).toBe(true);
   await writer.query('commit');
   await untilTold(polling, 'the last that has not told is written');
+  await untilLooking(polling);
   await polling.end();
+  expect(polling.pauseMs()).toBe(Number.POSITIVE_INFINITY);
+  expect(await isLockFree()).toBe(true);
 });
 
 const isLockFree = async (): Promise<boolean> =>
