@@ -63,8 +63,10 @@ test.runIf(HAS_LND)('a random walk on LND ends with books that are the lists of 
     createLndPayer(async () => through(engine.payTarget())),
     clock,
   );
-  const waitLong = (): void => {
+  /** Until what hangs could not arrive any more. */
+  const waitLong = async (): Promise<void> => {
     clock.skewMs = Math.max(clock.skewMs, 2 * 3_600_000);
+    await engine.pair.mine(NEAR);
   };
   /** Blocks go on until everything of the closed channels is back; then the books have what the node has, and what closing has cost. */
   async function closedIsBooked(): Promise<void> {

@@ -1,6 +1,7 @@
 // What hangs at the node for good is given to an operator also where its invoice does not expire within any time that somebody waits, and nothing is
 // while the node may still be looking for a route. On a simulated node with a clock that the test moves.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { PaymentFacts } from '../../src/core/lightning/payer.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import type { LightningPaying } from '../../src/worker/payouts/lightning/steps.ts';
 import { AMOUNT, at, clock, close, MINUTE, open, outgoing, pass, status } from './funded-payouts.ts';
@@ -43,6 +44,54 @@ test('what a channel holds is waited for, for as long as it does', async () => {
   const id = await sent(YEARS);
   await lookAfter(2 * DAY, {});
   expect(await at.payout(id)).toMatchObject(GOES);
+});
+
+test('what has left and no channel lists is waited for until nobody can take it any more, and its operator is told until when', async () => {
+  const id = await sent(YEARS);
+  const mayArrive: Partial<LightningPaying> = {
+    track: async (hash) => ({ ...(await at.paying.track(hash)), isPending: true, arrivesUntil: 500 }),
+  };
+  await lookAfter(DAY - MINUTE, mayArrive);
+  expect(await at.payment(id)).toMatchObject({ trouble: null, due_at: new Date(clock.nowMs + 10_000) });
+  await lookAfter(2 * MINUTE, mayArrive);
+  expect(await at.payout(id)).toMatchObject(GOES);
+  expect(await at.payment(id)).toMatchObject({
+    trouble: expect.stringMatching(/no channel lists an HTLC of it: what has left may still arrive, up to block 500$/),
+    due_at: new Date(clock.nowMs + MINUTE),
+  });
+  await lookAfter(2 * DAY, mayArrive);
+  expect(await at.payout(id)).toMatchObject(GOES);
+  await lookAfter(MINUTE);
+  expect(await at.payout(id)).toMatchObject(HANGS);
+});
+
+/** Of its payment in parts a part was taken, and another hangs. */
+const inPart = (status: 'in_flight' | 'succeeded'): Partial<LightningPaying> => ({
+  async track(hash) {
+    const { payment } = await at.paying.track(hash);
+    const preimage = outgoing().find(hash)?.preimage as string;
+    return { payment: { ...(payment as PaymentFacts), status, preimage, takenMsat: '400000' }, isPending: false };
+  },
+});
+
+test('one of which a part hangs, and another was taken, is paid: its recipient has given his receipt', async () => {
+  const id = await sent(YEARS);
+  await lookAfter(DAY - MINUTE, inPart('in_flight'));
+  expect(await at.payout(id)).toMatchObject(GOES);
+  await lookAfter(2 * MINUTE, inPart('in_flight'));
+  expect(await at.payout(id)).toMatchObject({ status: 'completed', heldReason: null });
+  expect(await at.available()).toBe(499_000n);
+  expect(at.troubles.at(-1)).toMatch(
+    /its recipient has taken 400000 of 1000000 thousandths of a satoshi, and given a receipt for all of it/,
+  );
+});
+
+test('what came back of one that its recipient has given a receipt for is told, once', async () => {
+  const id = await sent(YEARS);
+  await lookAfter(MINUTE, inPart('succeeded'));
+  expect(await at.payout(id)).toMatchObject({ status: 'completed' });
+  await lookAfter(MINUTE, inPart('succeeded'));
+  expect(at.troubles.filter((told) => told.includes('has taken 400000 of 1000000'))).toHaveLength(1);
 });
 
 test('what another node was asked for than the one that is there is asked about a day after the request', async () => {

@@ -25,7 +25,7 @@ export type Walk = {
    * The node may be killed: then a payment that only its disk knows hangs for good, and the test's operator decides it by what its recipient has. Moves the
    * service's clock beyond every invoice's end; only then nobody waits for such a one any more.
    */
-  readonly waitLong?: () => void;
+  readonly waitLong?: () => Promise<void>;
   /**
    * Its operator closes by force the channels that still hold something, and blocks go on: called again and again once everything else has ended, or nothing
    * has for long. One payout is left to be closed so: its recipient holds it and never decides.
@@ -136,7 +136,7 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm, w
   async function decideHanging(): Promise<void> {
     if (open.length !== seen.left) seen = { left: open.length, atMs: performance.now() };
     const restsMs = performance.now() - seen.atMs;
-    if (restsMs > HANGS_MS) waitLong?.();
+    if (restsMs > HANGS_MS) await waitLong?.();
     isClosed ||= closeHeld !== undefined && (open.length === 1 || restsMs > 2 * HANGS_MS);
     if (isClosed) await closeHeld?.();
     if (waitLong === undefined) return;

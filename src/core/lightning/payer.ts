@@ -22,8 +22,10 @@ export type PaymentFacts = {
   /** msat. */
   readonly amountMsat: string;
   readonly feeMsat: string;
-  /** Hex; null until it has succeeded. */
+  /** Hex; null until a part of it has been taken, and where it has failed. */
   readonly preimage: string | null;
+  /** What its parts that were taken have brought, msat; left out where the node does not list them. One that has succeeded may have brought less than its amount. */
+  readonly takenMsat?: string;
   /** Why it failed, in the node's words. */
   readonly failure: string | null;
   /** Its place among all payments of the node, from 1. */
@@ -65,10 +67,14 @@ export type PayingNode = {
 };
 
 /**
- * What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash, or one has left by a channel whose
- * other side went away before it had said so, and is sent to that again once it is back.
+ * What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash, or one has left whose other side has
+ * not said that it has it, and may arrive up to the block `arrivesUntil`.
  */
-export type TrackedPayment = { readonly payment: PaymentFacts | null; readonly isPending: boolean };
+export type TrackedPayment = {
+  readonly payment: PaymentFacts | null;
+  readonly isPending: boolean;
+  readonly arrivesUntil?: number;
+};
 
 /** Every call may throw NodeTrouble: the node as a whole cannot be used, and has said nothing. */
 export type LightningPayer = {

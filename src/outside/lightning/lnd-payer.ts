@@ -42,19 +42,33 @@ function paymentFacts(answer: Answer): PaymentFacts {
   const said = text(answer, 'status');
   const status = STATUSES[said];
   if (status === undefined) throw new NodeTrouble('bad_answer', `LND: a payment is ${said}`);
-  const preimage = typeof answer.payment_preimage === 'string' ? answer.payment_preimage : '';
+  const taken = objects(answer, 'htlcs').flatMap((part) => (part.status === 'SUCCEEDED' ? [takenBy(part)] : []));
+  const preimage = typeof answer.payment_preimage === 'string' ? answer.payment_preimage.toLowerCase() : '';
+  const isTaken = status === 'succeeded' || (status === 'in_flight' && taken.length > 0);
   return {
     paymentHash: text(answer, 'payment_hash').toLowerCase(),
     status,
     amountMsat: String(whole(answer, 'value_msat')),
     feeMsat: String(whole(answer, 'fee_msat')),
-    preimage: status === 'succeeded' ? preimage.toLowerCase() : null,
+    preimage: isTaken ? preimage : null,
+    ...broughtBy(taken),
     failure: status === 'failed' ? text(answer, 'failure_reason') : null,
     paymentIndex: String(whole(answer, 'payment_index')),
     isPartOpen: openParts(answer).length > 0,
   };
 }
 
+/** Null where LND does not say it. */
+function takenBy({ route }: Answer): bigint | null {
+  const { total_amt_msat: all, total_fees_msat: fees } = (route ?? {}) as Answer;
+  return all === undefined || fees === undefined ? null : whole({ all }, 'all') - whole({ fees }, 'fees');
+}
+/** What parts have brought together; nothing where LND does not say it of each. */
+function broughtBy(taken: readonly (bigint | null)[]): { readonly takenMsat?: string } {
+  const known = taken.filter((one) => one !== null);
+  if (known.length === 0 || known.length < taken.length) return {};
+  return { takenMsat: String(known.reduce((total, one) => total + one, 0n)) };
+}
 const openParts = (payment: Answer): readonly Answer[] => objects(payment, 'htlcs').filter((part) => part.status === 'IN_FLIGHT');
 /** By which of our channels a part has left; undefined where LND leaves its hops out. */
 const channelOf = (route: Answer): unknown => objects(route, 'hops')[0]?.chan_id;
@@ -135,15 +149,15 @@ export function createLndPayer(
   }
 
   /**
-   * Whether a part has left for somebody who is away: until he has said that he has it, LND lists no HTLC of it, and sends it again once he is back. After the
-   * last block in which it counts nobody takes it.
+   * Up to which block a part may arrive that no channel lists; null where none may. LND lists an HTLC only once the other side has said that it has it. Until then
+   * it sends it again with each connection, also to somebody who is there and does not say so; after the last block in which it counts nobody takes it.
    */
-  async function mayArriveYet(parts: readonly Answer[], channels: readonly Answer[]): Promise<boolean> {
-    const away = new Set(channels.filter(({ active }) => active !== true).flatMap(numbersOf));
-    const routes = parts.map(({ route }) => (route ?? {}) as Answer).filter((route) => away.has(channelOf(route)));
-    if (routes.length === 0) return false;
-    const height = whole(await get('/v1/getinfo'), 'block_height');
-    return routes.some((route) => height < whole(route, 'total_time_lock'));
+  async function arrivesUntil(parts: readonly Answer[], channels: readonly Answer[]): Promise<number | null> {
+    const open = new Set(channels.flatMap(numbersOf));
+    const routes = parts.map(({ route }) => (route ?? {}) as Answer).filter((route) => open.has(channelOf(route)));
+    if (routes.length === 0) return null;
+    const until = routes.reduce((most, route) => maxOf(most, whole(route, 'total_time_lock')), 0n);
+    return whole(await get('/v1/getinfo'), 'block_height') < until ? Number(until) : null;
   }
 
   return {
@@ -206,7 +220,9 @@ export function createLndPayer(
       const lock = Buffer.from(paymentHash, 'hex').toString('base64');
       const channels = objects(await get('/v1/channels'), 'channels');
       const isHeld = channels.some((channel) => objects(channel, 'pending_htlcs').some((one) => one.hash_lock === lock));
-      return { payment, isPending: isHeld || (await mayArriveYet(open, channels)) };
+      if (isHeld) return { payment, isPending: true };
+      const until = await arrivesUntil(open, channels);
+      return until === null ? { payment, isPending: false } : { payment, isPending: true, arrivesUntil: until };
     },
     async payments(afterIndex) {
       for (;;) {

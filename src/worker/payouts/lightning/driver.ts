@@ -15,8 +15,8 @@ import {
 } from '../../../store/lightning/payment-rows.ts';
 import type { Job } from '../../loop.ts';
 import { isPaidKnown } from './comparison.ts';
-import type { Next } from './hanging.ts';
-import { begin, follow, type LightningDriverOptions, type LookedAt, RETRY_MS } from './steps.ts';
+import { type Next, RETRY_MS } from './hanging.ts';
+import { begin, follow, type LightningDriverOptions, type LookedAt } from './steps.ts';
 
 const AT_ONCE = 8;
 /** A wake-up may have been missed: with payments that are open, and without any. */

@@ -1,9 +1,9 @@
 // A payment that the node calls under way is looked at more and more rarely, and an operator is asked only once nothing can end it any more; so is one of
 // which the node's word proves nothing.
 import { hasRunSince, isSameStart, knowsWhoIsThere, type NodeRun } from '../../../core/lightning/node-run.ts';
-import type { PayingNode, PaymentFacts } from '../../../core/lightning/payer.ts';
+import type { PayingNode, PaymentFacts, TrackedPayment } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
-import { holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
+import { completePayment, holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
 import { type Asked, askPayingNode, type SeenRun } from '../../../flow/lightning/restored-node.ts';
 import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
@@ -21,6 +21,8 @@ const LONGEST_WAIT_MS = 86_400_000;
 export const LOOK_MS = 1_000;
 const LONGEST_LOOK_MS = 10_000;
 export const RARE_LOOK_MS = 60_000;
+/** What could not be done is tried again. */
+export const RETRY_MS = 15_000;
 /** How far the node's clock may be behind ours. */
 export const CLOCKS_DIFFER_MS = 60_000;
 
@@ -32,19 +34,29 @@ export const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: n
 export const hangsFrom = ({ askedAtMs, expiresAtMs }: LightningPayment): number =>
   Math.max(askedAtMs + LOOKS_MS, Math.min(expiresAtMs, askedAtMs + LONGEST_WAIT_MS));
 
-/** @param isPending a channel holds an HTLC of it, or may once its other side is back */
-export async function inFlight(ctx: Context, payment: LightningPayment, isPending: boolean, nowMs: number): Promise<Next> {
+/** @param tracked what the node's channels hold of it, or may yet */
+export async function inFlight(
+  ctx: Context,
+  payment: LightningPayment,
+  { payment: said, isPending, arrivesUntil }: TrackedPayment & { readonly payment: PaymentFacts },
+  nowMs: number,
+): Promise<Next> {
   const ageMs = Math.max(0, nowMs - payment.createdAtMs);
   const againMs = Math.min(LONGEST_LOOK_MS, Math.max(LOOK_MS, ageMs / 30));
-  if (isPending || nowMs < hangsFrom(payment)) return { againMs };
+  if (nowMs < hangsFrom(payment)) return { againMs };
+  // whoever is asked before that decides what somebody else may still take
+  const trouble = `the Lightning node calls it under way, and no channel lists an HTLC of it: what has left may still arrive, up to block ${arrivesUntil}`;
+  if (isPending) return arrivesUntil === undefined ? { againMs } : { againMs: RARE_LOOK_MS, trouble };
   const onChain = await mayBeOnChain(ctx);
   if (onChain !== null) return { againMs: RARE_LOOK_MS, trouble: onChain };
+  // who has taken a part of it has given his receipt for all of it: nobody may call it failed
+  if (said.preimage !== null) return bookPaid(ctx, payment, said);
   await holdUnknownPayment(ctx, payment);
-  const trouble =
-    'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good, or the node was put back from a copy and its recipient has it, or the other side of a channel has not said that it has it; ask its recipient, close the channel of its attempt, or decide (bursar payout resolve)';
-  return { againMs: RARE_LOOK_MS, trouble };
+  return { againMs: RARE_LOOK_MS, trouble: HANGS };
 }
 
+const HANGS =
+  'the Lightning node calls it under way, and no channel holds an HTLC of it: it hangs for good, or the node was put back from a copy and its recipient has it; ask its recipient, close the channel of its attempt, or decide (bursar payout resolve)';
 const NOT_ANSWERED = 'a request to pay it was not answered';
 const STARTED_SINCE =
   'the Lightning node calls it failed, and was started after it was asked to pay it, or has none of the channels any more that it had then';
@@ -122,8 +134,17 @@ export async function ofAnotherNode(ctx: Context, payment: LightningPayment, { i
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
+/** Books one for which the node has a preimage. What of it was not taken, though its recipient has given his receipt for all of it, is told. */
+export async function bookPaid(ctx: Context, payment: LightningPayment, said: PaymentFacts): Promise<Next> {
+  const { amountMsat, takenMsat = amountMsat } = said;
+  if ((await completePayment(ctx, payment, said)) === 'other_amount') return paidOtherwise(ctx, payment, said);
+  if (BigInt(takenMsat) >= BigInt(amountMsat)) return { againMs: RETRY_MS };
+  const trouble = `its recipient has taken ${takenMsat} of ${amountMsat} thousandths of a satoshi, and given a receipt for all of it: the rest is at our node, and its operator's`;
+  return { againMs: RETRY_MS, trouble };
+}
+
 /** The node pays each hash once, and has paid this one for somebody else, with another amount: it will never pay the payout. Whether to give it back a person says. */
-export async function paidOtherwise(ctx: Context, payment: LightningPayment, { amountMsat }: PaymentFacts): Promise<Next> {
+async function paidOtherwise(ctx: Context, payment: LightningPayment, { amountMsat }: PaymentFacts): Promise<Next> {
   await holdUnknownPayment(ctx, payment);
   const trouble = `the Lightning node has paid ${payment.paymentHash} with ${amountMsat} thousandths of a satoshi, and the payout sends ${payment.amount} satoshis: it was paid for somebody else; decide (bursar payout resolve)`;
   return { againMs: RARE_LOOK_MS, trouble };

@@ -1,7 +1,7 @@
 // What is done with one payment over Lightning while its lease lasts: it is authorized by the signer, committed, the node is asked, and what the node
 // says is followed. A time-out is never a failure.
 
-import type { PayingNode, PaymentFacts, SendAnswer } from '../../../core/lightning/payer.ts';
+import type { PayingNode, PaymentFacts, SendAnswer, TrackedPayment } from '../../../core/lightning/payer.ts';
 import { failureText, LACKS_BALANCE } from '../../../core/lightning/payment-failures.ts';
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../../core/lightning/under-way.ts';
 import { plus } from '../../../core/money.ts';
@@ -10,7 +10,6 @@ import { refusalKind, refusedFor, refusedRule } from '../../../core/payouts/sign
 import type { Context } from '../../../flow/context.ts';
 import {
   commitPayment,
-  completePayment,
   expirePayment,
   failPayment,
   holdCrowded,
@@ -27,6 +26,7 @@ import type { AuthorizedPayments } from './comparison.ts';
 import type { Next } from './hanging.ts';
 import {
   asItIsNow,
+  bookPaid,
   CLOCKS_DIFFER_MS,
   forgottenPerhaps,
   heldUnlisted,
@@ -35,8 +35,8 @@ import {
   mayStillArrive,
   notInJournal,
   ofAnotherNode,
-  paidOtherwise,
   RARE_LOOK_MS,
+  RETRY_MS,
 } from './hanging.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
@@ -61,7 +61,6 @@ export type LightningDriverOptions = Telling & {
   readonly reached?: (step: LightningStep) => Promise<void>;
 };
 
-export const RETRY_MS = 15_000;
 /** One that our channels could not send is asked for again more and more rarely. */
 const LONGEST_RETRY_MS = 600_000;
 
@@ -227,10 +226,11 @@ export async function follow(
   node: Asked,
   payment: LightningPayment,
 ): Promise<Next> {
-  const { payment: said, isPending } = await options.paying.track(payment.paymentHash);
+  const tracked = await options.paying.track(payment.paymentHash);
+  const { payment: said, isPending } = tracked;
   if (said?.status !== 'succeeded' && node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   if (said !== null) {
-    const next = await followed(ctx, options, payment, { payment: said, isPending });
+    const next = await followed(ctx, options, payment, { ...tracked, payment: said });
     return next.asksAgain === true && canSend(node, payment) ? send(ctx, options, node, payment) : next;
   }
   if (payment.isDoubted) return { againMs: RARE_LOOK_MS };
@@ -267,25 +267,23 @@ async function followed(
   ctx: Context,
   options: LightningDriverOptions,
   payment: LightningPayment,
-  { payment: said, isPending }: { readonly payment: PaymentFacts; readonly isPending: boolean },
+  { payment: said, ...tracked }: TrackedPayment & { readonly payment: PaymentFacts },
 ): Promise<Followed> {
   // asked for once more after it had failed, it has another place
   if (said.status !== 'succeeded' && BigInt(said.paymentIndex) > (payment.paymentIndex ?? -1n))
     await setPaymentIndex(ctx.db, payment.payoutId, payment.node as string, BigInt(said.paymentIndex));
   await options.reached?.('ln-answered');
   if (said.status === 'succeeded') {
-    const how = await completePayment(ctx, payment, said);
-    if (how === 'other_amount') return paidOtherwise(ctx, payment, said);
+    const next = await bookPaid(ctx, payment, said);
     await options.reached?.('ln-ended');
-    return { againMs: RETRY_MS };
+    return next;
   }
   const nowMs = ctx.ports.clock.now();
-  if (said.status === 'in_flight') return inFlight(ctx, payment, isPending, nowMs);
+  if (said.status === 'in_flight') return inFlight(ctx, payment, { ...tracked, payment: said }, nowMs);
   if (payment.isDoubted) return { againMs: RARE_LOOK_MS };
   // the word of a request's own answer, or of a time when another request may still arrive, is not the last
-  const tracked = await options.paying.track(payment.paymentHash);
-  const again = tracked.payment;
-  if (again?.status !== 'failed' || again.isPartOpen || tracked.isPending) return { againMs: LOOK_MS };
+  const { payment: again, isPending } = await options.paying.track(payment.paymentHash);
+  if (again?.status !== 'failed' || again.isPartOpen || isPending) return { againMs: LOOK_MS };
   const { unansweredUntilMs } = payment;
   if (unansweredUntilMs !== null && mayStillArrive(payment, nowMs))
     return { againMs: unansweredUntilMs + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
