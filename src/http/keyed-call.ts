@@ -27,7 +27,7 @@ export async function answerKeyed(
     return handle(ctx, prepared);
   }
   const { keyKept } = endpoint;
-  const key = keyKept === null ? null : presentedKey(body, singleHeader(request.raw, 'Idempotency-Key'));
+  const key = keyKept === null ? null : presentedKey(body, singleHeader(request.raw, 'idempotency-key'));
   if (keyKept === null || key === null) {
     const text = await work(context.ctx);
     if (after !== undefined) await after(context.ctx);

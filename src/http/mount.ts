@@ -103,7 +103,7 @@ async function admit(
   call: Call,
   { body, access, limiter }: { readonly body: JsonObject; readonly access: TokenAccess; readonly limiter: Limiter<bigint> },
 ): Promise<{ readonly caller: Caller; readonly token: string }> {
-  const token = presentedToken(body, singleHeader(call.request.raw, 'Authorization'));
+  const token = presentedToken(body, singleHeader(call.request.raw, 'authorization'));
   const caller = await authenticate(call, access, token);
   const counted = { limiter, key: caller.merchantId };
   // an account or a scope that refuses is told with this merchant's limit, and costs none of it
@@ -132,7 +132,7 @@ async function count(call: Call, counted: Counted): Promise<void> {
 /** Where access_token is a field of the operation itself, the header may carry it too. */
 function withHeaderToken(endpoint: Endpoint, body: JsonObject, request: FastifyRequest): JsonObject {
   if (!('access_token' in endpoint.fields)) return body;
-  const authorization = singleHeader(request.raw, 'Authorization');
+  const authorization = singleHeader(request.raw, 'authorization');
   if (bearer(authorization) === null) return body;
   return { ...body, access_token: presentedToken(body, authorization) };
 }

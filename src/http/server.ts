@@ -18,7 +18,7 @@ import type { Operation, Preparation } from './operation.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
-import { hostRefusal } from './single-headers.ts';
+import { headerRefusal } from './single-headers.ts';
 import { mountDocuments, mountHealth, mountSandbox } from './system-routes.ts';
 
 // not by an import: that would read every export, and one of them loads a whole HTTP client (14 MB)
@@ -56,7 +56,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const inProgress = limitRequests(app.server, options.requestLimits ?? REQUEST_LIMITS);
   app.addHook('onRequest', (request, reply, done) => {
     if (inProgress.isTooMany(request.raw.socket)) return context.failOverloaded(request, reply);
-    const refusal = hostRefusal(request.raw);
+    const refusal = headerRefusal(request.raw);
     if (refusal === null) done();
     else if (isUncounted(request, context)) context.failUncounted(request, reply, refusal);
     else void context.failAnonymous(request, reply, refusal);

@@ -49,6 +49,10 @@ test.each([
   ['/auth_refresh', 'Authorization', 'Bearer x'],
   ['/create_transaction', 'Idempotency-Key', 'k'],
   ['/v1/request_payout', 'Idempotency-Key', 'k'],
+  // where they say nothing too
+  ['/get_rates', 'Idempotency-Key', 'k'],
+  ['/auth', 'Authorization', 'Bearer x'],
+  ['/stream_events', 'Last-Event-ID', '0'],
 ])('%s with two headers %s is refused, also where they are equal, and nothing happens', async (path, name, value) => {
   const inBody = name === 'Authorization' ? {} : { access_token: await api.tokenOf('shop') };
   const payout = { method: 'bitcoin', destination: 'bcrt1qxqknr7pduh8wy5qq30dp6fhd3tph6l6n0y3w8f' };

@@ -2,10 +2,10 @@
 // missed.
 import type { BodyOf } from '../../contract/fields.ts';
 import type { STREAM_API } from '../../contract/webhook-api.ts';
-import { Refusal } from '../../core/refusal.ts';
 import { cursorAt, positionOf } from '../../flow/events/stream.ts';
 import { type EventStreams, placeAt } from '../event-streams.ts';
 import type { StreamCall } from '../operation.ts';
+import { singleHeader } from '../single-headers.ts';
 import { goneSignal } from './wait.ts';
 
 const HEADERS = {
@@ -23,7 +23,7 @@ type Fields = BodyOf<(typeof STREAM_API)['streamEvents']['fields']>;
 export function streamHandler(streams: EventStreams): (call: StreamCall, fields: Fields) => Promise<void> {
   return async ({ ctx, context, request, caller, token, begin }, fields) => {
     const { merchantId } = caller;
-    const cursor = lastEventId(request.raw.headers['last-event-id']) ?? fields.starting_after;
+    const cursor = lastEventId(singleHeader(request.raw, 'last-event-id')) ?? fields.starting_after;
     const known = cursor === null ? null : await positionOf(ctx, merchantId, cursor);
     const free = streams.reserve(merchantId);
     let isFollowed = false;
@@ -49,8 +49,4 @@ export function streamHandler(streams: EventStreams): (call: StreamCall, fields:
 }
 
 /** Null where there is none; an empty one is that of a client which has seen none. */
-function lastEventId(header: string | string[] | undefined): string | null {
-  if (header === undefined || header === '') return null;
-  if (typeof header === 'string') return header;
-  throw new Refusal('invalid_request', { message: 'Last-Event-ID must be sent once.' });
-}
+const lastEventId = (header: string | undefined): string | null => (header === undefined || header === '' ? null : header);
