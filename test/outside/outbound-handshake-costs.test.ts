@@ -38,9 +38,9 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('certificates that take long to check
 });
 
 /** Costs by clocks that the test moves. */
-function costs() {
+function costs(watch: Watch = UNWATCHED) {
   let [cpu, now] = [0, 0];
-  const begin = handshakeCosts(UNWATCHED, { cpuMs: () => cpu, nowMs: () => now });
+  const begin = handshakeCosts(watch, { cpuMs: () => cpu, nowMs: () => now });
   const handshakeWith = (host: string, merchantId: bigint | null = null) => begin(host, merchantId);
   return {
     handshakeWith,
@@ -92,6 +92,24 @@ test('a trusted handshake ends the rest of no other', () => {
   other.compute(taking(30));
   trusted.end();
   expect(handshakeWith('one.example:443').isRefused()).toBe(true);
+});
+
+test('what is computed is told of its merchant once, also what was computed within it', () => {
+  const told: [bigint | null, number][] = [];
+  const { handshakeWith, taking } = costs({ ...UNWATCHED, took: (merchantId, ms) => void told.push([merchantId, ms]) });
+  const handshake = handshakeWith('one.example:443', 7n);
+  handshake.compute(taking(3));
+  handshake.compute(() => {
+    taking(1)();
+    handshake.compute(taking(4));
+  });
+  handshake.end();
+  handshake.compute(taking(6));
+  expect(told).toEqual([
+    [7n, 3],
+    [7n, 5],
+    [7n, 6],
+  ]);
 });
 
 test('at most 10,000 hosts rest', () => {
