@@ -99,9 +99,17 @@ describe('what it says of parts that were taken', () => {
     ['none', ['FAILED', NONE, [part('FAILED', 7_000, 0)]], null, undefined],
     ['which it does not list', ['SUCCEEDED', PREIMAGE, []], PREIMAGE, undefined],
     ['of which it does not say how much', ['SUCCEEDED', PREIMAGE, [{ status: 'SUCCEEDED' }]], PREIMAGE, undefined],
+    [
+      'of which it does not say the fees',
+      ['SUCCEEDED', PREIMAGE, [{ ...taken, route: { total_amt_msat: '7000' } }]],
+      PREIMAGE,
+      undefined,
+    ],
+    ['of one of which it does not say how much', ['SUCCEEDED', PREIMAGE, [taken, { status: 'SUCCEEDED' }]], PREIMAGE, undefined],
   ])('%s', async (_what, of, preimage, takenMsat) => {
-    const { preimage: shown, takenMsat: brought } = await said(...of);
+    const { preimage: shown, takenMsat: brought, isPartOpen } = await said(...of);
     expect([shown, brought]).toEqual([preimage?.toLowerCase() ?? null, takenMsat]);
+    expect(isPartOpen).toBe(of[2].some((one) => 'status' in one && one.status === 'IN_FLIGHT'));
   });
 });
 
