@@ -470,7 +470,14 @@ export const AREAS = [
   },
   {
     code: /^src\/outside\/outbound\/(certificates|der|handshake-sight|handshake-bytes|tls-records)\.ts$/,
-    tests: ['test/outside/tls-records', 'test/outside/outbound-certificates', 'test/outside/outbound-handshakes'],
+    tests: [
+      'test/outside/tls-records',
+      'test/outside/certificate-messages',
+      'test/outside/outbound-certificates',
+      'test/outside/outbound-handshakes',
+      'test/outside/outbound-handshake-costs',
+      'test/outside/outbound-taken',
+    ],
     slow: ['test/outside/outbound-turns', 'test/outside/outbound-faults', 'test/outside/outbound-tls'],
   },
   { code: /^src\/outside\/outbound\/.*\.ts$/, tests: ['test/outside/outbound', 'test/outside/tls-records'] },

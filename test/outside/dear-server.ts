@@ -54,12 +54,22 @@ export function chainOf(keys: readonly Buffer[], signed = WITH_RSA): Chain {
 }
 
 const extension = (kind: string, value: Buffer): Buffer => sequence(oid(kind), der(0x04, value));
+const placeOf = (kind: 'whole' | 'part'): Buffer =>
+  der(0xa0, kind === 'whole' ? der(0xa0, der(0x86, Buffer.from('http://one.example/'))) : der(0xa1));
 /** Places of revocation lists: each has a name of its own, or adds nothing to that of an issuer whose name has so many parts. */
 export function certificateWithLists(kind: 'whole' | 'part', places: number, parts: number): string {
+  return certificateWithPlaces(
+    Array.from({ length: places }, () => sequence(placeOf(kind))),
+    parts,
+  );
+}
+/** One place with a name of its own and one without, and that one says for which reasons it has certificates. */
+export const certificateWithBothLists = (): string =>
+  certificateWithPlaces([sequence(placeOf('whole')), sequence(placeOf('part'), der(0x81, Buffer.from([0, 0x80])))], 1);
+function certificateWithPlaces(places: readonly Buffer[], parts: number): string {
   const issuer = sequence(der(0x31, ...Array.from({ length: parts }, () => sequence(oid('2a'), der(0x0c)))));
-  const place = kind === 'whole' ? der(0xa0, der(0x86, Buffer.from('http://one.example/'))) : der(0xa1);
-  const lists = sequence(...Array.from({ length: places }, () => sequence(der(0xa0, place))));
-  return certificateOf({ issuer, subject: named('0'), key: ownKey, extensions: [extension('551d1f', lists)] }, WITH_RSA);
+  const extensions = [extension('551d1f', sequence(...places))];
+  return certificateOf({ issuer, subject: named('0'), key: ownKey, extensions }, WITH_RSA);
 }
 const uri = (text: string): Buffer => der(0x86, Buffer.from(text));
 /** Of a mailbox (RFC 8398). */

@@ -147,7 +147,10 @@ test.each([
   }
 });
 
-test('what is no TLS is named as TLS does', async () => {
-  const { port } = await listening((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
-  expect(await callTo(port)).toMatchObject({ failure: 'tls_failed', reason: 'ERR_SSL_WRONG_VERSION_NUMBER' });
-});
+test.each(['end', 'write'] as const)(
+  'what is no TLS is named as TLS does, whether or not its server goes on (%s)',
+  async (how) => {
+    const { port } = await listening((socket) => void socket[how]('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    expect(await callTo(port)).toMatchObject({ failure: 'tls_failed', reason: 'ERR_SSL_WRONG_VERSION_NUMBER' });
+  },
+);
