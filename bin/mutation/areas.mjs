@@ -124,7 +124,25 @@ export const AREAS = [
   },
   {
     code: /^src\/flow\/sweeps\/sent-(elsewhere|beside)\.ts$/,
-    tests: ['test/nodes/evm-sent-elsewhere', 'test/nodes/evm-sent-between', 'test/flow/sweeps'],
+    tests: [
+      'test/flow/sweeps',
+      'test/nodes/evm-authorized-replaced',
+      'test/nodes/evm-sent-elsewhere',
+      'test/nodes/evm-sent-between',
+    ],
+  },
+  {
+    code: /^src\/(worker\/rescan\/address-balances|store\/sweeps\/balances)\.ts$/,
+    tests: [
+      'test/nodes/evm-compared-replaced',
+      'test/nodes/evm-compared-anew',
+      'test/nodes/evm-hidden-ether',
+      'test/nodes/sweeps',
+    ],
+  },
+  {
+    code: /^src\/worker\/payouts\/evm\/(lane|passed-nonces)\.ts$/,
+    tests: ['test/nodes/evm-compared-anew', 'test/nodes/evm-nonces', 'test/nodes/evm-authorized.test'],
   },
   {
     code: /^src\/(flow|store)\/sweeps\/(?!forgotten-moves|write-off|sent-).*\.ts$/,

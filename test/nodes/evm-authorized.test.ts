@@ -1,6 +1,8 @@
 // Another wallet with the same words has signed an authorization (EIP-7702) with the key of an address that payouts leave from: it uses a nonce without a
 // transaction of that address, whoever sends it. Payouts stop until an operator has it booked, and go on with the next nonce.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runAudit } from '../../src/flow/audit.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { addressOf, secretOf } from '../../src/sandbox/evm/transaction.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout, readPayoutDetails } from '../../src/store/payouts/reads.ts';
@@ -59,6 +61,14 @@ async function goesOn(): Promise<void> {
   expect(await openBreakers(service.db)).toEqual([]);
   await ledgerIsChain(service, ours);
 }
+/** The nonces of batches of payouts in USDT that wait for a signature. */
+const reserved = async (): Promise<readonly number[]> => {
+  const { rows } = await service.db.query<{ nonce: number }>({
+    text: `select i.vout as nonce from outgoing_batches b join outgoing_inputs i on i.batch_id = b.id
+            where b.currency = 'USDT' and b.purpose = 'payout' and b.state = 'reserved' and not i.freed`,
+  });
+  return rows.map((row) => row.nonce);
+};
 const found = async (): Promise<readonly (string | null)[]> => (await openMovements(service.db)).map(({ txid }) => txid);
 
 test('one that somebody sends is found by its block, and booked', { timeout: TIMEOUT }, async () => {
@@ -79,6 +89,8 @@ test('one that somebody sends is found by its block, and booked', { timeout: TIM
   const all = await Promise.allSettled([recovers(txid), recovers(txid), recovers(txid)]);
   const booked = all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   expect(booked).toMatchObject([{ currency: 'USDT', payoutIds: [], lost: 0n, besides: [] }]);
+  const refused = all.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  expect(refused).toMatchObject([{ code: 'not_resolvable' }, { code: 'not_resolvable' }]);
   await expect(recovers(txid)).rejects.toThrow('was not sent by an address that payouts leave from');
   expect(await found()).toEqual([]);
   await goesOn();
@@ -101,6 +113,36 @@ test('one that displaces a signed payout: that fails, and its money is back', { 
   expect(await service.units(PAYEE)).toBe(before + 50_000_000n);
 });
 
+test.each(['reserved', 'signed'] as const)(
+  'one whose nonce was %s for a payout, and nothing is stored: that leaves with the next, or is resolved',
+  { timeout: TIMEOUT },
+  async (at) => {
+    const [before, nonce] = [await service.units(PAYEE), await count(await service.hot('USDT'))];
+    const id = await service.request(PAYEE);
+    let isAway = true;
+    service.restart(async (step) => {
+      if (isAway && step === at) throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+    });
+    // a worker dies with the first
+    await service.work(LATER_MS).catch(({ message }: Error) => expect(message).toBe('no answer'));
+    expect(await reserved()).toEqual([nonce]);
+    const txid = await carried([await authorized('USDT')]);
+    await service.mine(FINAL);
+    await recovers(txid);
+    isAway = false;
+    await service.goOn();
+    service.restart();
+    await works(service, 2);
+    expect(await reserved()).toEqual([]);
+    if (at === 'signed') {
+      expect(await readPayout(service.db, id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+      await resolvePayout(service.ctx, { payoutId: id, outcome: 'failed', evidence: 'it was never sent' });
+    } else expect(await readPayout(service.db, id)).toMatchObject({ status: 'completed' });
+    expect((await service.units(PAYEE)) - before).toBe(at === 'signed' ? 0n : 50_000_000n);
+    await goesOn();
+  },
+);
+
 test('one in a transaction of the address itself, beside others', { timeout: TIMEOUT }, async () => {
   const hot = await service.hot('ETH');
   const secret = await service.secret('ETH', HOT);
@@ -122,6 +164,9 @@ test('one that is carried by a transaction that failed counts all the same', { t
   await service.mine(FINAL);
   expect(await service.anvil.rpc('eth_getTransactionReceipt', txid)).toMatchObject({ status: '0x0' });
   await recovers(txid);
+  const told = 'select resolved_by, resolution from unknown_movements where txid = $1';
+  const { rows } = await service.db.query({ text: told, values: [txid] });
+  expect(rows).toEqual([{ resolved_by: 'operator test', resolution: expect.stringMatching(/^booked at nonce \d+: no payout$/) }]);
   await goesOn();
 });
 
@@ -160,7 +205,10 @@ test('what the address has sent by its new code is booked with it', { timeout: T
   await service.mine(FINAL);
   expect((await service.units(NOBODY)) - before).toBe(70_000_000n);
   await expect(recovers(txid)).rejects.toThrow('pays 70.000000 USDT to nobody that this database knows (--accept-loss');
+  expect((await service.findings()).join()).toContain('70000000 are missing');
   expect(await recovers(txid, true)).toMatchObject({ besides: [{ currency: 'USDT', lost: 70_000_000n }] });
+  // before anything is compared again
+  expect((await runAudit(service.ctx)).answers.flatMap(({ findings }) => findings)).toEqual([]);
   expect(await service.balance('expense:unknown_outflow:USDT')).toBe(70_000_000n);
   await goesOn();
 });
