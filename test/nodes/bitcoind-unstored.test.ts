@@ -107,3 +107,60 @@ test('what leaves beside it, and was not signed, is paid once the signer was ask
   expect(await second.findings()).toEqual([]);
   await second.end();
 });
+
+test.each([
+  ['waits for a block', 0],
+  ['is in a block', 1],
+  ['is final', 7],
+])('a copy has its batch, and what was signed for it since has left and %s: it is that of the batch', async (_, blocks) => {
+  const { first, reopenedWithSigner } = await copied(async (service) => {
+    await capital(service, '0.5');
+    await lend(service, 30_000_000n);
+    await request(service, '0.1', destination);
+    service.state.isSignerAway = true;
+    await service.work(1, [service.worker('one')]);
+  });
+  expect(await first.payouts()).toMatchObject([{ step: 'batched' }]);
+  first.state.isSignerAway = false;
+  await first.work(2);
+  const sent = await mempool();
+  expect(sent).toHaveLength(1);
+  if (blocks > 0) await daemon.mine(blocks);
+  await first.end();
+  const second = await reopenedWithSigner();
+  await second.work(2);
+  expect(await mempool()).toEqual(blocks === 0 ? sent : []);
+  await daemon.mine(7);
+  await second.work(2);
+  expect([await received(), await second.payouts(), await second.findings()]).toMatchObject([
+    [0.1, 1],
+    [{ status: 'completed' }],
+    [],
+  ]);
+  const { rows } = await second.ctx.db.query({ text: 'select from unknown_movements', values: [] });
+  expect(rows).toEqual([]);
+  await second.end();
+});
+
+test('a copy has a batch with its first transaction, and the replacement that was signed since is final: it has paid', async () => {
+  const { first, reopenedWithSigner } = await copied(async (service) => {
+    await capital(service, '0.5');
+    await lend(service, 30_000_000n);
+    await request(service, '0.1', destination);
+    await service.work();
+  });
+  const sent = await mempool();
+  world.feeRate = 20_000n;
+  await first.work(45);
+  expect(await mempool()).not.toEqual(sent);
+  await daemon.mine(7);
+  await first.end();
+  const second = await reopenedWithSigner();
+  await second.work(3);
+  expect([await received(), await second.payouts(), await second.findings()]).toMatchObject([
+    [0.1, 1],
+    [{ status: 'completed' }],
+    [],
+  ]);
+  await second.end();
+});

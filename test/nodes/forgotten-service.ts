@@ -172,7 +172,11 @@ export async function copied(prepare: (first: Service) => Promise<void>) {
   const dump = await copyDatabase(first.url);
   const then = newFolder();
   cpSync(folder, then, { recursive: true });
-  return { first, reopened: () => open(then, dump) };
+  return {
+    first,
+    reopened: () => open(then, dump),
+    /** The signer has forgotten nothing. */ reopenedWithSigner: () => open(folder, dump),
+  };
 }
 
 /** A service that has sent one transaction ends, and the node has it no more: no node has it when outputs are compared. @returns its bytes */

@@ -114,9 +114,11 @@ export function progress(ctx: Context, batchId: string): Promise<Progress> {
     const isTaken = (input: Batch['inputs'][number]): boolean => input.spentBy !== null && deep(input.spentHeight, agreed);
     const lost = batch.inputs.filter(isTaken).map((input) => input.amount);
     if (batch.state === 'dead') return settleInputs(ctx, sql, batch, lost);
+    // one of its own is in a block that was read before it was written back: that block is read again
+    const isOwn = ({ spentBy }: Batch['inputs'][number]): boolean => batch.attempts.some(({ txid }) => txid === spentBy);
     return unmined(ctx, sql, batch, {
       // what made the input was undone for good: its own loss is booked where it was received
-      isGone: (input) => isTaken(input) || deep(input.goneHeight, agreed),
+      isGone: (input) => (isTaken(input) && !isOwn(input)) || deep(input.goneHeight, agreed),
       ...(areSeveral ? { finalWith: ({ spentHeight }) => (spentHeight ?? agreed) + depth - 1 } : {}),
       fail: () => fail(ctx, sql, batch, lost),
     });

@@ -30,6 +30,8 @@ export async function insertAttempt(sql: Sql, attempt: NewAttempt): Promise<void
   await sql.query({
     name: 'insert_attempt',
     text: `with batch as (update outgoing_batches set state = case when state = 'reserved' then 'signed' else state end, fee_rate = $9 where id = $1),
+           -- its change is in a block that was read before it was written back: that is no capital
+           change as (update own_outputs set booked = true where currency = $3 and txid = $4 and vout = $8 and not booked),
            made as (
              insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, change_vout, change_amount, lease_epoch, signed_at, sequence, lost, max_fee)
                values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, $15, $16, $17) returning id)

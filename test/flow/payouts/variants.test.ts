@@ -49,7 +49,7 @@ const difference: Held = {
   test: [BATCHES, 'that was replaced books the difference only, and gives it back where the cheaper one is mined'],
 };
 const foreign: Held = {
-  guard: [PROGRESS, 'isTaken(input) || deep(input.goneHeight, agreed)'],
+  guard: [PROGRESS, '(isTaken(input) && !isOwn(input)) || deep(input.goneHeight, agreed)'],
   test: [BATCHES, 'of which a stranger spent the inputs fails at final depth and not before'],
 };
 const back: Held = {
