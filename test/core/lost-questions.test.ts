@@ -51,6 +51,28 @@ test('one of exactly as much is asked about once, because of what nobody was ask
   expect(pairs.map(([of, { id }]) => [of === open, id])).toEqual([[true, 'same']]);
 });
 
+test('that smaller ones were not it says nothing of a larger one, until one of as much as is left was asked about', () => {
+  const parts = [
+    { merchantId: 1n, amount: 40n },
+    { merchantId: 1n, amount: 60n },
+  ];
+  const waiting = [
+    payout('equal', 60n),
+    payout('larger', 98n),
+    payout('again', 98n),
+    payout('above', 120n),
+    payout('goes', 130n),
+  ];
+  expect(names(lostQuestions([lost(100n, parts)], waiting))).toEqual(['larger', 'above']);
+  expect(lostQuestions([lost(100n, [...parts, { merchantId: 1n, amount: 100n }])], [payout('goes', 120n)])).toEqual([]);
+  // of 100 30 are left
+  const part = { merchantId: 1n, amount: 70n, isPaid: true };
+  const few = [part, { merchantId: 1n, amount: 29n }, { merchantId: 1n, amount: 2n }];
+  expect(names(lostQuestions([lost(100n, few)], [payout('goes', 29n), payout('larger', 31n)]))).toEqual(['larger']);
+  expect(lostQuestions([lost(100n, [part, { merchantId: 1n, amount: 30n }])], [payout('goes', 31n)])).toEqual([]);
+  expect(lostQuestions([lost(100n, [...few, { ...part, amount: 30n }])], [payout('goes', 31n)])).toEqual([]);
+});
+
 test('only what goes to the same place is asked about, and each payout because of one loss', () => {
   expect(lostQuestions([lost(100n)], [payout('elsewhere', 100n, 1n, 'b')])).toEqual([]);
   const [one, two] = [lost(100n), lost(50n)];

@@ -80,17 +80,21 @@ test.each(['paid', 'failed'] as const)(
   },
 );
 
-test('that parts of it were found unpaid says nothing of one of exactly as much', async () => {
+test.each([
+  ['exactly as much', '0.00202'],
+  ['a little less', '0.002019'],
+  ['more', '0.0024'],
+])('that parts of it were found unpaid says nothing of one of %s', async (_, amount) => {
   await batches.earn(4);
   const { recover } = await paidTo(ELSEWHERE_SCRIPT);
   expect(await recover()).toMatchObject({ lost: 202_000n });
   await goOn();
-  for (const amount of ['0.001', '0.0011']) {
-    const part = await again(amount, ELSEWHERE);
+  for (const small of ['0.001', '0.0011']) {
+    const part = await again(small, ELSEWHERE);
     expect(await formed()).toMatchObject({ alike: [part] });
     await resolvePayout(ctx, { payoutId: part, outcome: 'failed', evidence: 'that was another' });
   }
-  const whole = await again('0.00202', ELSEWHERE);
+  const whole = await again(amount, ELSEWHERE);
   expect(await formed()).toMatchObject({ outcome: 'nothing', alike: [whole] });
   expect(await batches.row(whole)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
   // others to the same address go
