@@ -237,6 +237,10 @@ export const AREAS = [
     ],
   },
   {
+    code: /^src\/worker\/payouts\/(unstored|write-back|signature-check)\.ts$/,
+    tests: ['test/flow/payouts/recovered-alike', 'test/nodes/bitcoind-unstored'],
+  },
+  {
     code: /^src\/flow\/payouts\/(resolve|reimbursements|refund-rail|internal-payouts|waiting-for-operator|after-restore\/.*)\.ts$/,
     tests: [
       'test/flow/payouts/booked-amounts',

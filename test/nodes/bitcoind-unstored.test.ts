@@ -109,6 +109,57 @@ test('what leaves beside it, and was not signed, is paid once the signer was ask
 });
 
 test.each([
+  ['its answers arrive again', false],
+  ['it names only what it has signed', true],
+])(
+  'another worker begins before the forgotten transaction is booked, and the signer can be asked: %s',
+  async (_, losesAnswers) => {
+    const { raw, second } = await paidBefore();
+    const other = await daemon.address();
+    await request(second, '0.05', other);
+    second.state.losesAnswers = true;
+    await second.work(1, [second.worker('one')]);
+    expect(await second.payouts()).toMatchObject([{ step: 'batched' }, { step: 'batched' }]);
+    await daemon.rpc('generateblock', await daemon.address(), [raw]);
+    second.state.losesAnswers = losesAnswers;
+    const lasting = [second.worker('two')];
+    await second.work(11, lasting);
+    expect(await mempool()).toEqual([]);
+    const [id, beside] = (await second.payouts()).map((one) => one.id);
+    expect(await second.recovers()).toMatchObject({ payoutIds: [id], lost: 0n });
+    await goesOn(second, lasting);
+    expect(await second.payouts()).toMatchObject([
+      { status: 'completed' },
+      { status: 'processing', held_reason: 'unknown_outcome' },
+    ]);
+    await resolvePayout(second.ctx, { payoutId: beside as string, outcome: 'failed', evidence: 'it was never sent' });
+    expect(await second.findings()).toEqual([]);
+    await second.end();
+  },
+);
+
+test('nothing was forgotten: what a worker that died had signed and not stored is sent by the next one', async () => {
+  const { first } = await copied(async (service) => {
+    await capital(service, '0.5');
+    await lend(service, 30_000_000n);
+    await request(service, '0.1', destination);
+    service.state.losesAnswers = true;
+    await service.work(1, [service.worker('one')]);
+  });
+  expect(await first.payouts()).toMatchObject([{ step: 'batched' }]);
+  first.state.losesAnswers = false;
+  await first.work(2);
+  await daemon.mine(1);
+  await first.work(2);
+  expect([await received(), await first.payouts(), await first.findings()]).toMatchObject([
+    [0.1, 1],
+    [{ status: 'completed' }],
+    [],
+  ]);
+  await first.end();
+});
+
+test.each([
   ['waits for a block', 0],
   ['is in a block', 1],
   ['is final', 7],

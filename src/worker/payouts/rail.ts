@@ -13,6 +13,7 @@ import { createLane, createNonceCheck } from './evm/lane.ts';
 import { createOutputCheck, type OutputCheck } from './output-check.ts';
 import type { SignatureCheck } from './signature-check.ts';
 import { tried } from './tried.ts';
+import { createUnstored } from './unstored.ts';
 import { createPayoutDriver } from './utxo/driver.ts';
 
 /** What a look has found of a currency. */
@@ -53,6 +54,7 @@ function partsOf(
  */
 export function createRail(ctx: Context, currency: CurrencyCode, signatures: SignatureCheck, options: DriverOptions): Rail {
   const { driver, check } = partsOf(ctx, currency, options);
+  const unstored = isUtxo(currency) ? createUnstored(ctx, currency, { signatures, options }) : null;
   let look: Look | null = null;
   let version = signatures.version();
   const goesOn = (): boolean => signatures.holds() && signatures.version() === version;
@@ -60,10 +62,11 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
   /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
   async function isKnown(isWanted: boolean): Promise<boolean> {
     if (!isWanted && check.hasPassed() && !check.isOld()) return false;
+    await unstored?.writeSeen();
     const trouble = await check.trouble();
     if (trouble !== null && (isWanted || trouble.isFound))
       options.onTrouble(`nothing new is paid in ${currency}: ${trouble.what}`);
-    return trouble === null;
+    return trouble === null && goesOn() && ((await unstored?.writeRest()) ?? true);
   }
 
   async function sendUnknown(): Promise<void> {

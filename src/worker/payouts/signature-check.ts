@@ -20,6 +20,8 @@ export type SignatureCheck = {
   version(): number;
   /** Transactions that were signed for payouts which this database does not know, by txid: nobody can take them back, so they are sent. */
   unknown(currency: CurrencyCode): Map<string, Uint8Array>;
+  /** The txids of what was signed for batches that are here without it, by batch: they wait until outputs were compared. */
+  waiting(currency: CurrencyCode): Map<string, readonly string[]>;
 };
 
 /** @param onTrouble told why nothing new is signed */
@@ -33,10 +35,12 @@ export function createSignatureCheck(
   let lost: string | null = null;
   let version = 0;
   const unknown = new Map(CURRENCY_CODES.map((currency) => [currency, new Map<string, Uint8Array>()]));
+  const waiting = new Map(CURRENCY_CODES.map((currency) => [currency, new Map<string, readonly string[]>()]));
 
   function forget(): void {
     complete = null;
     version += 1;
+    for (const batches of waiting.values()) batches.clear();
   }
 
   async function look(signsSoon: boolean): Promise<boolean> {
@@ -55,7 +59,8 @@ export function createSignatureCheck(
         const page = await signing.signed({ after });
         for (const signed of page.transactions) {
           after = signed.sequence;
-          const outcome = await restoreSignature(ctx, signed);
+          const outcome = await restoreSignature(ctx, signed, 'starting');
+          if (outcome === 'waits') noteWaiting(signed);
           if (outcome === 'unknown_payout') noteUnknown(signed);
           if (outcome === 'left') onTrouble(whyLeft(signed));
         }
@@ -78,6 +83,11 @@ export function createSignatureCheck(
     unknown.get(request.currency as CurrencyCode)?.set(txid, Buffer.from(raw, 'hex'));
   }
 
+  function noteWaiting({ txid, request: { batchId, currency } }: SignedTransaction): void {
+    const batches = waiting.get(currency as CurrencyCode);
+    batches?.set(batchId, [...new Set([...(batches.get(batchId) ?? []), txid])]);
+  }
+
   /** Whether the signer's journal holds the newest signature that is stored here. */
   async function knows({ sequence, txid }: { readonly sequence: number; readonly txid: string | null }): Promise<boolean> {
     if (txid === null) return true;
@@ -90,5 +100,6 @@ export function createSignatureCheck(
     holds: () => complete !== null && complete === ctx.db.identity.generation,
     version: () => version,
     unknown: (currency) => unknown.get(currency) ?? new Map(),
+    waiting: (currency) => waiting.get(currency) ?? new Map(),
   };
 }

@@ -1,13 +1,13 @@
 // After a database was restored from a copy, it may not know of transactions that the signer has signed since. Each is written back as what it
 // was, a batch with its inputs and entries, before anything new is formed: otherwise what has left would be paid a second time.
-import { CURRENCY_CODES, type CurrencyCode, type EvmCode } from '../../../core/currency.ts';
+import { CURRENCY_CODES, type CurrencyCode, type EvmCode, isUtxo } from '../../../core/currency.ts';
 import { formatAmount, minus, plus } from '../../../core/money.ts';
 import { holdAgainEntry } from '../../../core/payouts/postings.ts';
 import type { SignedTransaction } from '../../../core/signer-wire.ts';
 import { listKeys, type StoredKey } from '../../../store/chain/xpubs.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../../store/ledger/ledger.ts';
-import { isEmptied } from '../../../store/payouts/after-restore/emptied-batches.ts';
+import { isEmptied, leaveReservation } from '../../../store/payouts/after-restore/emptied-batches.ts';
 import { isStored } from '../../../store/payouts/attempts.ts';
 import { type Batch, readBatch, setBatchState } from '../../../store/payouts/batch-rows.ts';
 import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../../store/payouts/batches.ts';
@@ -20,16 +20,22 @@ import { addEvmAttempt } from '../../evm/progress.ts';
 import { writeSweepBack } from '../../sweeps/restored-sweeps.ts';
 import { CANCELLED } from '../cancel-and-approve.ts';
 import { addAttempt } from '../progress.ts';
+import { holdAlike, isToBeAsked } from './lost-outputs.ts';
 import { holdUnknown } from './unknown-movements.ts';
 
-/** `left`: it is never sent, because its batch was emptied when an operator had something forgotten booked. */
-export type Restored = 'known' | 'written_back' | 'left' | 'unknown_payout';
+/**
+ * `waits`: its batch is here without it, and nobody has compared outputs yet. `left`: it is never sent, because an operator had something
+ * forgotten booked that has paid what it pays, or may have.
+ */
+export type Restored = 'known' | 'written_back' | 'waits' | 'left' | 'unknown_payout';
+/** What is known of what has left: a worker begins, outputs were compared with the chain, or a node shows that this one has left. */
+export type Compared = 'starting' | 'compared' | 'seen';
 
 /**
  * Writes one signature back if it is not here. One that this database cannot have asked for (it does not know the payout, or knows that
  * something else has paid it) stops all payouts, and is named until an operator has it booked.
  */
-export function restoreSignature(ctx: Context, signed: SignedTransaction): Promise<Restored> {
+export function restoreSignature(ctx: Context, signed: SignedTransaction, compared: Compared = 'compared'): Promise<Restored> {
   const { request } = signed;
   const currency = CURRENCY_CODES.find((code) => code === request.currency);
   if (currency === undefined) throw new Error(`the signer has signed a transaction of ${request.currency}`);
@@ -47,6 +53,16 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
       await leave(ctx, sql, known, payouts);
       return 'left';
     }
+    if (known !== null && isUnstored(known)) {
+      // on Ethereum's chain only one of all that have a nonce can be mined
+      if (compared === 'starting' && isUtxo(currency)) return 'waits';
+      if (compared === 'compared' && (await isToBeAsked(sql, currency, known.payouts))) {
+        await leaveReservation(sql, known, []);
+        await holdAlike(ctx, sql, currency, known.payouts);
+        await leave(ctx, sql, known, payouts);
+        return 'left';
+      }
+    }
     const key = (await listKeys(sql)).find((one) => one.currency === currency && one.xpub === request.inputs[0]?.xpub);
     if (request.evm?.purpose !== undefined && key !== undefined) {
       await writeSweepBack(ctx, sql, { currency: currency as EvmCode, signed, key }, known as Batch<EvmCode> | null);
@@ -63,6 +79,10 @@ export function restoreSignature(ctx: Context, signed: SignedTransaction): Promi
     return 'written_back';
   });
 }
+
+/** Whether a batch of payouts is here, and none of what the signer may have signed for it: no worker has sent that, unless this database is a copy. */
+const isUnstored = ({ purpose, payouts, attempts }: Batch): boolean =>
+  purpose === 'payout' && payouts.length > 0 && attempts.length === 0;
 
 /** What an operator must know of a signature that was left. */
 export const whyLeft = ({ txid }: Pick<SignedTransaction, 'txid'>): string =>
