@@ -23,25 +23,38 @@ export type Leaving = {
   readonly steadyMs: number;
 };
 
-/** Since when it is known, on the steady clock, that something is dated in the future: a clock that was fast has done it. */
-const misdatedSince = new WeakMap<Left, number>();
+type Clocks = Pick<Leaving, 'nowMs' | 'steadyMs'>;
+
+/** When it was first looked at, on the steady clock, and its age then. */
+type Seen = { readonly ageMs: number; readonly steadyMs: number };
+const firstSeen = new WeakMap<Left, Seen>();
 
 /**
- * How long ago something left. What a clock that was set back leaves in the future has left before now, and nobody knows when: it counts as of the
- * moment in which that is seen, and not until its date comes, which may take years.
+ * How long ago something left: as its date says when it is first looked at, and from then on by the clock that nobody sets. A clock that jumps ahead
+ * makes nothing older. What one that was set back leaves in the future has left before now, and nobody knows when: it counts as of the moment in
+ * which that is seen, and not until its date comes, which may take years.
  */
-function ageMs(one: Left, { nowMs, steadyMs }: Pick<Leaving, 'nowMs' | 'steadyMs'>): number {
-  if (one.atMs <= nowMs) return nowMs - one.atMs;
-  const since = misdatedSince.get(one) ?? steadyMs;
-  misdatedSince.set(one, since);
-  return steadyMs - since;
+function ageMs(one: Left, { nowMs, steadyMs }: Clocks): number {
+  const seen = firstSeen.get(one) ?? { ageMs: Math.max(0, nowMs - one.atMs), steadyMs };
+  firstSeen.set(one, seen);
+  return seen.ageMs + steadyMs - seen.steadyMs;
+}
+
+/** Has something written down with the time of now, and looks at it while the clock is still the one that has dated it. */
+export async function dated<T>(
+  clocks: Parameters<typeof timeOf>[0],
+  index: Pick<SignatureIndex, 'leaving'>,
+  write: (nowMs: number) => Promise<T>,
+): Promise<T> {
+  const time = timeOf(clocks);
+  const written = await write(time.nowMs);
+  const left = index.leaving();
+  for (let at = left.length - 1; at >= 0 && !firstSeen.has(left[at] as Left); at--) ageMs(left[at] as Left, time);
+  return written;
 }
 
 /** What both clocks say now. */
-export function timeOf(clocks: {
-  readonly now: () => number;
-  readonly steady?: () => number;
-}): Pick<Leaving, 'nowMs' | 'steadyMs'> {
+export function timeOf(clocks: { readonly now: () => number; readonly steady?: () => number }): Clocks {
   return { nowMs: clocks.now(), steadyMs: clocks.steady?.() ?? performance.now() };
 }
 

@@ -17,7 +17,7 @@ import {
   noncesAfter,
 } from './evm-rules.ts';
 import type { Keyring } from './keyring.ts';
-import { checkLimits, type SignerLimits, timeOf, withinLimits } from './limits.ts';
+import { checkLimits, dated, type SignerLimits, timeOf, withinLimits } from './limits.ts';
 import { hotAddressOf, scriptsOf } from './own-scripts.ts';
 import { createShownOutputs, type ShownOutputs } from './previous-outputs.ts';
 import { SigningRefused } from './refused.ts';
@@ -108,8 +108,8 @@ export function createSigning(options: SigningOptions): Signing {
       await checkLeaving();
       const signed = await keyring.spend(request.currency, (account) => make(inputSigner(account, request)));
       if (signed === null) throw new SigningRefused('keys', 'there is no seed');
-      const { txid, raw, vbytes } = signed;
-      return journal.append({ request: wire, txid, raw, fee: fee.toString(), vbytes, signedAtMs: options.now() });
+      const parts = { request: wire, ...signed, fee: fee.toString() };
+      return dated(options, journal.index, (signedAtMs) => journal.append({ ...parts, signedAtMs }));
     });
     await options.reached?.('journalled');
     return entry;

@@ -62,9 +62,22 @@ it('a signer that was started again counts it for as long anew', async () => {
 
 it('a clock that goes back and forth gives nothing back', async () => {
   await sign();
-  for (const ms of [-YEAR_MS, YEAR_MS, -HOUR_MS / 2, HOUR_MS / 2 - 1]) {
+  for (const ms of [-YEAR_MS, YEAR_MS, -HOUR_MS / 2, HOUR_MS / 2 - 1, -YEAR_MS, YEAR_MS + 25 * HOUR_MS]) {
     at.clock.nowMs += ms;
     at.clock.steadyMs += 1;
     await expect(sign()).rejects.toMatchObject(refused);
   }
+});
+
+it('a clock that jumps ahead gives nothing back, whether or not something was refused before', async () => {
+  for (const first of [false, true, false, true]) {
+    await sign();
+    if (first) await expect(sign()).rejects.toMatchObject(refused);
+    at.clock.nowMs += 25 * HOUR_MS;
+    await expect(sign()).rejects.toMatchObject(refused);
+    pass(HOUR_MS - 1);
+    await expect(sign()).rejects.toMatchObject(refused);
+    pass(1);
+  }
+  await expect(sign()).rejects.toMatchObject({ ...refused, message: expect.stringContaining('in a day') });
 });

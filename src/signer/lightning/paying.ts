@@ -10,7 +10,7 @@ import type { AuthorizedPayment, SignerReplies } from '../../core/signer-wire.ts
 import { type PayerFacts, readPayerFacts } from '../../store/lightning/payer-facts.ts';
 import type { Database } from '../../store/postgres/connect.ts';
 import { checkIntent, isApproved } from '../intent-trust.ts';
-import { checkLimits, type SignerLimits, timeOf, withinLimits } from '../limits.ts';
+import { checkLimits, dated, type SignerLimits, timeOf, withinLimits } from '../limits.ts';
 import { SigningRefused } from '../refused.ts';
 import { RequestMalformed } from '../request.ts';
 import { refuseTwice } from '../rules.ts';
@@ -113,13 +113,15 @@ export function createPaying(options: PayingOptions): Paying {
       options.countedAlone(async () => {
         const left = [...(await options.leftOnChains()), ...journal.leaving()];
         checkLimits(options.limits, leaving, { leavingOf: () => 0n, leaving: () => left });
-        return journal.append({
-          payoutId,
-          paymentHash: hash,
-          takes: takes.toString(),
-          ...(facts.reimburses === null ? {} : { reimburses: facts.reimburses }),
-          authorizedAtMs: options.now(),
-        });
+        return dated(options, journal, (authorizedAtMs) =>
+          journal.append({
+            payoutId,
+            paymentHash: hash,
+            takes: takes.toString(),
+            ...(facts.reimburses === null ? {} : { reimburses: facts.reimburses }),
+            authorizedAtMs,
+          }),
+        );
       });
     const made = await withinLimits(counted, giveBackFailed);
     await options.reached?.('authorized');
