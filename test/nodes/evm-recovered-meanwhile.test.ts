@@ -90,6 +90,38 @@ test.each([
   TIMEOUT,
 );
 
+test.each([1, 13, FINAL])(
+  'a copy has its batch, and what was signed for it has left and is in a block with %i confirmations: it is that of the batch',
+  async (blocks) => {
+    let losesAnswers = true;
+    service.restart(async (step) => {
+      if (losesAnswers && step === 'signed') throw Object.assign(new Error('its answer was lost'), { fault: 'unreachable' });
+    });
+    const before = await service.units(PAYEE);
+    const id = await service.request(PAYEE);
+    await service.work(LATER_MS);
+    const { rows } = await service.db.query<{ id: string }>({
+      text: 'select batch_id as id from payouts where id = $1',
+      values: [id],
+    });
+    const batchId = rows[0]?.id as string;
+    const { transactions } = await service.signing.signed({ after: 0, batchId });
+    await service.anvil.rpc('eth_sendRawTransaction', transactions[0]?.raw);
+    await service.mine(blocks);
+    await works(service, 0);
+    losesAnswers = false;
+    service.restart();
+    await works(service, 2);
+    await service.mine(FINAL);
+    await works(service, 2);
+    expect(await shown(id)).toMatchObject({ status: 'completed' });
+    expect(await service.units(PAYEE)).toBe(before + FIFTY);
+    expect(await service.findings()).toEqual([]);
+    await ledgerIsChain(service, ours);
+  },
+  TIMEOUT,
+);
+
 test.each(['paid', 'failed'] as const)(
   'the payout that it pays is decided as %s meanwhile: it is named again',
   async (outcome) => {
