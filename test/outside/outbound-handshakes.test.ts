@@ -2,16 +2,17 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect as connectPlainly, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { connect, createServer, getCACertificates, setDefaultCACertificates, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OutboundRequest, OutboundResult } from '../../src/core/outbound.ts';
 import { createOutbound } from '../../src/outside/outbound/outbound.ts';
 import { publicInternet } from '../../src/outside/outbound/policy.ts';
 import { selfSignedCertificate } from '../../src/sandbox/lightning/certificate.ts';
-import { chainOf, rsaKey } from './dear-server.ts';
+import { chainOf, chainServer, rsaKey } from './dear-server.ts';
 import { asking, closing, listening, opened, outboundServersForEach } from './outbound-servers.ts';
 
 outboundServersForEach();
@@ -50,6 +51,39 @@ test.each([
   ['longer than any', 40_000, { kind: 'failed', failure: 'tls_failed', reason: 'ERR_TLS_HANDSHAKE_TOO_LONG' }],
 ])('a server whose certificates are %s', async (_, length, expected) => {
   expect(await callTo(await securely({ cert: longChain(length) }, take))).toMatchObject(expected);
+});
+
+/** Passes on to this port, and what that says in pieces of so many bytes, each of them by itself. @returns its own port */
+async function inPieces(port: number, size: number): Promise<number> {
+  const { port: own } = await listening((socket) => {
+    const server = connectPlainly(port, '127.0.0.1').on('error', () => undefined);
+    closing.push(() => server.destroy());
+    socket.setNoDelay().pipe(server);
+    void pass(server, socket).catch(() => undefined);
+  });
+  return own;
+  async function pass(server: Socket, socket: Socket): Promise<void> {
+    for await (const bytes of server as AsyncIterable<Buffer>)
+      for (let at = 0; at < bytes.length; at += size) {
+        socket.write(bytes.subarray(at, at + size));
+        await immediate();
+      }
+    socket.end();
+  }
+}
+
+test.each([1, 3, 100])('what a server says in pieces of %d bytes is read like any other', async (size) => {
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    for (const body of ['x', 'xy']) {
+      const answer = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+      // it stays, so nothing but its last byte ends the answer
+      const usual = await securely({ maxVersion, cert: longChain(3_000) }, (socket) => socket.write(answer));
+      expect(await callTo(await inPieces(usual, size))).toMatchObject({ kind: 'answered', status: 200, isCut: false });
+    }
+    const unusual = await chainServer(chainOf([rsaKey(1026, 3)]), maxVersion);
+    const reason = 'ERR_TLS_HANDSHAKE_UNUSUAL';
+    expect(await callTo(await inPieces(unusual.port, size))).toMatchObject({ failure: 'tls_failed', reason });
+  }
 });
 
 test('what comes after the handshake is an answer, however long', async () => {
