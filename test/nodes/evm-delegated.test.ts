@@ -10,7 +10,7 @@ import { FORWARDER } from '../support/evm/compiled.ts';
 import { authorization, carrying } from '../support/evm/set-code.ts';
 import { FINAL } from './evm-lied-to.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
-import { ledgerIsChain, sendsToAll, works } from './evm-steps.ts';
+import { ledgerIsChain, sendsToAll, sweepIsSigned, works } from './evm-steps.ts';
 
 const TIMEOUT = 300_000;
 const TENTH = 10n ** 17n;
@@ -113,6 +113,33 @@ test('the address that ether is paid from', { timeout: TIMEOUT }, async () => {
   await service.work(7 * 3_600_000);
   await works(service, 3);
   expect(await service.ether(address)).toBe(0n);
+  await ledgerIsChain(service, ours);
+});
+
+test('the same once what moves ether there is signed: that fails, is paid for, and goes on afterwards', {
+  timeout: TIMEOUT,
+}, async () => {
+  const hot = await service.hot('ETH');
+  const { address } = await owed('ETH');
+  await service.pay('ETH', address, TENTH);
+  await service.mine(FINAL);
+  await sweepIsSigned(service, 'ETH');
+  await service.anvil.rpc('anvil_dropAllTransactions');
+  const first = await getsCode('ETH', { chain: 1, index: 0 }, hot, WALLET);
+  await works(service, 3);
+  expect((await service.batches('sweep')).at(-1)).toMatchObject({ state: 'dead', attempts: 1 });
+  expect(await service.ether(address)).toBeLessThan(TENTH);
+  const second = await getsCode('ETH', { chain: 1, index: 0 }, hot, NONE);
+  await service.mine(FINAL);
+  for (const txid of [first, second]) await recoverSent(service.ctx, txid, { by: 'test', acceptsLoss: false });
+  await service.goOn();
+  service.restart();
+  service.told.length = 0;
+  await service.work(7 * 3_600_000);
+  await works(service, 2);
+  expect(await service.ether(address)).toBe(0n);
+  // its gas was taken from what is booked there
+  expect(service.told.join()).not.toContain('stay at their addresses');
   await ledgerIsChain(service, ours);
 });
 

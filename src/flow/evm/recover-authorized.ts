@@ -10,7 +10,6 @@ import { readBatch } from '../../store/payouts/batch-rows.ts';
 import { batchesOfOutputs, lockOutputs } from '../../store/payouts/batches.ts';
 import { recordMovements, resolveMovement } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
-import { knownAnew } from '../../store/sweeps/balances.ts';
 import { isWrittenOff } from '../../store/sweeps/written-off.ts';
 import type { Context } from '../context.ts';
 import { noteLost } from '../payouts/after-restore/lost-outputs.ts';
@@ -53,7 +52,6 @@ export function recoverAuthorized(ctx: Context, of: AuthorizedRecovery): Promise
     const beside = (await isWrittenOff(sql, script, txid)) ? [] : sent;
     const fates = await fatesOf(sql, { beside, acceptsLoss }, refused, fateOfCalled);
     const besides = await bookBeside(ctx, sql, { facts: { txid }, block, by, acceptsLoss, batchId: null, script }, fates);
-    await knownAnew(sql, script);
     // whoever names one that no look has found yet leaves the same trace
     const finding = `transaction ${txid} carries what our address ${address} has authorized and nobody here has signed`;
     await recordMovements(sql, [{ currency, txid, blockHash: block.hash, finding }], atMs);

@@ -104,9 +104,10 @@ export function createSweeper(ctx: Context, { currency, port, contract }: Lane, 
       onWait(funds.nonce.unknown);
       return false;
     }
-    if (funds.units < from.amount) {
+    // of ether the gas of what has failed was taken, and the rest is moved
+    if (isToken(currency) && funds.units < from.amount) {
       onWait(`${address} has ${funds.units} units of ${currency}, and ${from.amount} are booked there`);
-      if (isToken(currency)) return false;
+      return false;
     }
     const sweep = { hot, from, funds, least, base: fees.base };
     const why = contract === null ? await whyNoEther(port, hot.address) : null;
