@@ -126,8 +126,11 @@ test.each([
   for (const payoutId of alike ?? []) await resolvePayout(second.ctx, { payoutId, outcome: 'paid', evidence: 'an explorer' });
   await second.work(2);
   expect([...payoutIds, ...(alike ?? [])]).toHaveLength(1);
-  expect(await readRefund(second.ctx, transactionId)).toMatchObject({ status: 'completed' });
-  expect([(await received())[1], await mempool(), await second.findings()]).toEqual([1, [], []]);
+  const [bitcoin, outputs] = await received();
+  const amount = BigInt(Math.round(bitcoin * 1e8));
+  const refund = { status: 'completed', amount, fee: 40_000_000n - amount, txid: expect.any(String) };
+  expect(await readRefund(second.ctx, transactionId)).toMatchObject(refund);
+  expect([outputs, await mempool(), await second.findings()]).toEqual([1, [], []]);
   await second.end();
 });
 

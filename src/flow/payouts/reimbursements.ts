@@ -204,7 +204,7 @@ export async function readRefund(ctx: Context, transactionId: string): Promise<R
     : isOpen
       ? ((await usualNetworkFee(ctx, ctx.db, currency, found.feeRate as bigint)) ?? 0n)
       : 0n;
-  const network = greatest(0n, least(found.fee ?? found.share ?? expected, found.feeMax));
+  const network = found.found ?? greatest(0n, least(found.fee ?? found.share ?? expected, found.feeMax));
   const fee = plus(network, found.kept ?? 0n);
   // its end shows when the transaction knows of it
   const isOver = found.isNoted && (found.status === 'completed' || found.status === 'failed');

@@ -235,6 +235,8 @@ export type RefundView = {
   readonly feeMax: bigint;
   readonly fee: bigint | null;
   readonly share: bigint | null;
+  /** What the forgotten transaction that a person has found it paid by has left of it for the network; null: there is none. */
+  readonly found: bigint | null;
   /** What has left and not arrived; null: nothing, or it is not final yet. */
   readonly kept: bigint | null;
   readonly txid: string | null;
@@ -247,28 +249,35 @@ export type RefundView = {
 
 /** The reimbursement of a transaction that was asked for last; null when there was none. */
 export async function latestRefund(sql: Sql, transactionId: string): Promise<RefundView | null> {
-  type Row = Omit<RefundView, 'total' | 'feeMax' | 'fee' | 'share' | 'kept'> & {
+  type Row = Omit<RefundView, 'total' | 'feeMax' | 'fee' | 'share' | 'found' | 'kept'> & {
     amount: string;
     kept: string | null;
     fee_max: string;
     fee: string | null;
     share: string | null;
+    found: string | null;
   };
   const { rows } = await sql.query<Row>({
     name: 'latest_refund',
-    text: `select p.id, p.currency, p.status, p.noted as "isNoted", p.amount, p.fee_max, p.fee, p.kept, p.destination, s.fee as share,
-                  coalesce(s.txid, (select l.payment_hash from lightning_payments l where l.payout_id = p.id and l.state in ('sent', 'paid', 'closed'))) as txid,
+    text: `select p.id, p.currency, p.status, p.noted as "isNoted", p.amount, p.fee_max, p.fee, p.kept, p.destination, s.fee as share, found.fee as found,
+                  coalesce(s.txid, found.txid, (select l.payment_hash from lightning_payments l where l.payout_id = p.id and l.state in ('sent', 'paid', 'closed'))) as txid,
                   p.payment_hash is not null as "isOverLightning",
                   (select f.fee_rate from fee_rates f where f.currency = p.currency) as "feeRate"
              from payouts p left join lateral (
                select a.txid, h.fee from outgoing_shares h join outgoing_attempts a on a.id = h.attempt_id join outgoing_batches b on b.id = a.batch_id
                 where h.payout_id = p.id order by (a.id is not distinct from b.mined_attempt) desc, a.number desc limit 1) s on true
+             -- a person has found that a forgotten transaction has paid it: its output is what the customer got
+             left join lateral (
+               select o.txid, p.amount - o.amount as fee from lost_questions q
+                 join lost_outputs o on o.currency = q.currency and o.txid = q.txid and o.vout::text = q.place
+                where q.payout_id = p.id and p.resolved and p.status = 'completed' and s.txid is null and o.amount <= p.amount) found on true
             where p.reimburses = $1 order by p.created_at desc, p.id desc limit 1`,
     values: [transactionId],
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const { amount, fee_max: feeMax, fee, share, kept, ...rest } = row;
+  const { amount, fee_max: feeMax, fee, share, found, kept, ...rest } = row;
   const minor = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
-  return { ...rest, total: BigInt(amount), feeMax: BigInt(feeMax), fee: minor(fee), share: minor(share), kept: minor(kept) };
+  const taken = { total: BigInt(amount), feeMax: BigInt(feeMax), fee: minor(fee), share: minor(share) };
+  return { ...rest, ...taken, found: minor(found), kept: minor(kept) };
 }
