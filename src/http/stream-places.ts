@@ -9,7 +9,7 @@ const RETRY_AFTER_SECONDS = 5;
 /**
  * Places for streams.
  * @param endOneOf ends an open stream of this merchant and gives its place back at once; false where none of his is open yet
- * @returns takes a place, and returns what gives it back, once. Refused: rate_limited when this merchant has too many; overloaded when all are taken
+ * @returns takes a place, and returns what gives it back and is called once. Refused: rate_limited when this merchant has too many; overloaded when all are taken
  *   and nobody would have as many left as this merchant gets
  */
 export function createPlaces(
@@ -41,10 +41,6 @@ export function createPlaces(
     if (all >= ofAll && !endOneFor(mine)) throw new Refusal('overloaded');
     all += 1;
     places.set(merchantId, mine + 1);
-    let isGiven = false;
-    return () => {
-      if (!isGiven) give(merchantId);
-      isGiven = true;
-    };
+    return () => give(merchantId);
   };
 }
