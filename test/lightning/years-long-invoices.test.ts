@@ -66,11 +66,11 @@ test('what has left and no channel lists is waited for until nobody can take it 
 });
 
 /** Of its payment in parts a part was taken, and another hangs. */
-const inPart = (status: 'in_flight' | 'succeeded'): Partial<LightningPaying> => ({
+const inPart = (status: 'in_flight' | 'succeeded', takenMsat = '400000'): Partial<LightningPaying> => ({
   async track(hash) {
     const { payment } = await at.paying.track(hash);
     const preimage = outgoing().find(hash)?.preimage as string;
-    return { payment: { ...(payment as PaymentFacts), status, preimage, takenMsat: '400000' }, isPending: false };
+    return { payment: { ...(payment as PaymentFacts), status, preimage, takenMsat }, isPending: false };
   },
 });
 
@@ -92,6 +92,13 @@ test('what came back of one that its recipient has given a receipt for is told, 
   expect(await at.payout(id)).toMatchObject({ status: 'completed' });
   await lookAfter(MINUTE, inPart('succeeded'));
   expect(at.troubles.filter((told) => told.includes('has taken 400000 of 1000000'))).toHaveLength(1);
+});
+
+test('of one that was taken whole nothing is told', async () => {
+  const id = await sent(YEARS);
+  await lookAfter(MINUTE, inPart('succeeded', '1000000'));
+  expect(await at.payout(id)).toMatchObject({ status: 'completed' });
+  expect(at.troubles.filter((told) => told.includes('its recipient has taken'))).toEqual([]);
 });
 
 test('what another node was asked for than the one that is there is asked about a day after the request', async () => {
