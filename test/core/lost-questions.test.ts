@@ -38,6 +38,10 @@ test('what asks for exactly as much is asked about once, whatever was asked abou
   const waiting = [payout('same', 100n), payout('more', 99n)];
   expect(names(lostQuestions([lost(100n, two)], waiting))).toEqual(['same']);
   expect(lostQuestions([lost(100n, [...two, { merchantId: 1n, amount: 100n }])], waiting)).toEqual([]);
+  // that a larger one was not it says nothing of it either
+  const larger = { merchantId: 1n, amount: 110n };
+  expect(names(lostQuestions([lost(100n, [larger])], waiting))).toEqual(['same']);
+  expect(lostQuestions([lost(100n, [larger, { merchantId: 1n, amount: 100n }])], waiting)).toEqual([]);
   const paid = two.map((one) => ({ ...one, isPaid: true }));
   expect(lostQuestions([lost(110n, paid)], [payout('same', 110n)])).toEqual([]);
   expect(names(lostQuestions([lost(111n, paid)], [payout('same', 111n)]))).toEqual(['same']);
