@@ -14,13 +14,15 @@ const { open, started } = calls;
 const statusOf = async (username: string): Promise<number> => (await open({}, {}, username)).response.status;
 
 test('a merchant who has fewer gets the oldest of whoever has most, until nobody has two more than he', async () => {
-  const shop = [await open(), await open(), await open(), await open()];
   const other = [await open({}, {}, 'other'), await open({}, {}, 'other')];
+  const shop = [await open(), await open(), await open(), await open()];
   await addMerchant(calls.api.ctx, { username: 'third', password: PASSWORD, email: 't@example.com', businessName: 'T' });
   // of the shop, which then has three
   expect(await statusOf('third')).toBe(200);
   await shop[0]!.over();
   expect(shop[0]!.messages).toMatchObject([{ event: 'end', data: '{"reason":"overloaded"}' }]);
+  // the shop would have no more than he then
+  expect(await statusOf('other')).toBe(503);
   // then all have two
   expect(await statusOf('third')).toBe(200);
   await shop[1]!.over();

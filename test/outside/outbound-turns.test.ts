@@ -1,6 +1,6 @@
 // What is computed for a merchant's calls waits for his turn, and nothing of it is lost or comes in another order.
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { createServer, getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OutboundResult } from '../../src/core/outbound.ts';
@@ -100,6 +100,29 @@ test('of what comes before its turn two parts at most are read', async () => {
   const result = await outboundWith(turns).call({ ...asking, mostBytes: body.length, url });
   expect(waiting).toBe(2);
   expect(result).toMatchObject({ kind: 'answered', body: Buffer.from(body), isCut: false });
+});
+
+test('a handshake is read on when two parts of it that are no whole record have had their turn', async () => {
+  const turns = heldTurns();
+  const secure = await secureServer((socket) => void socket.end(ANSWER));
+  const { port } = await listening((socket) => {
+    const server = connect(Number(new URL(secure).port), '127.0.0.1').on('error', () => undefined);
+    closing.push(() => server.destroy());
+    socket.setNoDelay().pipe(server);
+    server.once('data', (hello: Buffer) => void passOn(hello, socket, server.pause()));
+  });
+  async function passOn(hello: Buffer, socket: Socket, server: Socket): Promise<void> {
+    turns.hold();
+    for (const [at, part] of [hello.subarray(0, 2), hello.subarray(2, 4)].entries()) {
+      socket.write(part);
+      while (turns.waiting() <= at) await loopsOf(1);
+    }
+    turns.release();
+    socket.write(hello.subarray(4));
+    server.pipe(socket);
+  }
+  const result = await outboundWith(turns).call({ ...asking, url: `https://localhost:${port}/` });
+  expect(result).toMatchObject({ kind: 'answered', status: 200 });
 });
 
 test('a connection that breaks before the turn of its handshake ends the call', async () => {
