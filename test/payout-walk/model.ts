@@ -119,7 +119,7 @@ export function newModel() {
       if (ending?.status !== 'completed' || amount === null || internalTo !== null) return null;
       return method === 'ach' ? amount - achFee(amount) : amount;
     },
-    /** What a database that is copied now knows. */
+    /** What a database that is copied now knows: it has seen all that was paid. */
     copy(): ModelCopy {
       const bought = new Map(purchases.map((one) => [one, { ...one }]));
       const asked = payouts.map((one) => ({ ...one, mayFail: new Set(one.mayFail) }));
@@ -131,7 +131,7 @@ export function newModel() {
             .map((purchase) => ({ purchase, ...(purchase.reimbursement as NonNullable<Purchase['reimbursement']>) }));
           purchases.length = 0;
           for (const [one, { accepted, acceptedExcess, reimbursement }] of bought)
-            purchases.push(Object.assign(one, { accepted, acceptedExcess, reimbursement, isUnseen: true }));
+            purchases.push(Object.assign(one, { accepted, acceptedExcess, reimbursement }));
           const known = new Set(asked.map(({ body }) => body));
           const since = payouts.filter(({ body }) => !known.has(body));
           const again = since.filter(isAskedAgain);

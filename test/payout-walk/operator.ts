@@ -46,7 +46,8 @@ export function createOperator(scene: Scene, folder: string, note: (text: string
   async function isPaid({ method, currency, destination }: Json, asked: Payout | undefined): Promise<boolean> {
     const where = method === 'lightning' ? 'BTC-LN' : method === 'ach' ? 'USD' : currency;
     const address = asked === undefined ? destination : (asked.hash ?? asked.destination);
-    const { json } = await control(scene.base(), 'receive', { currency: where, address });
+    const { status, json } = await control(scene.base(), 'receive', { currency: where, address });
+    if (status !== 200) throw new Error(`/sandbox/receive ${where} ${address} answered ${status} ${JSON.stringify(json)}`);
     return (json.payments as unknown[]).length > 0;
   }
   async function resolve(one: Json): Promise<void> {

@@ -13,7 +13,7 @@ import { askAgain, comeToRest, compare } from './ending.ts';
 import type { ModelCopy, Payout, Purchase } from './model.ts';
 import { createOperator } from './operator.ts';
 import { type Outcome, openRound, type Round } from './round.ts';
-import { nodesAreBack } from './trouble.ts';
+import { jump, nodesAreBack } from './trouble.ts';
 
 const STEPS = { before: 3, since: 3, after: 2 };
 const KINDS = { database: 40, 'database and signer': 40, signer: 20 };
@@ -109,13 +109,20 @@ export async function walkRestored(walk: Restorable, first: number): Promise<Out
     }
     await nodesAreBack(scene);
   }
+  async function mayJump(): Promise<void> {
+    if (!random.percent(35)) return;
+    await allIsSeen(scene);
+    await jump(round.world);
+  }
   await round.all((merchant) => earn(scene, merchant));
   await steps(STEPS.before);
   await allIsSeen(scene);
   const copy = await copied(walk, round);
   await steps(STEPS.since);
+  await mayJump();
   await delay(random.whole(0, 1_500));
   await copy.putBack();
+  await mayJump();
   if (random.percent(50)) await steps(STEPS.after);
   if (random.percent(30)) {
     if (random.percent(50)) await operator.work();
