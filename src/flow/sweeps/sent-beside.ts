@@ -22,21 +22,16 @@ export type Fate = { readonly arrived: ReadonlyMap<string, bigint>; readonly los
 /** Of a currency's outputs that its sender had itself; what a contract has sent on was not at the address. */
 export async function fateOf(sql: Sql, outputs: readonly OutputFacts[]): Promise<Fate> {
   const sent = outputs.filter(isOfSender);
-  return fateAt(
-    sent,
-    await ourScripts(
-      sql,
-      sent.map(({ script }) => script),
-    ),
-  );
+  return fateAt(sent, await ourScripts(sql, scriptsOf(sent)));
 }
 
 /** The same of what others have made it send (EIP-7702): what of that comes to where it is looked for is a payment there, or capital, whose ever it was. */
 export async function fateOfCalled(sql: Sql, { currency, facts }: Beside): Promise<Fate> {
   const sent = facts.outputs.filter(isOfSender);
-  const scripts = sent.map(({ script }) => script);
-  return fateAt(sent, await unreadScripts(sql, currency, scripts));
+  return fateAt(sent, await unreadScripts(sql, currency, scriptsOf(sent)));
 }
+
+const scriptsOf = (outputs: readonly OutputFacts[]): readonly string[] => outputs.map(({ script }) => script);
 
 function fateAt(sent: readonly OutputFacts[], ours: ReadonlySet<string>): Fate {
   const arrived = new Map<string, bigint>();

@@ -46,9 +46,9 @@ export type ConnectOptions = {
   readonly maxConnections: number;
   readonly applicationName: string;
   /**
-   * Milliseconds within which a free session and the answer to a statement must come; without it a free session is waited for as long as it
-   * takes, a statement may take 30 s, and its answer must come within 40. The server ends the statement somewhat earlier; if it does not even
-   * do that, the connection is closed, and it is unknown whether the statement had its effect.
+   * Milliseconds within which a free session and the answer to a statement must come. By default an answer must come within 40 s, and a free
+   * session may take any time. The server ends the statement somewhat earlier (by default after 30 s); if it does not even do that, the
+   * connection is closed, and it is unknown whether the statement had its effect.
    */
   readonly answersWithinMs?: number;
   /**
