@@ -3,6 +3,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { lndEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { eventually } from '../support/service.ts';
 
 export const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
 export let engine: Awaited<ReturnType<typeof lndEngine>>;
@@ -23,4 +24,25 @@ export async function open(): Promise<void> {
 export async function close(): Promise<void> {
   await at?.close();
   await engine?.close();
+}
+
+/** Once the node has a payout's payment. */
+export async function isTaken(id: string): Promise<void> {
+  await eventually('the node has it', async () => {
+    await at.look();
+    return (await at.payment(id)).payment_index !== null;
+  });
+}
+
+/** Once a payout is completed, by a clock that goes on. */
+export async function isPaid(id: string): Promise<void> {
+  await eventually(
+    'it is paid',
+    async () => {
+      clock.skewMs += 5_000;
+      await at.look();
+      return (await at.payout(id)).status === 'completed';
+    },
+    60_000,
+  );
 }

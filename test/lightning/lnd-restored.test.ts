@@ -9,7 +9,7 @@ import { HAS_LND } from '../support/lightning-engines.ts';
 import { paidIn, unheardBy } from '../support/lightning-payouts.ts';
 import { copyDatabase } from '../support/postgres.ts';
 import { eventually } from '../support/service.ts';
-import { at, clock, close, engine, open } from './funded-lnd.ts';
+import { at, clock, close, engine, isTaken, open } from './funded-lnd.ts';
 
 const AMOUNT = '0.00001';
 
@@ -31,10 +31,7 @@ describe.runIf(HAS_LND)('on LND', () => {
   async function held(): Promise<{ readonly id: string; readonly hash: string }> {
     const to = await engine.invoice({ sat: 1_000, isHeld: true });
     const { id } = await at.request(to.request, AMOUNT);
-    await eventually('it is on its way', async () => {
-      await at.look();
-      return (await at.payment(id)).payment_index !== null;
-    });
+    await isTaken(id);
     await engine.held(to.hash);
     return { id, hash: to.hash };
   }

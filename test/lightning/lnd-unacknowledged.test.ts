@@ -4,7 +4,7 @@ import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { type HeldBack, holdingBack, THERE } from '../support/held-back.ts';
 import { HAS_LND } from '../support/lightning-engines.ts';
 import { eventually } from '../support/service.ts';
-import { at, clock, close, engine, open } from './funded-lnd.ts';
+import { at, clock, close, engine, isPaid, isTaken, open } from './funded-lnd.ts';
 
 describe.runIf(HAS_LND)('on LND', () => {
   let way: HeldBack | null = null;
@@ -17,23 +17,6 @@ describe.runIf(HAS_LND)('on LND', () => {
   type Channel = { readonly active: boolean; readonly remote_pubkey: string; readonly pending_htlcs: readonly unknown[] };
   const channels = async () =>
     (await engine.pair.shop.call<{ readonly channels: readonly Channel[] }>('GET', '/v1/channels')).channels;
-  async function isTaken(id: string): Promise<void> {
-    await eventually('the node has it', async () => {
-      await at.look();
-      return (await at.payment(id)).payment_index !== null;
-    });
-  }
-  async function isPaid(id: string): Promise<void> {
-    await eventually(
-      'it is paid',
-      async () => {
-        clock.skewMs += 5_000;
-        await at.look();
-        return (await at.payout(id)).status === 'completed';
-      },
-      60_000,
-    );
-  }
 
   test("it is no operator's to decide while he is away and may get it", { timeout: 300_000 }, async () => {
     const { customer } = engine.pair;

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HAS_LND } from '../support/lightning-engines.ts';
 import { eventually } from '../support/service.ts';
 import { openZeroConf } from '../support/zero-conf.ts';
-import { at, clock, close, engine, open } from './funded-lnd.ts';
+import { at, clock, close, engine, isPaid, isTaken, open } from './funded-lnd.ts';
 
 type Channel = {
   readonly active: boolean;
@@ -46,10 +46,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     const to = await recipient.call<{ payment_request: string }>('POST', '/v1/invoices', { value: '1000', expiry: '3600' });
     const { id } = await at.request(to.payment_request, '0.00001');
     recipient.freeze();
-    await eventually('the node has it', async () => {
-      await at.look();
-      return (await at.payment(id)).payment_index !== null;
-    });
+    await isTaken(id);
     await recipient.kill();
     await eventually('the other side is away', async () => !(await channel()).active);
     expect((await channel()).pending_htlcs).toEqual([]);
@@ -58,14 +55,6 @@ describe.runIf(HAS_LND)('on LND', () => {
     await at.look();
     expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
     await recipient.start();
-    await eventually(
-      'it is paid',
-      async () => {
-        clock.skewMs += 5_000;
-        await at.look();
-        return (await at.payout(id)).status === 'completed';
-      },
-      60_000,
-    );
+    await isPaid(id);
   });
 });

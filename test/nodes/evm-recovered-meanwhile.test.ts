@@ -56,25 +56,34 @@ async function goOn(): Promise<void> {
   await works(service, 1);
 }
 
+/** A payout that is signed, and the worker does not hear of it until it hears again; `before`: what its payee has had until then. */
+async function signedUnheard() {
+  let losesAnswers = true;
+  service.restart(async (step) => {
+    if (losesAnswers && step === 'signed') throw Object.assign(new Error('its answer was lost'), { fault: 'unreachable' });
+  });
+  const before = await service.units(PAYEE);
+  const id = await service.request(PAYEE);
+  await service.work(LATER_MS);
+  const hearsAgain = (): void => {
+    losesAnswers = false;
+  };
+  return { id, before, hearsAgain };
+}
+
 test.each([
   ['pays it', PAYEE],
   ['pays somebody else', STRANGER],
 ])(
   'a payout was signed and not stored, and what has its nonce %s: it is not sent, and payouts go on',
   async (_, payee) => {
-    let losesAnswers = true;
-    service.restart(async (step) => {
-      if (losesAnswers && step === 'signed') throw Object.assign(new Error('its answer was lost'), { fault: 'unreachable' });
-    });
-    const before = await service.units(PAYEE);
-    const id = await service.request(PAYEE);
-    await service.work(LATER_MS);
+    const { id, before, hearsAgain } = await signedUnheard();
     expect(await shown(id)).toMatchObject({ status: 'processing', txid: null });
     const txid = await sentElsewhere(payee);
     await service.mine(FINAL);
     const isPaid = payee === PAYEE;
     expect(await recover(txid)).toMatchObject({ payoutIds: isPaid ? [id] : [], lost: isPaid ? 0n : FIFTY });
-    losesAnswers = false;
+    hearsAgain();
     await goOn();
     if (isPaid) expect(await shown(id)).toMatchObject({ status: 'completed', txid });
     else {
@@ -93,13 +102,7 @@ test.each([
 test.each([1, 13, FINAL])(
   'a copy has its batch, and what was signed for it has left and is in a block with %i confirmations: it is that of the batch',
   async (blocks) => {
-    let losesAnswers = true;
-    service.restart(async (step) => {
-      if (losesAnswers && step === 'signed') throw Object.assign(new Error('its answer was lost'), { fault: 'unreachable' });
-    });
-    const before = await service.units(PAYEE);
-    const id = await service.request(PAYEE);
-    await service.work(LATER_MS);
+    const { id, before, hearsAgain } = await signedUnheard();
     const { rows } = await service.db.query<{ id: string }>({
       text: 'select batch_id as id from payouts where id = $1',
       values: [id],
@@ -109,7 +112,7 @@ test.each([1, 13, FINAL])(
     await service.anvil.rpc('eth_sendRawTransaction', transactions[0]?.raw);
     await service.mine(blocks);
     await works(service, 0);
-    losesAnswers = false;
+    hearsAgain();
     service.restart();
     await works(service, 2);
     await service.mine(FINAL);

@@ -15,7 +15,7 @@ let database: TestDatabase;
 let relay: Awaited<ReturnType<typeof openCommitRelay>>;
 let service: Service;
 let base = '';
-const { ask, signIn, payout } = payoutClient({ base: () => base, folder });
+const { ask, signIn, credited, payout } = payoutClient({ base: () => base, folder });
 
 /** What a payout's way writes: one of these is in each of its database transactions. */
 const OF_PAYOUTS =
@@ -53,10 +53,7 @@ beforeAll(async () => {
     const { transaction_id } = await ask('/create_transaction', { amount: usd, crypto_selected: code });
     await ask('/sandbox/pay', { transaction_id });
     if (code !== 'BTC-LN') await ask('/sandbox/mine', { currency: code === 'BTC' ? 'BTC' : 'ETH', blocks: 65 });
-    await until(async () => {
-      const { status } = await ask('/check_transaction', { transaction_id });
-      return ['succeeded', 'settled'].includes(status as string) ? true : null;
-    }, `${code} is credited`);
+    await credited(transaction_id);
   }
 }, TIMEOUT);
 afterAll(async () => {

@@ -12,7 +12,7 @@ let database: TestDatabase;
 let relay: Awaited<ReturnType<typeof openRelay>>;
 let service: Service;
 let base = '';
-const { ask, signIn, address, request, sent, mine, becomes, arrival } = payoutClient({ base: () => base, folder });
+const { ask, signIn, credited, address, request, sent, mine, becomes, arrival } = payoutClient({ base: () => base, folder });
 
 beforeAll(async () => {
   database = await freshDatabase();
@@ -43,10 +43,7 @@ async function isPaid(code: Code): Promise<void> {
   await until(() => ask('/sandbox/pay', { transaction_id }), `a payment of ${code}`);
   const currency = mined[code];
   if (currency !== null) await until(() => ask('/sandbox/mine', { currency, blocks: 65 }), `blocks of ${code}`);
-  await until(async () => {
-    const { status } = await ask('/check_transaction', { transaction_id });
-    return ['succeeded', 'settled'].includes(status as string) ? true : null;
-  }, `${code} is credited`);
+  await credited(transaction_id);
 }
 
 test('a service whose connections are forgotten takes payments and pays out again by itself within two minutes', {

@@ -34,6 +34,12 @@ export function payoutClient(where: { readonly base: () => string; readonly fold
     const seen = await ask('/check_transaction', { transaction_id, status_was: 'pending', wait_seconds: 20 });
     expect(seen.status).toBe('succeeded');
   }
+  /** Once a transaction that was paid is credited. */
+  const credited = (transactionId: unknown) =>
+    until(async () => {
+      const { status } = await ask('/check_transaction', { transaction_id: transactionId });
+      return status === 'succeeded' || status === 'settled' ? true : null;
+    }, `${transactionId} is credited`);
   const address = async (): Promise<string> => (await ask('/sandbox/address', { currency: 'BTC' })).address as string;
   const payout = async (of: string): Promise<Json> => (await ask('/check_payout', { payout_id: of })).payout as Json;
 
@@ -65,7 +71,7 @@ export function payoutClient(where: { readonly base: () => string; readonly fold
     expect(out.split('\n').filter((line) => /^(red|stopped)/.test(line))).toEqual([]);
     expect(out).toContain('INV-12');
   }
-  return { ask, signIn, mine, available, earn, address, payout, request, sent, becomes, received, arrival, isGreen };
+  return { ask, signIn, mine, available, earn, credited, address, payout, request, sent, becomes, received, arrival, isGreen };
 }
 
 /** Asks until something is so: a merchant has no other way to wait for a payout. What fails meanwhile is asked again. */
