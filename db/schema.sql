@@ -1246,6 +1246,7 @@ create table public.written_off (
   said_by text not null,
   evidence text not null,
   at timestamp with time zone not null,
+  left_by text,
   constraint written_off_pkey PRIMARY KEY (id),
   constraint written_off_amount_check CHECK (((amount <> (0)::numeric) AND (amount = trunc(amount))))
 );

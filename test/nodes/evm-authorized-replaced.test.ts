@@ -1,12 +1,12 @@
 // What an address of ours has authorized (EIP-7702) is booked, and a reorganisation deeper than the final depth puts what carries it into another block: what
-// its new code has sent is booked once, also what of that has come to other addresses of ours.
+// its new code has sent is booked once, also what of that has come to other addresses of ours, which may have sent more in the same transaction.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addressOf, secretOf } from '../../src/sandbox/evm/transaction.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayout } from '../../src/store/payouts/reads.ts';
 import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import { recoverSent } from '../../src/worker/payouts/evm/passed-nonces.ts';
-import { authorization, carrying } from '../support/evm/set-code.ts';
+import { type Authorization, authorization, carrying } from '../support/evm/set-code.ts';
 import { FINAL } from './evm-lied-to.ts';
 import { type EvmService, openEvmService } from './evm-service.ts';
 import { earnsDollars, ledgerIsChain, sendsToAll, works } from './evm-steps.ts';
@@ -75,5 +75,35 @@ test('in another block it is found again, and booked again without what it has s
   expect((await openMovements(service.db)).map(({ txid }) => txid)).toEqual([carrier.txid]);
   expect(await recovers()).toMatchObject({ besides: [] });
   expect(await lost()).toBe(GONE);
+  await payoutsGoOn();
+});
+
+test('two addresses of ours in one transaction: what one has sent to the other is not taken for what that has sent', {
+  timeout: TIMEOUT,
+}, async () => {
+  const [dollars, ether] = [await service.hot('USDT'), await service.hot('ETH')];
+  const [before, held] = [await lost(), await service.units(ether)];
+  const nextTo = { dollars: `0x${'c1'.repeat(20)}`, ether: `0x${'c2'.repeat(20)}`, both: `0x${'c3'.repeat(20)}` };
+  const calls = (address: string): string => `6000600060006000600073${address.slice(2)}5af150`;
+  const { token } = service.anvil;
+  await service.anvil.rpc('anvil_setCode', nextTo.dollars, sendsToAll(token, [{ to: ether, units: SENT }]));
+  await service.anvil.rpc('anvil_setCode', nextTo.ether, sendsToAll(token, [{ to: NOBODY, units: held }]));
+  await service.anvil.rpc('anvil_setCode', nextTo.both, `0x${calls(dollars)}${calls(ether)}00`);
+  const list: Authorization[] = [];
+  for (const [currency, address, code] of [
+    ['USDT', dollars, nextTo.dollars],
+    ['ETH', ether, nextTo.ether],
+  ] as const)
+    list.push(authorization(await service.secret(currency, { chain: 1, index: 0 }), { code, nonce: await count(address) }));
+  const stranger = secretOf('carries two');
+  await service.anvil.rpc('anvil_setBalance', addressOf(stranger), '0xde0b6b3a7640000');
+  const { raw, txid } = carrying(stranger, { to: nextTo.both, list });
+  await service.anvil.rpc('eth_sendRawTransaction', raw);
+  await service.mine(FINAL);
+  expect(await service.units(ether)).toBe(SENT);
+  const books = (acceptsLoss: boolean) => recoverSent(service.ctx, txid, { by: 'operator test', acceptsLoss });
+  await expect(books(false)).rejects.toThrow('--accept-loss');
+  await books(true);
+  expect((await lost()) - before).toBe(held);
   await payoutsGoOn();
 });

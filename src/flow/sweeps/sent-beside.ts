@@ -91,7 +91,8 @@ export async function bookBeside(
   for (const { currency, arrived, lost } of fates) {
     const evidence = `${facts.txid}: it has left beside what else it has sent`;
     const amount = plus(lost, sum([...arrived.values()]));
-    await insertWriteOff(sql, { currency, script, amount, block, batchId, by, evidence, atMs });
+    const leftBy = batchId === null ? facts.txid : null;
+    await insertWriteOff(sql, { currency, script, amount, block, batchId, leftBy, by, evidence, atMs });
     await noteSwept(sql, currency, script);
     await noteArrived(ctx, sql, { ...of, currency }, arrived);
     if (lost === 0n) continue;

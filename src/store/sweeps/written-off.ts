@@ -15,6 +15,8 @@ type WriteOff = {
   readonly amount: bigint;
   readonly block: BlockRef;
   readonly batchId: string | null;
+  /** The transaction of somebody else by which the address has sent it; absent: it is gone otherwise, or is there again. */
+  readonly leftBy?: string | null;
   readonly by: string;
   readonly evidence: string;
   readonly atMs: number;
@@ -22,12 +24,12 @@ type WriteOff = {
 
 /** It stays: what is there again is another one, below zero. */
 export async function insertWriteOff(sql: Sql, of: WriteOff): Promise<void> {
-  const { currency, script, amount, block, batchId, by, evidence, atMs } = of;
+  const { currency, script, amount, block, batchId, leftBy = null, by, evidence, atMs } = of;
   await sql.query({
     name: 'insert_write_off',
-    text: `insert into written_off (currency, script, amount, height, block_hash, batch_id, said_by, evidence, at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    values: [currency, Buffer.from(script), amount, block.height, block.hash, batchId, by, evidence, new Date(atMs)],
+    text: `insert into written_off (currency, script, amount, height, block_hash, batch_id, left_by, said_by, evidence, at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    values: [currency, Buffer.from(script), amount, block.height, block.hash, batchId, leftBy, by, evidence, new Date(atMs)],
   });
 }
 
@@ -48,11 +50,11 @@ export async function writtenOff(
   return { amount: BigInt(amount), said: BigInt(said), times };
 }
 
-/** Whether what an address has sent in a transaction is written off already, by no batch. @param txid with which the evidence begins */
+/** Whether what an address has sent in a transaction of somebody else is written off already. */
 export async function isWrittenOff(sql: Sql, script: Uint8Array, txid: string): Promise<boolean> {
   const { rows } = await sql.query({
     name: 'is_written_off',
-    text: `select from written_off where script = $1 and batch_id is null and starts_with(evidence, $2 || ':') limit 1`,
+    text: 'select from written_off where script = $1 and left_by = $2 limit 1',
     values: [Buffer.from(script), txid],
   });
   return rows.length > 0;
