@@ -209,10 +209,21 @@ export const AREAS = [
     ],
   },
   {
+    code: /^src\/flow\/payouts\/(request|chain-request|bitcoin-request)\.ts$/,
+    tests: [
+      'test/flow/payouts/together',
+      'test/flow/payouts/payouts.test',
+      'test/flow/payouts/holds',
+      'test/flow/payouts/internal',
+      'test/http/payouts.test',
+    ],
+  },
+  {
     code: /^src\/flow\/payouts\/(cancel-and-approve|held-reasons)\.ts$/,
     tests: [
       'test/flow/payouts/booked-amounts',
       'test/flow/payouts/holds',
+      'test/flow/payouts/together',
       'test/flow/payouts/reimbursements-cancelled',
       'test/flow/payouts/reimbursements-approval',
       'test/flow/payouts/refusals',

@@ -3,6 +3,7 @@
 import { LIGHTNING } from '../core/currencies/lightning.ts';
 import type { CurrencyCode, Network, PaymentMethod } from '../core/currency.ts';
 import type { Ports } from '../core/ports.ts';
+import type { BatchOfKey } from '../store/postgres/batch.ts';
 import type { Database, Sql } from '../store/postgres/connect.ts';
 import { type TransactionBatches, transactionBatchesWithin } from './transactions/request-batches.ts';
 
@@ -33,6 +34,8 @@ export type Context = {
   readonly hasBank: boolean;
   /** Micro-batched reads and writes of the hot paths, and the next address of each currency. */
   readonly batches: TransactionBatches;
+  /** What a merchant's calls that arrive together share a database transaction by; absent: each has its own. */
+  readonly batchOfKey?: BatchOfKey;
   /**
    * Inside an open transaction: takes work that must wait until the transaction has ended. Absent outside one: each write is committed when
    * it returns.
@@ -70,5 +73,6 @@ export function within(ctx: Context, sql: Sql, afterwards: Afterwards): Context 
     identity: ctx.db.identity,
     close: () => Promise.reject(new Error('an open transaction is closed by the code that opened it')),
   };
-  return { ...ctx, db, batches: transactionBatchesWithin(ctx.batches, db), afterwards };
+  const { batchOfKey: _, ...rest } = ctx;
+  return { ...rest, db, batches: transactionBatchesWithin(ctx.batches, db), afterwards };
 }

@@ -21,6 +21,7 @@ import { openEventTail } from '../../src/main/wiring/event-tail.ts';
 import { openStatusNotifier } from '../../src/main/wiring/status-notifier.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
+import { createBatchOfKey } from '../../src/store/postgres/batch.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { regtestAccountKey } from '../keys/vectors.ts';
 import { markWatched } from '../support/mark-watched.ts';
@@ -73,6 +74,7 @@ async function context(network: Network, now: () => number) {
     exposureMinor: null,
     hasBank: true,
     batches,
+    batchOfKey: createBatchOfKey(),
   };
   const signer = await openSigner(db);
   const drop = async () => {

@@ -12,6 +12,7 @@ import { createTransactionBatches } from '../../src/flow/transactions/request-ba
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { readAvailable } from '../../src/store/ledger/ledger.ts';
+import { createBatchOfKey } from '../../src/store/postgres/batch.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { type ChainWatcher, createChainWatcher } from '../../src/worker/chain/watcher.ts';
@@ -54,6 +55,7 @@ export async function openBursar(
     exposureMinor: null,
     hasBank: false,
     batches: createTransactionBatches(db, SEALS, async () => pool.next()),
+    batchOfKey: createBatchOfKey(),
   };
   if (account !== null) await addSignerKey(db, { currency, xpub: regtestAccountKey(account), at: new Date() });
   const usd = parseRate('50000.00') as Rate;

@@ -17,6 +17,7 @@ import { createTransactionBatches } from '../../src/flow/transactions/request-ba
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
+import { createBatchOfKey } from '../../src/store/postgres/batch.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
 import { createChainWatcher } from '../../src/worker/chain/watcher.ts';
@@ -87,6 +88,7 @@ export async function openEvmServiceOn<N extends RealNode>(
     hasBank: false,
     sweepGasMultiple: 20,
     batches: createTransactionBatches(db, SEALS, async (currency) => pools.get(currency as EvmCode)!.next()),
+    batchOfKey: createBatchOfKey(),
   };
   const signer = await openPayoutSigner({ db, url }, { folder, currencies: BOTH, tokenContract: anvil.token });
   await addMerchant(ctx, { username: 'shop', password: 'shop-shop-shop', email: 'shop@example.com', businessName: 'Shop' });

@@ -13,6 +13,7 @@ import { openSimulatedEvm } from '../../src/sandbox/evm/simulated-evm.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { accountsOf } from '../../src/signer/accounts.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
+import { createBatchOfKey } from '../../src/store/postgres/batch.ts';
 import { isJudged } from '../../src/store/transactions/due.ts';
 import type { PassResult } from '../../src/worker/chain/pass-result.ts';
 import { createWatchedScripts } from '../../src/worker/chain/watch-list.ts';
@@ -74,6 +75,7 @@ export async function openEvmService(options: { readonly feeBps: number }) {
     exposureMinor: null,
     hasBank: false,
     batches: createTransactionBatches(db, SEALS, async (currency) => (await pools.get(currency)?.next()) ?? null),
+    batchOfKey: createBatchOfKey(),
   };
   const troubles: string[] = [];
   const newWorker = () => {

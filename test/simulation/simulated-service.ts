@@ -14,6 +14,7 @@ import { accountsOf } from '../../src/signer/accounts.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { insertMerchant } from '../../src/store/merchants/merchants.ts';
 import { DEFAULT_SETTINGS } from '../../src/store/merchants/settings.ts';
+import { createBatchOfKey } from '../../src/store/postgres/batch.ts';
 import type { Database, Sql } from '../../src/store/postgres/connect.ts';
 import { isJudged } from '../../src/store/transactions/due.ts';
 import type { PassResult } from '../../src/worker/chain/pass-result.ts';
@@ -79,6 +80,7 @@ export async function openSimulatedService(options: { readonly feeBps: number })
       exposureMinor: null,
       hasBank: false,
       batches: createTransactionBatches(database, SEALS, async (currency) => (await pools.get(currency)?.next()) ?? null),
+      batchOfKey: createBatchOfKey(),
     };
   };
   const ctx = contextOn(db);

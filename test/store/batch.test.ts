@@ -2,7 +2,7 @@
 // is done twice.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createBatch } from '../../src/store/postgres/batch.ts';
+import { createBatch, createBatchOfKey } from '../../src/store/postgres/batch.ts';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -86,6 +86,36 @@ test('whatever rows are bad, each call gets its own answer or its own error, and
     }),
     { numRuns: 50 },
   );
+});
+
+test('of each key one batch is under way, and those of different keys run beside each other', async () => {
+  const runs: { key: string; items: readonly number[]; answer: () => void }[] = [];
+  const ofKey = createBatchOfKey();
+  const ask = (key: string, item: number) =>
+    ofKey(key, item, (items: readonly number[]) => {
+      const made = Promise.withResolvers<readonly string[]>();
+      runs.push({ key, items, answer: () => made.resolve(items.map((one) => `${key}${one}`)) });
+      return made.promise;
+    });
+  const [first, other] = [ask('a', 1), ask('b', 1)];
+  await tick();
+  const rest = [ask('a', 2), ask('a', 3)];
+  await tick();
+  expect(runs.map(({ key, items }) => [key, items])).toEqual([
+    ['a', [1]],
+    ['b', [1]],
+  ]);
+  for (const { answer } of runs) answer();
+  expect(await Promise.all([first, other])).toEqual(['a1', 'b1']);
+  await tick();
+  runs[2]?.answer();
+  expect(await Promise.all(rest)).toEqual(['a2', 'a3']);
+  // nothing is kept of a key when its last call is answered
+  const again = ask('a', 4);
+  await tick();
+  expect(runs.map(({ items }) => items)).toEqual([[1], [1], [2, 3], [4]]);
+  runs[3]?.answer();
+  expect(await again).toBe('a4');
 });
 
 test('when the connection breaks after the commit and before its answer, nothing is sent again: each call fails with the break', async () => {

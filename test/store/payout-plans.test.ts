@@ -71,7 +71,16 @@ test.each(FILTERS)('a list filtered by %s', async (_, wishes) => {
 test('what decides about a payout', async () => {
   const script = Buffer.alloc(22, 255);
   const works: [string, (on: Database) => Promise<unknown>][] = [
-    ['request', (on) => readRequestFacts(on, SEALS, { merchantId: 1n, script, currency: 'BTC', nowMs: Date.now() })],
+    [
+      'request',
+      (on) =>
+        readRequestFacts(on, SEALS, {
+          merchantId: 1n,
+          scripts: [script, Buffer.alloc(22, 254)],
+          currency: 'BTC',
+          nowMs: Date.now(),
+        }),
+    ],
     ['stops', (on) => readStops(on, 1n)],
     ['one', (on) => readPayout(on, FAR)],
     ['unfinal', (on) => readUnfinal(on, 1n, null)],

@@ -24,6 +24,7 @@ import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { compareWithMempool, recordMempoolChanges, recordSightings, takeBackAbove } from '../../src/store/chain/sightings.ts';
 import { readUnmined } from '../../src/store/chain/unmined.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
+import { createBatchOfKey } from '../../src/store/postgres/batch.ts';
 import { transactionByIndex } from '../../src/store/postgres/connect.ts';
 import { dueTransactions, finishLookup, wantedLookup } from '../../src/store/transactions/due.ts';
 import { saveRates } from '../../src/store/transactions/rates.ts';
@@ -60,6 +61,7 @@ export async function openServiceOnDatabase(options: { feeBps?: number; settleme
     exposureMinor: null,
     hasBank: true,
     batches: createTransactionBatches(db, SEALS, async (currency) => pools.get(currency)?.next() ?? null),
+    batchOfKey: createBatchOfKey(),
   };
   const signer = await openSigner(db);
   const admin = new pg.Pool({ connectionString: url, max: 3 });

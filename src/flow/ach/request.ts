@@ -73,7 +73,7 @@ export async function requestAchPayout(ctx: Context, request: AchRequest): Promi
       automatic: automatic !== undefined,
       createdAtMs: nowMs,
     };
-    return takePayout(ctx, sql, payout, { heldReason, destination, hold: achHoldEntry(payout) });
+    return takePayout(ctx, sql, { payout, heldReason, destination, hold: achHoldEntry(payout) });
   });
 }
 

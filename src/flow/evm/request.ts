@@ -6,8 +6,9 @@ import type { PayoutRow } from '../../store/payouts/payouts.ts';
 import type { RequestFacts } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { takeOnChain } from '../payouts/chain-request.ts';
 import { reservedNetworkFee } from '../payouts/network-fees.ts';
-import { type PayoutRequest, takeOnChain } from '../payouts/request.ts';
+import type { PayoutRequest } from '../payouts/request.ts';
 
 const UNIT = PAYOUT_UNITS.usdt;
 const ZERO = `0x${'0'.repeat(40)}`;

@@ -101,7 +101,7 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
       createdAtMs: nowMs,
     };
     const hold = holdEntry({ ...payout, currency: CURRENCY, reimburses: null });
-    const made = await takePayout(ctx, sql, payout, { heldReason, destination: request.paymentRequest, hold });
+    const made = await takePayout(ctx, sql, { payout, heldReason, destination: request.paymentRequest, hold });
     await insertPayment(sql, payout.id, nowMs);
     return made;
   });

@@ -8,7 +8,8 @@ import { LARGEST, largestOutputs, type RequestFacts, type ScriptOwner } from '..
 import type { Sql } from '../../store/postgres/connect.ts';
 import { isDerivedHere } from '../addresses/derived-here.ts';
 import type { Context } from '../context.ts';
-import { type PayoutRequest, takeOnChain } from './request.ts';
+import { takeOnChain } from './chain-request.ts';
+import type { PayoutRequest } from './request.ts';
 
 const UNIT = PAYOUT_UNITS.bitcoin;
 const CURRENCY = UNIT.code;
@@ -19,12 +20,10 @@ const CURRENCY = UNIT.code;
  * @throws Refusal invalid_destination, destination_not_allowed, payout_below_minimum, currency_unavailable, insufficient_balance
  */
 export function requestPayout(ctx: Context, request: PayoutRequest): Promise<PayoutRow> {
-  const { merchantId, automatic } = request;
   return takeOnChain(ctx, request, {
     method: 'bitcoin',
     unit: UNIT,
-    internalTo: async (sql, owner, script) =>
-      automatic === undefined ? transactionHere(ctx, sql, owner, { merchantId, script }) : null,
+    internalTo: async (sql, owner, asked) => (asked.automatic === undefined ? transactionHere(ctx, sql, owner, asked) : null),
     highestFee,
   });
 }

@@ -8,7 +8,7 @@ import { lockBalances } from '../../store/ledger/ledger.ts';
 import { othersGoing, setDueNow } from '../../store/lightning/under-way.ts';
 import { wakeDriver } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, setHeldReason } from '../../store/payouts/payouts.ts';
-import { lockUnfinal, readStops, readUnfinal } from '../../store/payouts/request-facts.ts';
+import { lockUnfinal, readStops, readUnfinal, type UnfinalCredit } from '../../store/payouts/request-facts.ts';
 import { dropOperatorHold, isDueAgain } from '../../store/payouts/waiting-for-operator.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
@@ -27,13 +27,18 @@ export type HeldPayout = {
 
 /** What is known of its merchant at this moment. */
 export type HoldingFacts = {
-  /** What is available in the currency that pays it once its own hold has left; the balance is locked. */
+  /**
+   * What is available in the currency that pays it once its own hold has left, and what those hold that wait and are not written yet; the
+   * balance is locked.
+   */
   readonly left: bigint;
   readonly guards: PayoutGuards;
   readonly isStopped: boolean;
   readonly owes: boolean;
   /** Absent: it needs none of our channels. */
   readonly isCrowded?: boolean;
+  /** Its merchant's, where it was read before ({@link unfinalCredit}). */
+  readonly unfinal?: readonly UnfinalCredit[] | null;
 };
 
 /** Why this payout waits; null when nothing holds it. */
@@ -48,21 +53,34 @@ export async function whyHeld(
     owes: now.owes,
     needsApproval: payout.needsApproval || isAboveLimit(payout.usdMinor, now.guards.approvalAbove),
     isApproved: payout.isApproved,
-    isTooEarly: await isTooEarly(ctx, sql, payout, now.left),
+    isTooEarly: await isTooEarly(ctx, sql, payout, now),
     isCrowded: now.isCrowded === true,
   });
 }
 
+/**
+ * A merchant's credits that are not final, and what his waiting payouts hold, all but this one; null where no limit asks for it. Measured one
+ * at a time until the transaction ends: balances are locked by currency, and the limit is one for all of them.
+ */
+export async function unfinalCredit(
+  ctx: Context,
+  sql: Sql,
+  { merchantId, id }: Pick<HeldPayout, 'merchantId' | 'id'>,
+): Promise<readonly UnfinalCredit[] | null> {
+  if (ctx.unfinalPayoutMinor === null) return null;
+  await lockUnfinal(sql, merchantId);
+  return readUnfinal(sql, merchantId, id);
+}
+
 /** What of a merchant's other payouts still waits counts as here. */
-async function isTooEarly(ctx: Context, sql: Sql, payout: HeldPayout, available: bigint): Promise<boolean> {
+async function isTooEarly(ctx: Context, sql: Sql, payout: HeldPayout, now: HoldingFacts): Promise<boolean> {
   const limit = ctx.unfinalPayoutMinor;
-  if (limit === null) return false;
-  // balances are locked by currency, and the limit is one for all of them
-  await lockUnfinal(sql, payout.merchantId);
-  const parts = (await readUnfinal(sql, payout.merchantId, payout.id)).map((part) => ({
+  const credits = now.unfinal === undefined ? await unfinalCredit(ctx, sql, payout) : now.unfinal;
+  if (limit === null || credits === null) return false;
+  const parts = credits.map((part) => ({
     currency: part.currency,
     unfinal: part.unfinal,
-    left: plus(part.currency === payout.currency ? available : part.available, part.waiting),
+    left: plus(part.currency === payout.currency ? now.left : part.available, part.waiting),
   }));
   const short = parts.filter((part) => minus(part.unfinal, part.left) > 0n).map(({ currency }) => currency);
   if (short.length === 0) return false;

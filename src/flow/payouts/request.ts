@@ -1,25 +1,15 @@
-// What the requests of all methods share: the hold of a payout on a chain, in one database transaction with its intent and its entries, and the
+// What the requests of all methods share: payouts are written with their signed intents and their holds, in one database transaction; and the
 // refusals of destinations. Nothing outside is called while it is open.
-import type { CurrencyCode } from '../../core/currency.ts';
-import { sortableId } from '../../core/ids.ts';
 import type { Entry } from '../../core/judge/case.ts';
-import { formatMinor, minus, plus } from '../../core/money.ts';
-import { isAboveLimit } from '../../core/payouts/held-reason.ts';
 import { intentBytes } from '../../core/payouts/intent.ts';
-import { holdEntry } from '../../core/payouts/postings.ts';
 import type { HeldReason } from '../../core/payouts/states.ts';
-import type { PAYOUT_UNITS } from '../../core/payouts/units.ts';
-import { checkMinimum, isSameDestination, payoutAmount } from '../../core/payouts/validation.ts';
-import { usdForCryptoUp } from '../../core/rate.ts';
+import { isSameDestination } from '../../core/payouts/validation.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { insertPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
-import { type RequestFacts, readRequestFacts, readScriptOwner, type ScriptOwner } from '../../store/payouts/request-facts.ts';
+import { postEntries } from '../../store/ledger/ledger.ts';
+import { insertPayouts, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
+import { readScriptOwner, type ScriptOwner } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
-import { guardsOf } from '../merchants/settings.ts';
-import { whyHeld } from './held-reasons.ts';
-import { insufficientBalance, largestAmount } from './sufficient-balance.ts';
 
 export type { PayoutRow } from '../../store/payouts/payouts.ts';
 
@@ -33,88 +23,35 @@ export type PayoutRequest = {
   readonly automatic?: { readonly leave: bigint };
 };
 
-/** What differs between the methods that pay on a chain. */
-type OnChain<Method extends 'bitcoin' | 'usdt'> = {
-  readonly method: Method;
-  readonly unit: (typeof PAYOUT_UNITS)[Method];
-  /** The transaction of another merchant here that is paid by an entry; null: the chain pays. */
-  readonly internalTo: (sql: Sql, owner: ScriptOwner, script: Uint8Array) => Promise<string | null>;
-  /** The most that the network may take for an amount, in the method's unit. @throws Refusal currency_unavailable */
-  readonly highestFee: (sql: Sql, facts: RequestFacts, amount: bigint) => Promise<bigint>;
+/** A payout that was asked for, with what is decided about it. */
+export type PayoutToTake = {
+  readonly payout: RequestedPayout;
+  /** Null = nothing holds it. */
+  readonly heldReason: HeldReason | null;
+  /** What the intent names: the output script (hex), the invoice, or the bank account as it was sent. */
+  readonly destination: string;
+  readonly hold: Entry;
 };
 
-/**
- * Takes a payout on a chain with its hold, or refuses it and leaves nothing behind. In this order: whose address it is, the allow-list, the
- * minimum, the fee, the balance.
- * @throws Refusal invalid_destination, destination_not_allowed, payout_below_minimum, currency_unavailable, insufficient_balance
- */
-export async function takeOnChain<Method extends 'bitcoin' | 'usdt'>(
-  ctx: Context,
-  request: PayoutRequest,
-  { method, unit, internalTo: ownerPaid, highestFee }: OnChain<Method>,
-): Promise<PayoutRow> {
-  const currency: CurrencyCode = unit.code;
-  const script = ctx.ports.destinations.outputScript(currency, request.destination);
-  return ctx.db.transaction(async (sql) => {
-    const { merchantId, destination } = request;
-    const nowMs = ctx.ports.clock.now();
-    const facts = await readRequestFacts(sql, ctx.ports.seals, { merchantId, script, currency, nowMs });
-    const guards = guardsOf(ctx.ports, merchantId, facts.settings);
-    const internalTo = await ownerPaid(sql, facts.owner, script);
-    if (internalTo === null) refuseOwnScript(facts.owner, merchantId);
-    refuseUnlisted(guards.allowed, destination);
-    checkMinimum(method, request.amount, 'amount');
-    const sent = request.amount === 'all' ? null : payoutAmount(method, request.amount, 'amount');
-    const available = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
-    const feeMax = internalTo === null ? await highestFee(sql, facts, sent ?? available) : 0n;
-    const amount = sent ?? largestAmount(unit, available, feeMax, request.automatic?.leave ?? 0n);
-    const left = minus(available, plus(amount, feeMax));
-    if (left < 0n) throw insufficientBalance(unit, available, feeMax);
-
-    const usdMinor = facts.rate === null ? null : usdForCryptoUp(amount, currency, facts.rate);
-    const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
-    const asked = { id: null, merchantId, currency, usdMinor, needsApproval, isApproved: false };
-    const heldReason = await whyHeld(ctx, sql, asked, { ...facts, guards, left });
-    const payout: RequestedPayout = {
-      id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
-      merchantId,
-      method,
-      amountText: sent === null ? formatMinor(amount, unit.decimals) : request.amount,
-      currency,
-      amount,
-      feeMax,
-      destination,
-      script,
-      source: null,
-      fee: null,
-      usdMinor,
-      needsApproval,
-      automatic: request.automatic !== undefined,
-      internalTo,
-      createdAtMs: nowMs,
-    };
-    return takePayout(ctx, sql, payout, {
-      heldReason,
-      destination: Buffer.from(script).toString('hex'),
-      hold: holdEntry({ ...payout, currency, reimburses: null }),
-    });
-  });
+/** Writes payouts that were asked for, each with its signed intent and its hold; returns their rows in the same order. */
+export async function takePayouts(ctx: Context, sql: Sql, all: readonly PayoutToTake[]): Promise<readonly PayoutRow[]> {
+  const made = await insertPayouts(
+    sql,
+    all.map(({ payout, heldReason, destination }) => ({ payout, heldReason, intent: signedIntent(ctx, payout, destination) })),
+  );
+  const entries = all.map(({ payout, hold }) => ({
+    entry: hold,
+    transactionId: null,
+    payoutId: payout.id,
+    atMs: payout.createdAtMs,
+  }));
+  await postEntries(sql, entries);
+  return made;
 }
 
-/**
- * Writes a payout that was asked for, with its signed intent and its hold.
- * @param taken destination: what the intent names: the output script (hex), the invoice, or the bank account as it was sent
- */
-export async function takePayout(
-  ctx: Context,
-  sql: Sql,
-  payout: RequestedPayout,
-  taken: { readonly heldReason: HeldReason | null; readonly destination: string; readonly hold: Entry },
-): Promise<PayoutRow> {
-  const { heldReason, destination, hold } = taken;
-  const made = await insertPayout(sql, payout, { heldReason, intent: signedIntent(ctx, payout, destination) });
-  await postEntries(sql, [{ entry: hold, transactionId: null, payoutId: payout.id, atMs: payout.createdAtMs }]);
-  return made;
+/** As {@link takePayouts}, one. */
+export async function takePayout(ctx: Context, sql: Sql, one: PayoutToTake): Promise<PayoutRow> {
+  return (await takePayouts(ctx, sql, [one]))[0] as PayoutRow;
 }
 
 function signedIntent(

@@ -16,16 +16,8 @@ import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { paymentHashOf } from '../../store/lightning/payment-hashes.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { listedFee } from '../../store/lightning/sent-payments.ts';
-import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
-import {
-  bookedFee,
-  lockPayout,
-  movedPayout,
-  type PayoutRow,
-  paidFrom,
-  setResolved,
-  wakeHeldJob,
-} from '../../store/payouts/payouts.ts';
+import { bookedFee, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
+import { lockPayout, movedPayout, type PayoutRow, paidFrom, setResolved, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { openMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';

@@ -16,6 +16,7 @@ import { systemRng } from '../../outside/rng.ts';
 import { createSealing, unsealed } from '../../outside/sealing.ts';
 import { createAddressDerivers } from '../../outside/utxo/address-derivers.ts';
 import { currenciesInUse } from '../../store/chain/range-requests.ts';
+import { createBatchOfKey } from '../../store/postgres/batch.ts';
 import { connect, type Database } from '../../store/postgres/connect.ts';
 import { configuredCurrencies, tokenContract } from '../config/configured-nodes.ts';
 import type { Config } from '../config/variables.ts';
@@ -128,6 +129,7 @@ function contextOf(config: Config, db: Database, ports: Ports, pools: AddressPoo
     sweepGasMultiple: config.sweepGasMultiple,
     hasBank: config.network === 'sandbox' || config.bankFolder !== null,
     batches: createTransactionBatches(db, ports.seals, async (currency) => pools.get(currency)!.next()),
+    batchOfKey: createBatchOfKey(),
   };
 }
 

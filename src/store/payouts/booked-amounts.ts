@@ -107,3 +107,16 @@ export async function bookedSteps(
 export async function bookedStepsOf(sql: Sql, of: Parameters<typeof bookedSteps>[1], id: string): Promise<BookedSteps> {
   return (await bookedSteps(sql, of, [id]))(id);
 }
+
+/** What is booked as on its way out for a payout's fee: the highest share of its attempts; null when nothing was signed or sent for it. */
+export async function bookedFee(sql: Sql, id: string): Promise<bigint | null> {
+  const { rows } = await sql.query<{ fee: string | null }>({
+    name: 'payout_booked_fee',
+    // over Lightning the highest fee is booked until the real one is known
+    text: `select coalesce((select max(fee) from outgoing_shares where payout_id = $1),
+                           (select p.fee_max from payouts p join lightning_payments l on l.payout_id = p.id where p.id = $1 and l.state <> 'waiting')) as fee`,
+    values: [id],
+  });
+  const fee = rows[0]?.fee ?? null;
+  return fee === null ? null : BigInt(fee);
+}

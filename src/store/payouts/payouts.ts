@@ -11,6 +11,7 @@ import {
 } from '../../core/payouts/states.ts';
 import type { PayoutMethod } from '../../core/payouts/units.ts';
 import { LIGHTNING_PAYOUT_JOB } from '../lightning/payment-rows.ts';
+import { arrayText } from '../postgres/array-text.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { PAYOUT_JOB } from './outgoing-facts.ts';
 import { type PayoutChange, writePayoutChanges } from './status-changes.ts';
@@ -127,71 +128,84 @@ function fromRaw(raw: Raw): PayoutRow {
   };
 }
 
-/**
- * One by the same method that was requested in the last second and still waits: its job was woken, and looks again every second while anything
- * waits. That over Lightning looks when something is due only.
- */
-const STILL_QUEUED = `select from payouts q where q.step = 'queued' and q.method = $3 and q.method <> 'lightning'
-   and q.created_at between $18::timestamptz - interval '1 second' and $18 and q.id <> $1`;
+/** A payout with what was decided about it. `intent`: the signature of core/payouts/intent.ts, and the key that made it. */
+export type PayoutToInsert = {
+  readonly payout: RequestedPayout;
+  /** Null = nothing holds it. */
+  readonly heldReason: HeldReason | null;
+  readonly intent: { readonly keyId: string; readonly signature: Uint8Array };
+};
 
 /**
- * Writes a payout and its first event, and wakes the driver when nothing holds it, or the job that looks at those which wait for blocks;
- * returns its row, of which the database adds nothing but the event's number.
- * @param made.heldReason null = nothing holds it
- * @param made.intent the signature of core/payouts/intent.ts, and the key that made it
+ * Another one by the same method that was requested in the last second and still waits: its job was woken, and looks again every second while
+ * anything waits. That over Lightning looks when something is due only.
  */
-export async function insertPayout(
-  sql: Sql,
-  payout: RequestedPayout,
-  made: { readonly heldReason: HeldReason | null; readonly intent: { readonly keyId: string; readonly signature: Uint8Array } },
-): Promise<PayoutRow> {
-  const { to, reason } = payoutTransition(null, made.heldReason === null ? 'requested' : 'requested_and_held');
-  const { rows } = await sql.query<Pick<Raw, 'sequence'>>({
-    name: 'insert_payout',
+const STILL_QUEUED = `select from payouts q where q.step = 'queued' and q.method = m.method and q.method <> 'lightning'
+   and q.created_at between m.created_at - interval '1 second' and m.created_at and q.id <> all ($1::text[])`;
+
+/**
+ * Writes payouts and the first event of each, and wakes the driver when nothing holds one, or the job that looks at those which wait for
+ * blocks; returns their rows in the same order, of which the database adds nothing but the event's number.
+ */
+export async function insertPayouts(sql: Sql, all: readonly PayoutToInsert[]): Promise<readonly PayoutRow[]> {
+  if (all.length === 0) return [];
+  const steps = all.map(({ heldReason }) => payoutTransition(null, heldReason === null ? 'requested' : 'requested_and_held'));
+  const column = (value: (one: PayoutToInsert) => unknown): string => arrayText(all.map(value));
+  const payouts = all.map(({ payout }) => payout);
+  const { rows } = await sql.query<Pick<Raw, 'id' | 'sequence'>>({
+    name: 'insert_payouts',
     text: `with made as (
              insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, script, status, step, held_reason,
                                   usd_minor, needs_approval, automatic, intent_key, intent, created_at, fee, source_currency, source_amount, internal_to,
                                   payment_hash, payment_request, invoice_expires_at)
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $20, $21, $22, $23, $24, $25, $26)
+               select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::numeric[], $7::numeric[], $8::text[], $9::bytea[],
+                        $10::text[], $11::text[], $12::text[], $13::bigint[], $14::boolean[], $15::boolean[], $16::text[], $17::bytea[],
+                        $18::timestamptz[], $19::numeric[], $20::text[], $21::numeric[], $22::text[], $23::text[], $24::text[], $25::timestamptz[])
                returning id, merchant_id, method, status, step, held_reason, fee, created_at, sequence),
            told as (
              insert into events (merchant_id, object_id, sequence, type, status, reason, at, data)
-               select merchant_id, id, 1, 'payout.' || status, status, $19, created_at,
-                      jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason))) from made)
-           select sequence, case when step = 'queued' and not exists (${STILL_QUEUED}) then pg_notify('hurry', case method when 'lightning' then '${LIGHTNING_PAYOUT_JOB}' else '${PAYOUT_JOB}' end)
-                               when held_reason = 'not_final' then pg_notify('hurry', '${HELD_JOB}') end from made`,
+               select merchant_id, id, 1, 'payout.' || status, status, r.reason, created_at,
+                      jsonb_build_object('shown', jsonb_strip_nulls(jsonb_build_object('fee', fee::text, 'held_reason', held_reason)))
+                 from made join unnest($1::text[], $26::text[]) with ordinality as r(id, reason, n) using (id) order by r.n),
+           woken as (
+             select distinct case when step = 'queued' and not exists (${STILL_QUEUED}) then case method when 'lightning' then '${LIGHTNING_PAYOUT_JOB}' else '${PAYOUT_JOB}' end
+                                  when held_reason = 'not_final' then '${HELD_JOB}' end as job from made m)
+           select id, sequence, (select count(pg_notify('hurry', job)) from woken where job is not null) from made`,
     values: [
-      payout.id,
-      payout.merchantId,
-      payout.method,
-      payout.amountText,
-      payout.currency,
-      payout.amount,
-      payout.feeMax,
-      payout.destination,
-      payout.script,
-      to[0],
-      to[1],
-      made.heldReason,
-      payout.usdMinor,
-      payout.needsApproval,
-      payout.automatic,
-      made.intent.keyId,
-      made.intent.signature,
-      new Date(payout.createdAtMs),
-      reason,
-      payout.fee,
-      payout.source?.currency ?? null,
-      payout.source?.amount ?? null,
-      payout.internalTo ?? null,
-      payout.paymentHash ?? null,
-      payout.paymentRequest ?? null,
-      payout.invoiceExpiresAtMs == null ? null : new Date(payout.invoiceExpiresAtMs),
+      column(({ payout }) => payout.id),
+      column(({ payout }) => payout.merchantId),
+      column(({ payout }) => payout.method),
+      column(({ payout }) => payout.amountText),
+      column(({ payout }) => payout.currency),
+      column(({ payout }) => payout.amount),
+      column(({ payout }) => payout.feeMax),
+      payouts.map(({ destination }) => destination),
+      payouts.map(({ script }) => script),
+      arrayText(steps.map(({ to }) => to[0])),
+      arrayText(steps.map(({ to }) => to[1])),
+      column(({ heldReason }) => heldReason),
+      column(({ payout }) => payout.usdMinor),
+      column(({ payout }) => payout.needsApproval),
+      column(({ payout }) => payout.automatic),
+      column(({ intent }) => intent.keyId),
+      all.map(({ intent }) => intent.signature),
+      arrayText(payouts.map(({ createdAtMs }) => new Date(createdAtMs))),
+      column(({ payout }) => payout.fee),
+      column(({ payout }) => payout.source?.currency ?? null),
+      column(({ payout }) => payout.source?.amount ?? null),
+      column(({ payout }) => payout.internalTo ?? null),
+      column(({ payout }) => payout.paymentHash ?? null),
+      column(({ payout }) => payout.paymentRequest ?? null),
+      arrayText(payouts.map(({ invoiceExpiresAtMs: at }) => (at == null ? null : new Date(at)))),
+      arrayText(steps.map(({ reason }) => reason)),
     ],
   });
-  const [status, step] = to;
+  const sequences = new Map(rows.map(({ id, sequence }) => [id, sequence]));
   const unknown = { approvedAtMs: null, batchId: null, error: null, completedAtMs: null, reimburses: null };
-  return { ...payout, ...unknown, status, step, heldReason: made.heldReason, sequence: rows[0]?.sequence ?? 0 };
+  return all.map(({ payout, heldReason }, n) => {
+    const [status, step] = steps[n]!.to;
+    return { ...payout, ...unknown, status, step, heldReason, sequence: sequences.get(payout.id) ?? 0 };
+  });
 }
 
 /**
@@ -260,19 +274,6 @@ export async function setApproved(
     text: 'update payouts set approved_at = $3, approved_by = $2, approval_key = $4, approval = $5 where id = $1',
     values: [id, by, new Date(atMs), approval?.keyId ?? null, approval?.signature ?? null],
   });
-}
-
-/** What is booked as on its way out for a payout's fee: the highest share of its attempts; null when nothing was signed or sent for it. */
-export async function bookedFee(sql: Sql, id: string): Promise<bigint | null> {
-  const { rows } = await sql.query<{ fee: string | null }>({
-    name: 'payout_booked_fee',
-    // over Lightning the highest fee is booked until the real one is known
-    text: `select coalesce((select max(fee) from outgoing_shares where payout_id = $1),
-                           (select p.fee_max from payouts p join lightning_payments l on l.payout_id = p.id where p.id = $1 and l.state <> 'waiting')) as fee`,
-    values: [id],
-  });
-  const fee = rows[0]?.fee ?? null;
-  return fee === null ? null : BigInt(fee);
 }
 
 /** The name of the worker's job that looks at payouts that wait. */

@@ -21,10 +21,29 @@ export type ScriptOwner = {
   readonly isOurOwn: boolean;
 };
 
-const SCRIPT_OWNER = `(select t.merchant_id from transactions t where t.script = $1) as "merchantId",
-  (select t.id from transactions t where t.script = $1) as "transactionId", (select t.currency from transactions t where t.script = $1) as currency,
-  (select t.address_index from transactions t where t.script = $1) as "addressIndex",
-  exists (select from own_addresses o where o.script = $1) as "isOurOwn"`;
+type RawOwner = {
+  merchant: string | null;
+  transaction: string | null;
+  currency: string | null;
+  address_index: string | null;
+  is_own: boolean;
+};
+
+/** SQL: whose each of the scripts in $1 is, in their order; the offset makes it one look by an index for each. */
+const SCRIPT_OWNERS = `select t.merchant_id::text as merchant, t.id as transaction, t.currency, t.address_index::text as address_index,
+         exists (select from own_addresses o where o.script = s.script) as is_own
+    from unnest($1::bytea[]) with ordinality as s(script, n)
+         left join lateral (select * from transactions t where t.script = s.script offset 0) t on true
+   order by s.n`;
+
+const ownerFrom = (raw: RawOwner): ScriptOwner => ({
+  merchantId: raw.merchant === null ? null : BigInt(raw.merchant),
+  transactionId: raw.transaction,
+  currency: raw.currency,
+  addressIndex: raw.address_index === null ? null : BigInt(raw.address_index),
+  isOurOwn: raw.is_own,
+});
+
 /** @param merchant as SQL; a bare column name would mean the account's own */
 export const owesOf = (merchant: string): string =>
   `exists (select from ledger.account a join ledger.balance b on b.account_id = a.id
@@ -50,16 +69,15 @@ export const STOPPED = `exists (select from breakers where name = 'payouts' and 
 
 /** Whose an output script is. */
 export async function readScriptOwner(sql: Sql, script: Uint8Array): Promise<ScriptOwner> {
-  const { rows } = await sql.query<ScriptOwner>({
+  const { rows } = await sql.query<RawOwner>({
     name: 'payout_script_owner',
-    text: `select ${SCRIPT_OWNER}`,
-    values: [script],
+    text: SCRIPT_OWNERS,
+    values: [[script]],
   });
-  return rows[0] as ScriptOwner;
+  return ownerFrom(rows[0] as RawOwner);
 }
 
 export type RequestFacts = {
-  readonly owner: ScriptOwner;
   readonly settings: StoredSettings;
   /** Minor units per 1,000 virtual bytes, as our nodes said last; null when none ever said it. */
   readonly feeRate: bigint | null;
@@ -95,41 +113,43 @@ export async function largestOutputs(sql: Sql, currency: CurrencyCode, limit: nu
   return rows.map(({ amount }) => BigInt(amount));
 }
 
-/** What a request for a payout is judged by besides the balances, in one statement. */
+/**
+ * What a merchant's requests for payouts are judged by besides the balances, in one statement.
+ * @returns with `owners`: whose each of the scripts is, in their order
+ */
 export async function readRequestFacts(
   sql: Sql,
   seals: RowSeals,
-  of: { readonly merchantId: bigint; readonly script: Uint8Array; readonly currency: CurrencyCode; readonly nowMs: number },
-): Promise<RequestFacts> {
-  type Row = SettingsColumns &
-    ScriptOwner & {
-      fee_rate: bigint | null;
-      largest: readonly string[];
-      has_key: boolean;
-      usd: string | null;
-      at: Date;
-      seal: Uint8Array | null;
-      stopped: boolean;
-      owes: boolean;
-    };
+  of: {
+    readonly merchantId: bigint;
+    readonly scripts: readonly Uint8Array[];
+    readonly currency: CurrencyCode;
+    readonly nowMs: number;
+  },
+): Promise<RequestFacts & { readonly owners: readonly ScriptOwner[] }> {
+  type Row = SettingsColumns & {
+    owners: readonly RawOwner[];
+    fee_rate: bigint | null;
+    largest: readonly string[];
+    has_key: boolean;
+    usd: string | null;
+    at: Date;
+    seal: Uint8Array | null;
+    stopped: boolean;
+    owes: boolean;
+  };
   const { rows } = await sql.query<Row>({
     name: 'payout_request_facts',
-    text: `select ${SETTINGS_COLUMNS}, ${SCRIPT_OWNER}, ${STOPPED}, ${owesOf('$2')} as owes,
+    text: `select ${SETTINGS_COLUMNS}, (select json_agg(o) from (${SCRIPT_OWNERS}) o) as owners, ${STOPPED}, ${owesOf('$2')} as owes,
                   (select fee_rate from fee_rates where currency = $3) as fee_rate, array(${largest('$3', String(LARGEST))}) as largest,
                   exists (select from account_xpubs where currency = $3 and origin = 'signer' and retired_at is null and confirmed_at is not null) as has_key,
                   r.usd::text as usd, r.at, r.seal
              from merchant_settings left join rates r on r.currency = $3 and r.at between $4 and $5 where merchant_id = $2`,
-    values: [of.script, of.merchantId, of.currency, ...rateBounds(of.nowMs)],
+    values: [of.scripts, of.merchantId, of.currency, ...rateBounds(of.nowMs)],
   });
   const row = rows[0] as Row;
   return {
-    owner: {
-      merchantId: row.merchantId,
-      transactionId: row.transactionId,
-      currency: row.currency,
-      addressIndex: row.addressIndex,
-      isOurOwn: row.isOurOwn,
-    },
+    owners: row.owners.map(ownerFrom),
     settings: settingsFrom(row),
     feeRate: row.fee_rate,
     largest: row.largest.map(BigInt),

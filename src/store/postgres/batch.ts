@@ -54,6 +54,32 @@ export function createBatch<I, O>(atOnce: number, run: (items: readonly I[]) => 
     });
 }
 
+/**
+ * Takes an item to what is done for its key: at once where nothing is under way for that key, otherwise together with all that arrive
+ * meanwhile.
+ * @param run as for {@link createBatch}; the same work for the same key
+ */
+export type BatchOfKey = <I, O>(key: string, item: I, run: (items: readonly I[]) => Promise<readonly O[]>) => Promise<O>;
+
+/** One batch at a time of each key; those of different keys run beside each other. */
+export function createBatchOfKey(): BatchOfKey {
+  type OfKey = { readonly take: (item: unknown) => Promise<unknown>; waiting: number };
+  const all = new Map<string, OfKey>();
+  return async <I, O>(key: string, item: I, run: (items: readonly I[]) => Promise<readonly O[]>): Promise<O> => {
+    const ofKey = all.get(key) ?? {
+      take: createBatch(1, run as (items: readonly unknown[]) => Promise<readonly O[]>),
+      waiting: 0,
+    };
+    all.set(key, ofKey);
+    ofKey.waiting++;
+    try {
+      return (await ofKey.take(item)) as O;
+    } finally {
+      if (--ofKey.waiting === 0) all.delete(key);
+    }
+  };
+}
+
 /** Whether the statement is known to have had no effect: the server refused it, and not because of a time limit. */
 function isRolledBack(error: unknown): boolean {
   const { severity, code } = error as { severity?: unknown; code?: unknown };

@@ -18,6 +18,7 @@ import {
   refusedWith,
   request,
   row,
+  shopNotFinal,
   shopWith,
   trip,
   world,
@@ -209,19 +210,6 @@ describe('a payout waits', () => {
     await world.mine(3, 'LTC');
   });
 });
-
-/** A merchant with half a bitcoin that is credited, and final after three more blocks. */
-async function shopNotFinal(): Promise<bigint> {
-  const merchantId = await shopWith(0n);
-  const paid = await world.create(50_000_00n, 'BTC', merchantId);
-  await world.pay(paid.transactionId, BTC / 2n);
-  // six confirmations credit it; final is the same depth, so a reorganisation of a credited payment is played by its height
-  await world.mine(6);
-  await world.judge();
-  expect(await of(merchantId, 'available')).toBe(BTC / 2n);
-  await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
-  return merchantId;
-}
 
 /** Ends when a session of this database waits for an advisory lock. */
 async function waitsForLock(): Promise<void> {

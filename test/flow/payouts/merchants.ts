@@ -32,6 +32,19 @@ export async function shopWith(amount: bigint): Promise<bigint> {
   if (amount > 0n) await fund(ctx, merchantId, amount);
   return merchantId;
 }
+/** A merchant with half a bitcoin that is credited, and final after three more blocks. */
+export async function shopNotFinal(): Promise<bigint> {
+  const merchantId = await shopWith(0n);
+  const paid = await world.create(50_000_00n, 'BTC', merchantId);
+  await world.pay(paid.transactionId, BTC / 2n);
+  // six confirmations credit it; final is the same depth, so a reorganisation of a credited payment is played by its height
+  await world.mine(6);
+  await world.judge();
+  expect(await of(merchantId, 'available')).toBe(BTC / 2n);
+  await world.admin.query('update payments set height = height + 3 where transaction_id = $1', [paid.transactionId]);
+  return merchantId;
+}
+
 export const request = (merchantId: bigint, amount: string, destination = OUTSIDE, on = ctx) =>
   requestPayout(on, { merchantId, amount, destination });
 export const refusedWith = async (work: Promise<unknown>): Promise<string> => {
