@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { holdUnknownPayment } from '../../src/flow/lightning/payout-progress.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { at, close, looks, open, outgoing } from './funded-payouts.ts';
+import { at, close, looks, MINUTE, open, outgoing, pass } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -41,6 +41,7 @@ test('nor does what is paid late for a payout that was called failed complete th
     },
   });
   outgoing().leaveChannel(to.hash);
+  pass(2 * MINUTE);
   await resolvePayout(at.ctx, { payoutId: first.id, outcome: 'failed', evidence: 'it hangs' });
   expect(await at.available()).toBe(500_000n);
   const next = await at.request(to.request, '0.0001');

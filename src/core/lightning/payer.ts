@@ -53,6 +53,16 @@ export type SendAnswer =
   | { readonly state: 'known' }
   | { readonly state: 'refused' | 'never' | 'unanswered'; readonly reason: string };
 
+/** How far the node's clock may be behind ours. */
+export const CLOCKS_DIFFER_MS = 60_000;
+
+/**
+ * Whether a request to pay that was not answered may still arrive at the node.
+ * @param of.unansweredUntilMs up to when the node takes it, by its clock; null = each was answered
+ */
+export const mayStillArrive = ({ unansweredUntilMs }: { readonly unansweredUntilMs: number | null }, nowMs: number): boolean =>
+  unansweredUntilMs !== null && nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS;
+
 export type PayingNode = {
   /** Its public key. */
   readonly identity: string;

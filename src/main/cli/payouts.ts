@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
 import { maskedAccount } from '../../core/ach/bank-account.ts';
 import { LEDGER_CODES } from '../../core/currency.ts';
+import type { TrackedPayment } from '../../core/lightning/payer.ts';
 import { formatAmount } from '../../core/money.ts';
 import type { IntentKey } from '../../core/payouts/intent.ts';
 import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/states.ts';
@@ -10,9 +11,12 @@ import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
 import { approvePayout, cancelByOperator } from '../../flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../flow/payouts/resolve.ts';
+import { createSignerClient, SignerTrouble } from '../../outside/signer-client.ts';
 import { readPaymentState } from '../../store/lightning/payment-rows.ts';
 import { type ListedPayout, listAllPayouts, type PayoutDetails, readPayoutDetails } from '../../store/payouts/reads.ts';
+import type { Config } from '../config/variables.ts';
 import { openIntentKey, readIntentPublicKey } from '../wiring/intent-key.ts';
+import { signerSocketOf } from '../wiring/signer-paths.ts';
 import { addGiveUp } from './give-up.ts';
 import { CommandFailed, calledWrongly, evidenceOf, group, leaf, print, table } from './output.ts';
 import { addRecover } from './recover.ts';
@@ -228,6 +232,21 @@ async function resolve(payoutId: string, { json, paid = false, failed = false, e
   // over Lightning the node is asked whether it may still be paid
   const asksNode = failed && (await withBooks(async (ctx) => (await readPaymentState(ctx.db, payoutId)) !== null));
   const resolution = { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text } as const;
-  const after = await (asksNode ? withNodes : withBooks)((ctx) => resolvePayout(ctx, resolution));
+  const after = await (asksNode
+    ? withNodes((ctx, config) => resolvePayout(ctx, resolution, (paymentHash) => trackedBySigner(config, paymentHash)))
+    : withBooks((ctx) => resolvePayout(ctx, resolution)));
   print(json, { payout_id: payoutId, status: after.status }, [`${payoutId} is ${after.status}.`]);
+}
+
+/** What the node that pays says of a payment; null where the signer, or the node, cannot be asked: it may be gone for good. */
+async function trackedBySigner(config: Config, paymentHash: string): Promise<TrackedPayment | null> {
+  const client = createSignerClient(signerSocketOf(config));
+  try {
+    return await client.ask<'track_payment'>({ op: 'track_payment', paymentHash });
+  } catch (error) {
+    if (error instanceof SignerTrouble) return null;
+    throw error;
+  } finally {
+    client.close();
+  }
 }

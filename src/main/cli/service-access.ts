@@ -34,7 +34,7 @@ export function withBooks<T>(work: (ctx: Context, config: Opened['config']) => P
 }
 
 /** The same with the nodes; the sandbox's exist only while it runs. */
-export function withNodes<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
+export function withNodes<T>(work: (ctx: Context, config: Opened['config']) => Promise<T>): Promise<T> {
   return withWired(async (config) => (await import('../wiring/nodes.ts')).wire(config, { ...OPTIONS, sandboxWithinMs: 0 }), work);
 }
 

@@ -26,12 +26,16 @@ export async function payoutOfHash(
   return rows[0] ?? null;
 }
 
-/** The payment hash of a payout over Lightning; null of any other. */
-export async function paymentHashOf(sql: Sql, payoutId: string): Promise<string | null> {
-  const { rows } = await sql.query<{ payment_hash: string }>({
-    name: 'payment_hash_of',
-    text: 'select payment_hash from lightning_payments where payout_id = $1',
+/** The payment of a payout over Lightning, and up to when a request to pay it may still arrive; null of any other payout. */
+export async function paymentToResolve(
+  sql: Sql,
+  payoutId: string,
+): Promise<{ readonly paymentHash: string; readonly unansweredUntilMs: number | null } | null> {
+  const { rows } = await sql.query<{ payment_hash: string; until: Date | null }>({
+    name: 'payment_to_resolve',
+    text: 'select payment_hash, unanswered_until as until from lightning_payments where payout_id = $1',
     values: [payoutId],
   });
-  return rows[0]?.payment_hash ?? null;
+  const [row] = rows;
+  return row === undefined ? null : { paymentHash: row.payment_hash, unansweredUntilMs: row.until?.getTime() ?? null };
 }

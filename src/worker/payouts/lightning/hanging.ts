@@ -1,7 +1,7 @@
 // A payment that the node calls under way is looked at more and more rarely, and an operator is asked only once nothing can end it any more; so is one of
 // which the node's word proves nothing.
 import { hasRunSince, isSameStart, knowsWhoIsThere, type NodeRun } from '../../../core/lightning/node-run.ts';
-import type { PayingNode, PaymentFacts, TrackedPayment } from '../../../core/lightning/payer.ts';
+import { mayStillArrive, type PayingNode, type PaymentFacts, type TrackedPayment } from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { completePayment, holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
 import { type Asked, askPayingNode, type SeenRun } from '../../../flow/lightning/restored-node.ts';
@@ -23,13 +23,6 @@ const LONGEST_LOOK_MS = 10_000;
 export const RARE_LOOK_MS = 60_000;
 /** What could not be done is tried again. */
 export const RETRY_MS = 15_000;
-/** How far the node's clock may be behind ours. */
-export const CLOCKS_DIFFER_MS = 60_000;
-
-/** Whether a request to pay that was not answered may still arrive at the node. */
-export const mayStillArrive = ({ unansweredUntilMs }: LightningPayment, nowMs: number): boolean =>
-  unansweredUntilMs !== null && nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS;
-
 /** From then on a payment without an HTLC on any channel hangs for good: its invoice has expired, or will not within any time that somebody waits. */
 export const hangsFrom = ({ askedAtMs, expiresAtMs }: LightningPayment): number =>
   Math.max(askedAtMs + LOOKS_MS, Math.min(expiresAtMs, askedAtMs + LONGEST_WAIT_MS));

@@ -2,6 +2,7 @@
 // says is followed. A time-out is never a failure.
 
 import type { PayingNode, PaymentFacts, SendAnswer, TrackedPayment } from '../../../core/lightning/payer.ts';
+import { CLOCKS_DIFFER_MS, mayStillArrive } from '../../../core/lightning/payer.ts';
 import { failureText, LACKS_BALANCE } from '../../../core/lightning/payment-failures.ts';
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../../core/lightning/under-way.ts';
 import { plus } from '../../../core/money.ts';
@@ -27,12 +28,10 @@ import type { Next } from './hanging.ts';
 import {
   asItIsNow,
   bookPaid,
-  CLOCKS_DIFFER_MS,
   forgottenPerhaps,
   heldUnlisted,
   inFlight,
   LOOK_MS,
-  mayStillArrive,
   notInJournal,
   ofAnotherNode,
   RARE_LOOK_MS,
