@@ -1299,6 +1299,8 @@ CREATE UNIQUE INDEX lightning_invoices_key ON public.lightning_invoices USING bt
 
 CREATE INDEX lightning_invoices_waiting ON public.lightning_invoices USING btree (window_ends_at) WHERE (state = ANY (ARRAY['reserved'::text, 'open'::text]));
 
+CREATE INDEX lightning_payments_asked ON public.lightning_payments USING btree (asked_at) WHERE (asked_at IS NOT NULL);
+
 CREATE INDEX lightning_payments_hash ON public.lightning_payments USING btree (payment_hash);
 
 CREATE INDEX lightning_payments_open ON public.lightning_payments USING btree (due_at) WHERE (state = ANY (ARRAY['waiting'::text, 'sent'::text]));
@@ -1314,6 +1316,8 @@ CREATE INDEX lost_questions_place ON public.lost_questions USING btree (currency
 CREATE INDEX outgoing_attempts_height ON public.outgoing_attempts USING btree (currency, height) WHERE (height IS NOT NULL);
 
 CREATE INDEX outgoing_attempts_sequence ON public.outgoing_attempts USING btree (sequence);
+
+CREATE INDEX outgoing_attempts_signed ON public.outgoing_attempts USING btree (signed_at) WHERE (sequence > 0);
 
 CREATE INDEX outgoing_batches_due ON public.outgoing_batches USING btree (due_at) WHERE (due_at IS NOT NULL);
 

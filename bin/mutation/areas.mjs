@@ -417,8 +417,10 @@ export const AREAS = [
       'test/signer/amounts',
       'test/signer/attacks',
       'test/signer/reimbursements',
+      'test/signer/limits-clock',
     ],
   },
+  { code: /^src\/(signer\/forgotten|store\/payouts\/after-restore\/left-since)\.ts$/, tests: ['test/signer/forgotten'] },
   { code: /^src\/signer\/(evm-rules|request)\.ts$/, tests: ['test/signer/evm', 'test/signer/socket'] },
   {
     code: /^src\/signer\/(signature-journal|intent-trust)\.ts$/,

@@ -4,6 +4,7 @@ import type { SignerAccount } from '../core/signer-wire.ts';
 import { firstIndexOfNewDatabase } from '../signer/addresses/database-count.ts';
 import { openJournal } from '../signer/addresses/given-addresses.ts';
 import { compareKeys, mismatchMessage } from '../signer/confirm-keys.ts';
+import { createForgotten } from '../signer/forgotten.ts';
 import { trustedIntentKeys, trustFirstIntentKey } from '../signer/intent-trust.ts';
 import { createKeyring, type Keyring } from '../signer/keyring.ts';
 import { openKnownChannels } from '../signer/lightning/known-channels.ts';
@@ -105,8 +106,9 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     applicationName: 'bursar signer',
     answersWithinMs: ANSWERS_WITHIN_MS,
   });
-  const signatures = once(() => openSignatureJournal(folder, network));
-  const payments = once(() => openPaymentJournal(folder, network));
+  const now = (): number => Date.now();
+  const signatures = once(() => openSignatureJournal(folder, network, { now }));
+  const payments = once(() => openPaymentJournal(folder, network, { now }));
   const channels = once(() => openKnownChannels(folder, network));
   const payer = lightningPayerOf(config);
   async function intentKeys(): Promise<readonly string[]> {
@@ -117,13 +119,14 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     say(`payouts that are signed with ${first} count from now on: it is the first key of an API that was found`);
     return trustFirstIntentKey(folder, first);
   }
+  const forgotten = createForgotten({ db, signatures: signatures.opened, payments: payments.opened, now, report: say });
   const reached = failpoints(network, dataFolder);
   const common = {
     db,
     intentKeys,
     limits: signerLimits ?? {},
     tokenContract: tokenContractAtNodes(config),
-    now: () => Date.now(),
+    now,
     countedAlone: createTurns(),
     ...(reached === undefined ? {} : { reached }),
   };
@@ -131,7 +134,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     ...common,
     keyring,
     journal: signatures.opened,
-    leftOverLightning: async () => (await payments.opened()).leaving(),
+    leftBesides: async () => [...(await payments.opened()).leaving(), ...(await forgotten())],
     giveBackFailed: () => paying.giveBackFailed(),
   });
   const paying = createPaying({
@@ -140,7 +143,7 @@ function openSigning(config: Opened['config'], keyring: Keyring, folder: string)
     payer,
     journal: payments.opened,
     channels: channels.opened,
-    leftOnChains: async () => (await signatures.opened()).index.leaving(),
+    leftBesides: async () => [...(await signatures.opened()).index.leaving(), ...(await forgotten())],
   });
   return {
     signing,

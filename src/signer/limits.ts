@@ -9,7 +9,8 @@ export type Limit = { readonly payout: bigint | null; readonly hour: bigint | nu
 export type SignerLimits = Readonly<Partial<Record<CurrencyCode, Limit>>>;
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+/** The longest time for which something counts. */
+export const DAY_MS = 24 * HOUR_MS;
 
 export type Leaving = {
   readonly network: Network;
@@ -42,7 +43,7 @@ function ageMs(one: Left, { nowMs, steadyMs }: Clocks): number {
 
 /** Has something written down with the time of now, and looks at it while the clock is still the one that has dated it. */
 export async function dated<T>(
-  clocks: Parameters<typeof timeOf>[0],
+  clocks: SetAndSteady,
   index: Pick<SignatureIndex, 'leaving'>,
   write: (nowMs: number) => Promise<T>,
 ): Promise<T> {
@@ -53,13 +54,31 @@ export async function dated<T>(
   return written;
 }
 
+/** The system's clock, and one that nobody sets; absent: that of this process. */
+export type SetAndSteady = { readonly now: () => number; readonly steady?: () => number };
+
+/** Looks at what a journal has as it is opened: its dates count by the clock of then, and by no later setting of it. */
+export function noteAges(clocks: SetAndSteady, left: readonly Left[]): void {
+  const time = timeOf(clocks);
+  for (const one of left) ageMs(one, time);
+}
+
 /** What both clocks say now. */
-export function timeOf(clocks: { readonly now: () => number; readonly steady?: () => number }): Clocks {
+export function timeOf(clocks: SetAndSteady): Clocks {
   return { nowMs: clocks.now(), steadyMs: clocks.steady?.() ?? performance.now() };
 }
 
-/** @throws SigningRefused */
-export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<SignatureIndex, 'leavingOf' | 'leaving'>): void {
+/**
+ * @param index of the journal that is asked
+ * @param besides what left and is not in that
+ * @throws SigningRefused
+ */
+export function checkLimits(
+  limits: SignerLimits,
+  leaving: Leaving,
+  index: Pick<SignatureIndex, 'leavingOf' | 'leaving'>,
+  besides: readonly Left[] = [],
+): void {
   const { network, currency, batchId, payouts } = leaving;
   const limit = limits[currency];
   if (limit === undefined) {
@@ -80,12 +99,13 @@ export function checkLimits(limits: SignerLimits, leaving: Leaving, index: Pick<
   const whole = sum(payouts.map(({ amount }) => amount));
   // a replacement takes only what it takes more than the dearest before it
   const more = greatest(0n, minus(whole, index.leavingOf(batchId, currency)));
+  const left = [...index.leaving(), ...besides].filter((one) => one.currency === currency);
   for (const [name, most, spanMs] of [
     ['an hour', limit.hour, HOUR_MS],
     ['a day', limit.day, DAY_MS],
   ] as const) {
     if (most === null) continue;
-    const counted = index.leaving().filter((one) => one.currency === currency && ageMs(one, leaving) < spanMs);
+    const counted = left.filter((one) => ageMs(one, leaving) < spanMs);
     const all = plus(more, sum(counted.map((one) => one.amount)));
     if (all > most)
       throw new SigningRefused('limit', `with this ${inWords(all)} would leave in ${name}, and the limit is ${inWords(most)}`);

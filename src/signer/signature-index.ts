@@ -119,11 +119,18 @@ export function createSignatureIndex(): SignatureIndex {
   };
 }
 
+/** Of a signed transaction: what it takes of our money. */
+type Takes = {
+  readonly request: {
+    readonly currency: string;
+    readonly outputs: readonly { readonly amount: bigint | string }[];
+    readonly evm?: { readonly gas: number; readonly maxFee: bigint | string; readonly purpose?: 'sweep' | 'top_up' };
+  };
+  readonly fee: bigint | string;
+};
+
 /** The most that a transaction lets leave, by currency. On Ethereum's chain gas is ether, whatever its payout is charged for it. */
-export function leavesOf({
-  request,
-  fee,
-}: Pick<SignedTransaction, 'request' | 'fee'>): readonly (readonly [currency: CurrencyCode, amount: bigint])[] {
+export function leavesOf({ request, fee }: Takes): readonly (readonly [currency: CurrencyCode, amount: bigint])[] {
   const { evm } = request;
   const currency = request.currency as CurrencyCode;
   const paid = sum(request.outputs.map((output) => BigInt(output.amount)));

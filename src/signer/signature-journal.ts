@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Network } from '../core/currency.ts';
 import type { SignedTransaction } from '../core/signer-wire.ts';
 import { KEEP_AND_ASK, openChainedFile } from './chained-file.ts';
+import { noteAges, type SetAndSteady } from './limits.ts';
 import { createSignatureIndex, type SignatureIndex } from './signature-index.ts';
 
 export type SignatureJournal = {
@@ -21,7 +22,7 @@ export const SIGNATURES = 'signatures.jsonl';
 const WHAT = 'every signature of a Bursar signer; never edit it, never put an older copy of this file back';
 
 /** @param folder the signer's own. Throws DamagedFile when a line in it was changed, or when it belongs to another network */
-export async function openSignatureJournal(folder: string, network: Network): Promise<SignatureJournal> {
+export async function openSignatureJournal(folder: string, network: Network, clocks: SetAndSteady): Promise<SignatureJournal> {
   const index = createSignatureIndex();
   const file = await openChainedFile(join(folder, SIGNATURES), {
     network,
@@ -34,6 +35,7 @@ export async function openSignatureJournal(folder: string, network: Network): Pr
       return true;
     },
   });
+  noteAges(clocks, index.leaving());
   return {
     index,
     cutOff: file.cutOff,

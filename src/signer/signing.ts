@@ -60,9 +60,9 @@ export type SigningOptions = {
   readonly limits: SignerLimits;
   /** Limits are compared, and what leaves is written down, alone: on chains and over Lightning one after the other. */
   readonly countedAlone: Turns;
-  /** What left over Lightning: the limits are of all of it together. Absent: nothing can. */
-  readonly leftOverLightning?: () => Promise<readonly Leaving[]>;
-  /** Looks for what was counted there and did not leave; whether there was any. */
+  /** What left and is not in this journal, as over Lightning: the limits are of all of it together. Absent: nothing has. */
+  readonly leftBesides?: () => Promise<readonly Leaving[]>;
+  /** Looks for what was counted over Lightning and did not leave; whether there was any. */
   readonly giveBackFailed?: () => Promise<boolean>;
   /** The contract of USDT by the signer's own settings, lower case; null where it has none. */
   readonly tokenContract: string | null;
@@ -151,7 +151,7 @@ function checkedAny(options: Checking, request: SigningRequest<CurrencyCode>, jo
 
 /** Applies every rule that needs no signature but for the limits; returns what makes the signature, with the fee. */
 async function checked(options: Checking, request: SigningRequest, { index }: SignatureJournal): Promise<Checked> {
-  const { keyring, limits, leftOverLightning } = options;
+  const { keyring, limits, leftBesides } = options;
   const { currency, batchId, inputs, outputs, change } = request;
   const account = await accountOf(keyring, currency);
   checkForm(request, account.xpub);
@@ -164,9 +164,8 @@ async function checked(options: Checking, request: SigningRequest, { index }: Si
   const { fee, each } = checkFee(request, facts);
   const payouts = outputs.map(({ payoutId, amount }, at) => ({ id: payoutId, amount: plus(amount, each[at] ?? 0n) }));
   async function checkLeaving(): Promise<void> {
-    const left = [...index.leaving(), ...((await leftOverLightning?.()) ?? [])];
-    const known = { leavingOf: index.leavingOf, leaving: () => left };
-    checkLimits(limits, { network: keyring.network, currency, batchId, payouts, ...timeOf(options) }, known);
+    const leaving = { network: keyring.network, currency, batchId, payouts, ...timeOf(options) };
+    checkLimits(limits, leaving, index, await leftBesides?.());
   }
   const signTransaction = await transactionSigner(currency);
   const parts: TransactionParts = {
@@ -191,7 +190,7 @@ async function checkedEvm(options: SigningOptions, request: EvmSigningRequest, {
   checkNonce(request, facts, index);
   checkStops(request, facts, index);
   const fee = checkEvmFee(request, facts);
-  const checkLeaving = async () => checkEvmLeaving(options, request, fee, index);
+  const checkLeaving = () => checkEvmLeaving(options, request, fee, index);
   return { make: makerOf(request, keyring.network), fee, wire: withReimbursed(request.wire, facts), checkLeaving };
 }
 
@@ -212,21 +211,22 @@ async function checkedSweep(
   checkReplacement(request, index);
   checkNonce(request, facts, index);
   checkStops(request, facts, index);
-  const checkLeaving = async () => checkEvmLeaving(options, request, fee, index);
+  const checkLeaving = () => checkEvmLeaving(options, request, fee, index);
   return { make: makerOf(request, network), fee, wire: request.wire, checkLeaving };
 }
 
 /** Its limits, and those of ether for its gas: what its payout is charged for that is the worker's word. */
-function checkEvmLeaving(
+async function checkEvmLeaving(
   options: SigningOptions,
   { wire, batchId, outputs }: EvmSigningRequest,
   fee: bigint,
   index: SignatureIndex,
-): void {
-  const { keyring, limits } = options;
+): Promise<void> {
+  const { keyring, limits, leftBesides } = options;
   const leaving = { network: keyring.network, batchId, ...timeOf(options) };
-  for (const [currency, amount] of leavesOf({ request: wire, fee: fee.toString() }))
-    checkLimits(limits, { ...leaving, currency, payouts: [{ id: outputs[0].payoutId, amount }] }, index);
+  const besides = await leftBesides?.();
+  for (const [currency, amount] of leavesOf({ request: wire, fee }))
+    checkLimits(limits, { ...leaving, currency, payouts: [{ id: outputs[0].payoutId, amount }] }, index, besides);
 }
 
 /** Signs the call of a request whose rules were applied. */

@@ -11,14 +11,14 @@ test('a signature that is asked for while a payment is written down sees what th
   const countedAlone = createTurns();
   const signer = await openTestSigner({
     limits: LIMITS,
-    overLightning: { countedAlone, leftOverLightning: async () => at.leaving() },
+    overLightning: { countedAlone, leftBesides: async () => at.leaving() },
   });
   const signed: Promise<string>[] = [];
   const batchId = await signer.batch();
   const request = requestFor([await signer.payout({ batchId })], [signer.input(WHOLE)]);
   const signing = await signer.start();
   await open(LIMITS, undefined, {
-    onChains: { countedAlone, leftOnChains: async () => signer.leaving() },
+    onChains: { countedAlone, leftBesides: async () => signer.leaving() },
     journalled: (journal) => ({
       ...journal,
       async append(payment) {
@@ -48,9 +48,9 @@ test('a payment that is asked for while a signature is written down sees what th
   const countedAlone = createTurns();
   const signer = await openTestSigner({
     limits: LIMITS,
-    overLightning: { countedAlone, leftOverLightning: async () => at.leaving() },
+    overLightning: { countedAlone, leftBesides: async () => at.leaving() },
   });
-  await open(LIMITS, undefined, { onChains: { countedAlone, leftOnChains: async () => signer.leaving() } });
+  await open(LIMITS, undefined, { onChains: { countedAlone, leftBesides: async () => signer.leaving() } });
   signer.clock.nowMs = clock.nowMs;
   const batchId = await signer.batch();
   const request = requestFor([await signer.payout({ batchId, amount: WHOLE / 10n + 19_500n })], [signer.input(WHOLE)], {

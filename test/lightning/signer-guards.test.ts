@@ -82,7 +82,7 @@ const withoutPayer = (journal: PayingOptions['journal']): Paying =>
     intentKeys: async () => [],
     limits: {},
     countedAlone: createTurns(),
-    leftOnChains: async () => [],
+    leftBesides: async () => [],
     now: clock.now,
   });
 const refusal = (work: Promise<unknown>): Promise<unknown> =>
@@ -223,7 +223,7 @@ test('an invoice with another payment hash than the payout has is not sent, what
 
 test('what was authorized is listed some at a time, from the first to the last', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-journal-'));
-  const journal = await openPaymentJournal(folder, 'regtest');
+  const journal = await openPaymentJournal(folder, 'regtest', { now: Date.now });
   for (let n = 1; n <= 501; n++) await journal.append(written(`payout_${n}`));
   const listed = async (after: number) => {
     const { payments, more } = await withoutPayer(async () => journal).authorized(after);

@@ -56,7 +56,7 @@ export async function openEvmSigner() {
   /** @param tokenContract null: the signer's settings name none */
   async function start(limits: SignerLimits = {}, tokenContract: string | null = CONTRACT): Promise<Signing> {
     await journal?.close();
-    journal = await openSignatureJournal(signer.signerFolder, 'regtest');
+    journal = await openSignatureJournal(signer.signerFolder, 'regtest', { now: () => signer.clock.nowMs });
     return createSigning({
       keyring: signer.keyring,
       db: signer.readOnly,
@@ -230,6 +230,8 @@ export async function openEvmSigner() {
 
   return {
     ...signer,
+    /** On a chain of Bitcoin's family. */
+    utxoPayout: signer.payout,
     /** Another process on the same folder, after the one before has ended. */
     startEvm: start,
     signatures: () => journal?.count() ?? 0,

@@ -81,3 +81,12 @@ it('a clock that jumps ahead gives nothing back, whether or not something was re
   }
   await expect(sign()).rejects.toMatchObject({ ...refused, message: expect.stringContaining('in a day') });
 });
+
+it('nor does one that jumps ahead after a signer has begun and before it is asked', async () => {
+  await sign();
+  signing = await at.start();
+  at.clock.nowMs += 25 * HOUR_MS;
+  await expect(sign()).rejects.toMatchObject(refused);
+  pass(HOUR_MS);
+  await sign();
+});

@@ -38,7 +38,7 @@ export type Wanted = {
   /** The transaction whose outputs go back; null for a payout. */
   readonly reimburses: string | null;
 };
-type OverLightning = Pick<SigningOptions, 'countedAlone' | 'leftOverLightning'>;
+type OverLightning = Pick<SigningOptions, 'countedAlone' | 'leftBesides'>;
 export type TestSigner = Awaited<ReturnType<typeof openTestSigner>>;
 type Input = TransactionToSign['inputs'][number];
 let last = 0;
@@ -77,7 +77,7 @@ export async function openTestSigner(
   /** Another process on the same folder, after the one before has ended. */
   async function start(limits: SignerLimits = options.limits ?? {}, giveBackFailed = async () => false): Promise<Signing> {
     await journals.pop()?.close();
-    const opened = await openSignatureJournal(signerFolder, network);
+    const opened = await openSignatureJournal(signerFolder, network, { now: () => clock.nowMs, steady: () => clock.steadyMs });
     journals.push(opened);
     return createSigning({
       keyring,

@@ -33,7 +33,7 @@ afterEach(async () => {
 });
 
 async function opened(): Promise<SignatureJournal> {
-  const journal = await openSignatureJournal(folder, 'regtest');
+  const journal = await openSignatureJournal(folder, 'regtest', { now: Date.now });
   open.push(journal);
   return journal;
 }
@@ -79,7 +79,7 @@ describe('the journal of signatures', () => {
         writeFileSync(path, bytes.subarray(0, end));
         // a file system may have made the file longer before it wrote what is in it
         if (withZeros && end > before) appendFileSync(path, Buffer.alloc(whole - end));
-        const again = await openSignatureJournal(folder, 'regtest');
+        const again = await openSignatureJournal(folder, 'regtest', { now: Date.now });
         try {
           expect(again.cutOff).toBe(withZeros && end > before ? whole - before : end - before);
           expect(again.count()).toBe(2);
@@ -122,7 +122,9 @@ describe('the journal of signatures', () => {
     };
     for (const [what, text] of Object.entries(texts)) {
       writeFileSync(path, text.map((line) => `${line}\n`).join(''));
-      await expect(openSignatureJournal(folder, 'regtest'), what).rejects.toMatchObject({ name: 'DamagedFile' });
+      await expect(openSignatureJournal(folder, 'regtest', { now: Date.now }), what).rejects.toMatchObject({
+        name: 'DamagedFile',
+      });
     }
     // a single bit anywhere but in the last end of line
     await fc.assert(
@@ -132,7 +134,7 @@ describe('the journal of signatures', () => {
         // a zero byte in the last line is what a power loss leaves
         fc.pre(changed[at] !== 0 || at < bytes.length - last.length - 1);
         writeFileSync(path, changed);
-        await expect(openSignatureJournal(folder, 'regtest')).rejects.toThrow();
+        await expect(openSignatureJournal(folder, 'regtest', { now: Date.now })).rejects.toThrow();
       }),
       { numRuns: 300 },
     );
@@ -142,7 +144,9 @@ describe('the journal of signatures', () => {
 
   it('is of one network', async () => {
     await (await opened()).close();
-    await expect(openSignatureJournal(folder, 'mainnet')).rejects.toThrow('it is of regtest, and this is mainnet');
+    await expect(openSignatureJournal(folder, 'mainnet', { now: Date.now })).rejects.toThrow(
+      'it is of regtest, and this is mainnet',
+    );
   });
 
   it.each(['put back', 'written by somebody else', 'cut'])(

@@ -38,7 +38,7 @@ describe('what was signed, page by page', () => {
     const at = await openTestSigner();
     try {
       const signing = await at.start();
-      const journal = await openSignatureJournal(at.signerFolder, 'regtest');
+      const journal = await openSignatureJournal(at.signerFolder, 'regtest', { now: Date.now });
       for (let n = 1; n <= 450; n++) await journal.append({ ...content(n), raw: 'ab'.repeat(5_000) });
       await journal.close();
       const again = await at.start();

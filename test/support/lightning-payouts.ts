@@ -57,7 +57,7 @@ async function saying<T>(ask: Promise<T>): Promise<T> {
 export type LightningPayoutsOptions = {
   readonly limits?: SignerLimits;
   /** What leaves on chains, and is counted with it. */
-  readonly onChains?: Pick<PayingOptions, 'countedAlone' | 'leftOnChains'>;
+  readonly onChains?: Pick<PayingOptions, 'countedAlone' | 'leftBesides'>;
   /** The journal as it behaves in this test. */
   readonly journalled?: (journal: PaymentJournal) => PaymentJournal;
 };
@@ -72,7 +72,7 @@ export async function openLightningPayouts(
   const { ctx, admin, merchantId } = service;
   const folder = mkdtempSync(join(tmpdir(), 'bursar-paying-'));
   const readOnly = connect({ url: service.url, role: 'bursar_signer', maxConnections: 2, applicationName: 'test signer' });
-  const journal = journalled(await openPaymentJournal(folder, 'regtest'));
+  const journal = journalled(await openPaymentJournal(folder, 'regtest', clock));
   const channels = await openKnownChannels(folder, 'regtest');
   const troubles: string[] = [];
   const signerOn = (db: typeof readOnly): Paying =>
@@ -85,7 +85,7 @@ export async function openLightningPayouts(
       intentKeys: async () => [keyId],
       limits,
       countedAlone: createTurns(),
-      leftOnChains: async () => [],
+      leftBesides: async () => [],
       ...onChains,
       now: () => clock.now(),
     });

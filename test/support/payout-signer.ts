@@ -33,7 +33,7 @@ export async function openPayoutSigner(
     if (currencies.some((one) => one === currency)) await addSignerKey(db, { currency, xpub, at: new Date() });
   for (const { id } of await listKeys(db)) await confirmKey(db, id, new Date());
   const readOnly = connect({ url, role: 'bursar_signer', maxConnections: 1, applicationName: 'test signer' });
-  const journal = await openSignatureJournal(folder, 'regtest');
+  const journal = await openSignatureJournal(folder, 'regtest', { now: Date.now });
   const own = createSigning({
     keyring,
     db: readOnly,

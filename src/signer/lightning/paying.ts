@@ -34,8 +34,8 @@ export type PayingOptions = {
   readonly limits: SignerLimits;
   /** As that of the signatures, and the same: what counts for a limit counts for both. */
   readonly countedAlone: Turns;
-  /** What left on chains: the limits are of all of it together. */
-  readonly leftOnChains: () => Promise<readonly Leaving[]>;
+  /** What left and is not in this journal, as on chains: the limits are of all of it together. */
+  readonly leftBesides: () => Promise<readonly Leaving[]>;
   /** The system's clock. */
   readonly now: () => number;
   /** A clock that nobody sets; absent: that of this process. */
@@ -111,8 +111,7 @@ export function createPaying(options: PayingOptions): Paying {
     };
     const counted = () =>
       options.countedAlone(async () => {
-        const left = [...(await options.leftOnChains()), ...journal.leaving()];
-        checkLimits(options.limits, leaving, { leavingOf: () => 0n, leaving: () => left });
+        checkLimits(options.limits, leaving, { leavingOf: () => 0n, leaving: journal.leaving }, await options.leftBesides());
         return dated(options, journal, (authorizedAtMs) =>
           journal.append({
             payoutId,

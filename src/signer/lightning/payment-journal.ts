@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type Network, payoutCurrency } from '../../core/currency.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { KEEP_AND_ASK, openChainedFile } from '../chained-file.ts';
+import { noteAges, type SetAndSteady } from '../limits.ts';
 import type { Leaving } from '../signature-index.ts';
 
 export type PaymentJournal = {
@@ -32,7 +33,7 @@ const WHAT =
   'every Lightning payment that a Bursar signer let its node make; never edit it, never put an older copy of this file back';
 
 /** @param folder the signer's own. Throws DamagedFile when a line in it was changed, or when it belongs to another network */
-export async function openPaymentJournal(folder: string, network: Network): Promise<PaymentJournal> {
+export async function openPaymentJournal(folder: string, network: Network, clocks: SetAndSteady): Promise<PaymentJournal> {
   const all: AuthorizedPayment[] = [];
   const byPayout = new Map<string, AuthorizedPayment>();
   const ofTransactions = new Map<string, string[]>();
@@ -56,6 +57,7 @@ export async function openPaymentJournal(folder: string, network: Network): Prom
       return true;
     },
   });
+  noteAges(clocks, [...leaving.values()]);
   return {
     ofPayout: (payoutId) => byPayout.get(payoutId) ?? null,
     reimbursementsOf(transactionId, others) {

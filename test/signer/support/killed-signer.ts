@@ -9,7 +9,7 @@ import { connect } from '../../../src/store/postgres/connect.ts';
 
 const [folder, url, request] = process.argv.slice(2) as [string, string, string];
 const signerFolder = join(folder, 'signer');
-const journal = await openSignatureJournal(signerFolder, 'regtest');
+const journal = await openSignatureJournal(signerFolder, 'regtest', { now: Date.now });
 const dying: SignatureJournal = {
   ...journal,
   async append(signed) {
