@@ -85,8 +85,10 @@ async function answerOf(
   if (said.kind === 'failed') {
     if (said.failure === FAILED_HERE)
       throw new Refusal('lightning_unavailable', { message: `The destination could not be asked: ${said.reason}.` });
+    // what was left for this call says nothing to somebody who does not know how long the one before it took
+    const why = said.failure === 'timed_out' ? `not whole within ${WITHIN_MS / 1000} s` : said.reason;
     if (said.failure === 'timed_out' || said.failure === 'connection_failed')
-      throw new Refusal('lightning_unavailable', { message: `The destination does not answer: ${said.reason}.` });
+      throw new Refusal('lightning_unavailable', { message: `The destination does not answer: ${why}.` });
     // which addresses the names of our own network have is nobody's business
     throw dishonest(said.failure === 'address_not_allowed' ? 'its host is not on the public internet' : said.reason);
   }

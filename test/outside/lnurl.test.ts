@@ -1,0 +1,35 @@
+// What a merchant is told of a Lightning address whose service does not answer.
+import { expect, test } from 'vitest';
+import type { OutboundResult } from '../../src/core/outbound.ts';
+import type { Context } from '../../src/flow/context.ts';
+import { askForInvoice } from '../../src/flow/lightning/lnurl.ts';
+import { createDestinations } from '../../src/outside/destinations.ts';
+
+const service = { tag: 'payRequest', callback: 'https://shop.example/ask', metadata: '[]', minSendable: 1, maxSendable: 1e9 };
+const first: OutboundResult = {
+  kind: 'answered',
+  status: 200,
+  body: Buffer.from(JSON.stringify(service)),
+  isCut: false,
+  tookMs: 9_998,
+};
+const failed = (failure: 'timed_out' | 'connection_failed', reason: string): OutboundResult => ({
+  kind: 'failed',
+  failure,
+  reason,
+  tookMs: 2,
+});
+
+test.each<[string, OutboundResult, string]>([
+  ['has two milliseconds left for it', failed('timed_out', 'no whole answer within 0.002 s'), 'not whole within 10 s'],
+  ['is not there any more', failed('connection_failed', 'ECONNREFUSED'), 'ECONNREFUSED'],
+])('the second answer of one that %s', async (_what, second, why) => {
+  const answers = [first, second];
+  const outbound = { call: async () => answers.shift() };
+  const ctx = { ports: { outbound, destinations: createDestinations('mainnet') } } as unknown as Context;
+  const wanted = { merchantId: 1n, destination: 'shop@shop.example', amount: 1n };
+  await expect(askForInvoice(ctx, wanted)).rejects.toMatchObject({
+    code: 'lightning_unavailable',
+    message: `The destination does not answer: ${why}.`,
+  });
+});
