@@ -9,9 +9,11 @@ import { closeServer, listen } from '../../src/sandbox/server.ts';
 
 describe('what a node says of it', () => {
   const HASH = 'ab'.repeat(32);
-  const part = (status: string, channel: string, lockedTo: number) => ({
+  /** LND has six blocks to close the channel in. */
+  const CLOSED_AFTER = 6;
+  const part = (status: string, channel: string, until: number) => ({
     status,
-    route: { total_time_lock: lockedTo, hops: [{ chan_id: channel }, { chan_id: '9' }] },
+    route: { total_time_lock: until - CLOSED_AFTER, hops: [{ chan_id: channel }, { chan_id: '9' }] },
   });
   const payment = { payment_hash: HASH, status: 'IN_FLIGHT', value_msat: '1000', payment_index: '1' };
   async function tracked(htlcs: readonly object[], held: readonly object[] = []): Promise<TrackedPayment> {

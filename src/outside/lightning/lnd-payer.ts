@@ -19,6 +19,8 @@ const MOST_DECODED = 1_000;
 /** Also what failed; of the routes that were tried only how they ended, as far as LND can leave that out (0.21; older ones do not look at it). */
 const ALL = 'include_incomplete=true&omit_hops=true';
 const MSAT = 1_000n;
+/** LND knows a block before it has closed what must be closed in it, and may be told to wait with that after a start (`payments-expiration-grace-period`): an hour of blocks. */
+const CLOSES_WITHIN = 6n;
 
 /** The methods that paying needs, as a macaroon's `uri` permissions name them. */
 export const PAYING: readonly string[] = [
@@ -150,13 +152,13 @@ export function createLndPayer(
 
   /**
    * Up to which block a part may arrive that no channel lists; null where none may. LND lists an HTLC only once the other side has said that it has it. Until then
-   * it sends it again with each connection, also to somebody who is there and does not say so; after the last block in which it counts nobody takes it.
+   * it sends it again with each connection, also to somebody who is there and does not say so. In the block in which its time lock ends LND closes the channel.
    */
   async function arrivesUntil(parts: readonly Answer[], channels: readonly Answer[]): Promise<number | null> {
     const open = new Set(channels.flatMap(numbersOf));
     const routes = parts.map(({ route }) => (route ?? {}) as Answer).filter((route) => open.has(channelOf(route)));
     if (routes.length === 0) return null;
-    const until = routes.reduce((most, route) => maxOf(most, whole(route, 'total_time_lock')), 0n);
+    const until = routes.reduce((most, route) => maxOf(most, whole(route, 'total_time_lock')), 0n) + CLOSES_WITHIN;
     return whole(await get('/v1/getinfo'), 'block_height') < until ? Number(until) : null;
   }
 
