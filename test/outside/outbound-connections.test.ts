@@ -135,7 +135,7 @@ test('very many owners leave no more connections open than a few hundred', { tim
 
 test('an owner whose call was cut off is held in memory no longer than one whose answer came', async () => {
   const lookup: LookupFunction = (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
-  const connections = await openConnections(lookup, UNWATCHED, 20);
+  const connections = await openConnections(lookup, UNWATCHED, { sweptEveryMs: 20 });
   closing.push(() => connections.close());
   const long = `HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n${'a'.repeat(200_000)}`;
   const { port } = await listening((socket) =>
@@ -150,6 +150,40 @@ test('an owner whose call was cut off is held in memory no longer than one whose
   await Promise.allSettled(Array.from({ length: 20 }, (_, n) => cut(n % 2 === 0 ? 'long' : 'silent', `wh_${n}`)));
   while (connections.held() > 0) await new Promise((resolve) => setTimeout(resolve, 10));
   expect(connections.held()).toBe(0);
+});
+
+test('calls that never rest follow their name to where it leads, and what is under way meanwhile has its answer', async () => {
+  const reached: (string | undefined)[] = [];
+  const slow = Promise.withResolvers<() => void>();
+  const server = createServer((request, answer) => {
+    reached.push(request.socket.localAddress);
+    if (request.url === '/slow') slow.resolve(() => answer.end());
+    else answer.end();
+  }).listen(0, '0.0.0.0');
+  closing.push(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  let leadsTo = '127.0.0.1';
+  const lookup: LookupFunction = (_name, _options, done) => done(null, [{ address: leadsTo, family: 4 }]);
+  const connections = await openConnections(lookup, UNWATCHED, { keptMs: 1_000, sweptEveryMs: 20 });
+  closing.push(() => connections.close());
+  const ask = async (path: string) => {
+    const url = new URL(`http://shop.test:${port}${path}`);
+    const { statusCode, body } = await connections.request(url, { connectionsOf: 'wh_1', merchantId: 1n }, { method: 'GET' });
+    await body.dump();
+    // the connection is free again in the next turn
+    await after(1);
+    return statusCode;
+  };
+  const answered = ask('/slow');
+  const answer = await slow.promise;
+  await ask('/');
+  leadsTo = '127.0.0.2';
+  await ask('/');
+  expect(reached).toEqual(['127.0.0.1', '127.0.0.1', '127.0.0.1']);
+  while (reached.at(-1) === '127.0.0.1') expect(await ask('/')).toBe(200);
+  answer();
+  expect(await answered).toBe(200);
 });
 
 test('each new connection begins with the next address of its kind, so that some that lead nowhere do not always come first', async () => {

@@ -17,6 +17,8 @@ const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
 /** No more than one: before TLS 1.3 a server may ask for others at any time, each with certificates of its own. */
 const ONE_HANDSHAKE = constants.SSL_OP_NO_RENEGOTIATION;
 const IDLE_CONNECTION_MS = 10_000;
+/** Then another one is made, where its name leads by then: calls that never rest would go for ever to a server that was replaced. */
+const KEPT_MS = 60_000;
 /** What is left of calls that were cut off is some 22 kB each. */
 const SWEPT_EVERY_MS = 2_000;
 const MOST_HEADER_BYTES = 16 * 1024;
@@ -74,7 +76,7 @@ const isUnasked = ({ name, message }: Error): boolean => name === 'HTTPParserErr
 export async function openConnections(
   lookup: LookupFunction,
   watch: Watch = UNWATCHED,
-  sweptEveryMs = SWEPT_EVERY_MS,
+  { sweptEveryMs = SWEPT_EVERY_MS, keptMs = KEPT_MS } = {},
 ): Promise<Connections> {
   const { buildConnector, Pool: NewPool } = await import('undici');
   const settings: Pool.Options = {
@@ -100,7 +102,9 @@ export async function openConnections(
   );
   let open = 0;
   /** By where they lead and whose they are. */
-  const pools = new Map<string, { readonly pool: Pool; readonly waited: WaitingTime }>();
+  const pools = new Map<string, { readonly pool: Pool; readonly waited: WaitingTime; readonly sinceMs: number }>();
+  /** Those that were kept for long enough, while calls are under way there. */
+  const leaving = new Set<Pool>();
   /** Names of pools and until when none of their connections is kept, the oldest first. */
   const suspects = new Map<string, number>();
   function suspect(name: string): void {
@@ -112,10 +116,11 @@ export async function openConnections(
 
   function poolOf(name: string, origin: string, merchantId: bigint | null): Pool {
     const known = pools.get(name);
-    if (known !== undefined) return known.pool;
-    const waited = waitingTime();
+    if (known !== undefined && performance.now() - known.sinceMs < keptMs) return known.pool;
+    if (known !== undefined) leave(known.pool);
+    const waited = known?.waited ?? waitingTime();
     const pool = new NewPool(origin, { ...settings, connect: connectFor(merchantId, waited) });
-    pools.set(name, { pool, waited });
+    pools.set(name, { pool, waited, sinceMs: performance.now() });
     pool.on('connect', () => {
       open += 1;
     });
@@ -123,6 +128,12 @@ export async function openConnections(
       open -= 1;
       if (isUnasked(error)) suspect(name);
     });
+  }
+  function leave(pool: Pool): void {
+    leaving.add(pool);
+    const hasLeft = (): void => void leaving.delete(pool);
+    // what is under way has its answer first
+    void pool.close().then(hasLeft, hasLeft);
   }
   // whoever is called once, and how that ended, is not remembered for ever
   const sweep = setInterval(() => {
@@ -147,7 +158,8 @@ export async function openConnections(
     held: () => pools.size,
     async close() {
       clearInterval(sweep);
-      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()));
+      const all = [...[...pools.values()].map(({ pool }) => pool), ...leaving];
+      await Promise.all(all.map((pool) => pool.destroy()));
     },
   };
 }
