@@ -4,7 +4,7 @@ import type { Question } from '../ledger/audit.ts';
 import { OVERDUE } from './comparison.ts';
 import { ROUTED } from './operators-part.ts';
 import { OVER_LIGHTNING } from './outgoing.ts';
-import { UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
+import { FOUND_PAID, UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
 
 /** LN-1 to LN-6. A red one stops payouts. */
 export const OF_LIGHTNING: readonly Question[] = [
@@ -100,5 +100,12 @@ export const TOLD_OF_LIGHTNING: readonly Question[] = [
     text: `select 'node ' || node || ' was paid ' || paid_msat || ' msat for ' || payment_hash || ', made ' || to_char(added_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS')
                   || ' UTC, which no transaction here has asked for: of a copy that was put back its customer has paid for nothing (bursar payout recover)' as what
              from lightning_unknown_invoices where paid_msat is not null and acknowledged_at is null`,
+  },
+  {
+    id: 'LN-10',
+    says: 'none that an operator has found paid has failed at the Lightning node that had it',
+    text: `select l.payout_id || ' was found paid by an operator, and node ' || n.identity || ', which had it as number ' || l.payment_index || ', does not list '
+                  || l.payment_hash || ' as paid or under way: where its recipient does not have it, its merchant has paid for nothing (bursar payout recover)' as what
+             from ${FOUND_PAID} and not exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node)`,
   },
 ];

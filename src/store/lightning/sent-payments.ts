@@ -90,15 +90,27 @@ export async function unaskedHashes(sql: Sql): Promise<readonly string[]> {
   return rows.map((row) => row.payment_hash);
 }
 
-/** What a payout had paid, and the node that paid it, which was restored since, does not list: an operator has seen it. Returns the payout; null when there is none. */
+/**
+ * SQL: payments `l` of payouts `p` that an operator has found paid, and their nodes `n`, which had them and were read beyond them since, and were not restored
+ * meanwhile.
+ */
+export const FOUND_PAID = `lightning_payments l join payouts p on p.id = l.payout_id join lightning_nodes n on n.identity = l.node
+            where l.state = 'closed' and p.status = 'completed' and l.payment_index <= n.payments_compared and l.forgotten_at is null and not l.doubted`;
+
+/**
+ * What a payout had paid, or an operator has found paid, and its node does not list: an operator has seen it. What it has a preimage of that can only be where
+ * the node was restored since. Returns the payout; null when there is none.
+ */
 export async function setForgotten(sql: Sql, paymentHash: string, atMs: number): Promise<string | null> {
   const { rows } = await sql.query<{ payout_id: string }>({
     name: 'set_payment_forgotten',
-    text: `update lightning_payments l set forgotten_at = $2 from lightning_nodes n
-            where l.payment_hash = $1 and l.state = 'paid' and l.forgotten_at is null and n.identity = l.node and n.restored_at is not null
-              and (l.doubted or l.payment_index <= n.payments_compared)
-              and not exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node)
-           returning l.payout_id`,
+    text: `update lightning_payments u set forgotten_at = $2
+            where u.payment_hash = $1 and not exists (select from lightning_sent s where s.payment_hash = u.payment_hash and s.node = u.node)
+              and (exists (select from lightning_nodes n
+                            where u.state = 'paid' and u.forgotten_at is null and n.identity = u.node and n.restored_at is not null
+                              and (u.doubted or u.payment_index <= n.payments_compared))
+                   or u.payout_id in (select l.payout_id from ${FOUND_PAID}))
+           returning u.payout_id`,
     values: [paymentHash, new Date(atMs)],
   });
   return rows[0]?.payout_id ?? null;
