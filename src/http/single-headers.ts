@@ -6,8 +6,12 @@ import { Refusal } from '../core/refusal.ts';
 /** As callers write them, for the refusal. */
 const ONE_AT_MOST = ['Authorization', 'Idempotency-Key', 'Last-Event-ID'].map((name) => ({ name, key: name.toLowerCase() }));
 
-/** Null, or why a request is refused whatever it asks: it has one of these twice, or not exactly one Host, which HTTP/1.1 wants (RFC 9112 §3.2). */
+/**
+ * Null, or why a request is refused whatever it asks: it has one of these twice, or not exactly one Host, which HTTP/1.1 wants (RFC 9112 §3.2), or its
+ * line names a version that Node reads as that and is another protocol.
+ */
 export function headerRefusal(request: IncomingMessage): Refusal | null {
+  if (request.httpVersionMajor !== 1) return refused('The request must be HTTP/1.1 or HTTP/1.0.');
   const hosts = countOf(request, 'host');
   if (hosts !== 1 && !(hosts === 0 && request.httpVersion === '1.0'))
     return refused('The request must have exactly one Host header.');

@@ -1,4 +1,4 @@
-// Headers of which a request has one at most.
+// What is refused of a request before it is known what it asks: its version, and headers of which it has one at most.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ApiServer, makeApi, speak } from './api-server.ts';
 
@@ -23,6 +23,14 @@ test('HTTP/1.1 wants one Host, HTTP/1.0 none', async () => {
     // nobody's probes use up what their address has left
     expect(answer).not.toContain('ratelimit');
     const message = 'The request must have exactly one Host header.';
+    expect(JSON.parse(answer.split('\r\n\r\n')[1] as string)).toEqual({ error: 'invalid_request', message });
+  }
+});
+test('a request line of another version than HTTP/1.1 or HTTP/1.0 is refused: its rules are others', async () => {
+  for (const version of ['2.0', '0.9']) {
+    const answer = await speak(api.base, `GET /healthz HTTP/${version}\r\nhost: x\r\n\r\n`);
+    expect([version, answer.slice(0, 12)]).toEqual([version, 'HTTP/1.1 400']);
+    const message = 'The request must be HTTP/1.1 or HTTP/1.0.';
     expect(JSON.parse(answer.split('\r\n\r\n')[1] as string)).toEqual({ error: 'invalid_request', message });
   }
 });
