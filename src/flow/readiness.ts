@@ -12,6 +12,7 @@ import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
 import { openMovements } from '../store/payouts/unknown-movements.ts';
 import { type WaitingPayout, waitingForOperator } from '../store/payouts/waiting-for-operator.ts';
 import { describeReplacement, readReplacements } from '../store/postgres/database-replacements.ts';
+import { takesWrites } from '../store/postgres/server.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
 import { readUndecided, type UndecidedTransaction } from '../store/transactions/undecided-transactions.ts';
 import { type Context, watchedCodes } from './context.ts';
@@ -41,6 +42,7 @@ const WAITING_NAMED = 5;
 const EVENT_WRITERS = { longerThanMs: 10_000, limit: 3 };
 const SKIPPED_TOLD_DAYS = 7;
 const REPLACED_TOLD_HOURS = 24;
+const READ_ONLY = 'the database takes no writes: it is read-only, or a standby';
 const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key kept elsewhere with "bursar keys import-xpub"';
 
 /**
@@ -49,6 +51,7 @@ const KEY_WANTED = 'make the seed with "bursar keys init", or receive to a key k
  */
 export async function readReadiness(ctx: Context, configured: readonly PaymentMethod[]): Promise<Readiness> {
   const found = await together({
+    writes: takesWrites(ctx.db),
     chains: readChainStatus(ctx.db),
     abandoned: readAbandoned(ctx.db, watchedCodes(ctx)),
     breakers: openBreakers(ctx.db),
@@ -68,7 +71,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
   const { chains, abandoned, breakers, rates, rateSources, receiving, signer } = found;
   // an invoice needs no key of ours
   const keyless = configured.filter((code) => code !== LIGHTNING.code && !receiving.has(code));
-  const blocked = blockage(ctx, configured, { chains, receiving });
+  const blocked = found.writes ? blockage(ctx, configured, { chains, receiving }) : READ_ONLY;
   const problems = [
     ...(blocked === null ? [] : [blocked]),
     ...(keyless.length > 0 && (blocked === null || receiving.size > 0)

@@ -8,13 +8,18 @@ export type Report = (
   message: string,
 ) => void;
 
-/** PostgreSQL unreachable, shutting down, or a statement that ran out of time: a retry may help. */
+/** PostgreSQL unreachable, shutting down, read-only (a standby), or a statement that ran out of time: a retry may help. */
 const PASSING = new Set([
+  'EAI_AGAIN',
   'ECONNREFUSED',
   'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
   'ENOENT',
+  'ENOTFOUND',
   'EPIPE',
   'ETIMEDOUT',
+  '25006',
   '57P01',
   '57P02',
   '57P03',

@@ -4,8 +4,9 @@ import type { Database } from '../../store/postgres/connect.ts';
 
 type Log = { error(fields: object, message: string): void; info(fields: object, message: string): void };
 
-/** PostgreSQL unreachable, shutting down or recovering; class 08: the connection broke; class 53: no disk, memory or sessions left. */
-const GONE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|57P0[1-3]|08\w{3}|53\w{3})$/;
+/** PostgreSQL unreachable, shutting down, recovering or read-only (a standby); class 08: the connection broke; class 53: no disk, memory or sessions left. */
+const GONE =
+  /^(EAI_AGAIN|ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EPIPE|ETIMEDOUT|25006|57P0[1-3]|08\w{3}|53\w{3})$/;
 /** The driver's messages, which have no code, for a session that broke, was closed or does not answer. */
 const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|the database does not answer|Client (has encountered a connection error|was closed))/;

@@ -1,5 +1,14 @@
-// What a start needs from a PostgreSQL server before our schema exists: its version, and a database by name.
+// What a start needs from a PostgreSQL server before our schema exists, its version and a database by name; and whether it takes writes.
 import pg from 'pg';
+import type { Sql } from './connect.ts';
+
+/** Whether new transactions may write: not where the server is a standby, or was made read-only. */
+export async function takesWrites(db: Sql): Promise<boolean> {
+  const { rows } = await db.query<{ writes: boolean }>({
+    text: "select current_setting('transaction_read_only') = 'off' as writes",
+  });
+  return rows[0]?.writes === true;
+}
 
 /** The server's version as it writes it (`18.4`) and as a number (180004). Throws what the connection threw. */
 export async function serverVersion(url: string, withinMs: number): Promise<{ readonly text: string; readonly number: number }> {
