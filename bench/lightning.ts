@@ -138,14 +138,18 @@ async function waiting(setting: Setting): Promise<Figure> {
 }
 
 /** The last part: what the node pays for nobody turns the audit of this instance red. */
-async function payouts({ call, instance, size }: Setting): Promise<Figure> {
+async function payouts({ call, instance, size }: Setting): Promise<Figure[]> {
   const outside = async (): Promise<string> => (await call('/sandbox/invoice', { amount: '0.00000100' })).payment_request ?? '';
+  const decided: number[] = [];
   const whole: number[] = [];
   for (let n = 0; n < size.each; n++) {
     const destination = await outside();
     const [took] = await timed(async () => {
       const asked = { method: 'lightning', amount: '0.000001', destination };
-      const { payout } = (await call('/request_payout', asked)) as unknown as { payout: Json };
+      const [answered, { payout }] = await timed(
+        async () => (await call('/request_payout', asked)) as unknown as { payout: Json },
+      );
+      decided.push(answered);
       for (let status = payout.status; status !== 'completed'; await delay(LOOK_MS)) {
         const seen = (await call('/check_payout', { payout_id: payout.id })) as unknown as { payout: Json };
         status = seen.payout.status;
@@ -154,7 +158,7 @@ async function payouts({ call, instance, size }: Setting): Promise<Figure> {
     });
     whole.push(took);
   }
-  whole.sort((a, b) => a - b);
+  for (const all of [decided, whole]) all.sort((a, b) => a - b);
   const node = createLndPayer(sandboxTarget(instance.dataFolder, 'payMacaroon'));
   const own: number[] = [];
   for (let n = 0; n < size.each; n++) {
@@ -170,11 +174,18 @@ async function payouts({ call, instance, size }: Setting): Promise<Figure> {
   }
   node.close();
   own.sort((a, b) => a - b);
-  return {
-    work: 'a payout over Lightning, request to completed, above the time of its node',
-    measured: `p50 ${ms(at(whole, 0.5) - at(own, 0.5))} (${ms(at(whole, 0.5))} less ${ms(at(own, 0.5))})`,
-    goal: '≤ 10 ms',
-  };
+  return [
+    {
+      work: 'request_payout over Lightning, to its answer: it is decided and held, no node is asked',
+      measured: `p50 ${ms(at(decided, 0.5))}, p99 ${ms(at(decided, 0.99))}`,
+      goal: '≤ 10 ms',
+    },
+    {
+      work: 'a payout over Lightning, request to completed, above the time of its node',
+      measured: `p50 ${ms(at(whole, 0.5) - at(own, 0.5))} (${ms(at(whole, 0.5))} less ${ms(at(own, 0.5))})`,
+      goal: '≤ 10 ms',
+    },
+  ];
 }
 
 export async function measureLightning(instance: Instance, size: Size): Promise<Figure[]> {
@@ -193,10 +204,10 @@ export async function measureLightning(instance: Instance, size: Size): Promise<
     },
   };
   const figures: Figure[] = [];
-  for (const part of [invoices, paid, together, waiting, payouts]) {
-    const figure = await part(setting);
-    figures.push(figure);
-    process.stderr.write(`${figure.work}: ${figure.measured}\n`);
-  }
+  for (const part of [invoices, paid, together, waiting, payouts])
+    for (const figure of [await part(setting)].flat()) {
+      figures.push(figure);
+      process.stderr.write(`${figure.work}: ${figure.measured}\n`);
+    }
   return figures;
 }

@@ -105,6 +105,29 @@ test('what must wait for blocks waits, and what waits counts as still there', as
   await world.mine(3);
 });
 
+test('how much may leave before credits are final is measured to the satoshi', async () => {
+  const limited: Context = { ...ctx, unfinalPayoutMinor: 10_000_00n };
+  // a tenth of a bitcoin with its fee is worth exactly the limit
+  for (const [amount, heldReason] of [
+    ['0.09996', null],
+    ['0.09996001', 'not_final'],
+  ] as const)
+    expect(await together(await shopNotFinal(), [[amount]], limited)).toMatchObject([{ heldReason }]);
+  await world.mine(3);
+});
+
+test('what fails without being refused fails as what it is, and nothing is written', async () => {
+  const merchantId = await shopWith(BTC / 100n);
+  const before = await counts();
+  const bytes = (): never => {
+    throw new Error('no randomness');
+  };
+  const broken: Context = { ...ctx, ports: { ...ctx.ports, rng: { ...ctx.ports.rng, bytes } } };
+  const settled = await Promise.allSettled(['0.001', '0.002'].map((amount) => request(merchantId, amount, OUTSIDE, broken)));
+  expect(settled).toMatchObject([{ reason: { message: 'no randomness' } }, { reason: { message: 'no randomness' } }]);
+  expect(await counts()).toEqual(before);
+});
+
 test('nothing is written for requests that are all refused', async () => {
   const merchantId = await shopWith(BTC / 100n);
   const before = await counts();
@@ -131,13 +154,19 @@ test('one that the database refuses fails alone: the others are taken, once', as
 test('requests of two merchants do not wait for each other', async () => {
   const [locked, free] = [await shopWith(BTC / 100n), await shopWith(BTC / 100n)];
   const sql = await world.admin.connect();
-  await sql.query('begin');
-  await sql.query(`select ledger.lock_balances($1)`, [[`merchant:${locked}:available:BTC`]]);
-  const waits = together(locked, [['0.001'], ['0.002']]);
-  expect(await told(request(free, '0.001'))).toMatchObject({ status: 'processing' });
-  await sql.query('rollback');
-  sql.release();
-  expect(await waits).toMatchObject([{ status: 'processing' }, { status: 'processing' }]);
+  try {
+    await sql.query('begin');
+    await sql.query(`select ledger.lock_balances($1)`, [[`merchant:${locked}:available:BTC`]]);
+    // neither does a refusal that needs no look at the balance
+    const refused = await together(locked, [['0.0001'], ['0.00001']]);
+    expect(refused.map((one) => (one as string[])[0])).toEqual(['payout_below_minimum', 'payout_below_minimum']);
+    const waits = together(locked, [['0.001'], ['0.002']]);
+    expect(await told(request(free, '0.001'))).toMatchObject({ status: 'processing' });
+    await sql.query('rollback');
+    expect(await waits).toMatchObject([{ status: 'processing' }, { status: 'processing' }]);
+  } finally {
+    sql.release(true);
+  }
 });
 
 test('what stops payouts is looked at for each transaction', async () => {
