@@ -2,13 +2,13 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { macaroonIdentifier, writeMacaroon } from '../../src/core/lightning/macaroon.ts';
 import { RECEIVING } from '../../src/outside/lightning/lnd.ts';
 import { PAYING } from '../../src/outside/lightning/lnd-payer.ts';
 import { startBitcoind } from '../support/bitcoind.ts';
 import { freePort } from '../support/core-daemon.ts';
-import { simulatedEngine } from '../support/lightning-engines.ts';
+import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { askCli, runCli } from './run.ts';
 
@@ -116,49 +116,89 @@ function macaroonFor(methods: readonly string[], entity = 'uri'): string {
   return Buffer.from(writeMacaroon({ location: 'lnd', identifier, caveats: [], signature: new Uint8Array(32) })).toString('hex');
 }
 
-test('what macaroons of the Lightning node permit is read from them: too little, too much, exactly that', async () => {
-  const engine = await simulatedEngine();
-  const database = await freshDatabase();
-  const { url, certificate } = engine.target();
-  const cert = join(folder, 'lnd.cert');
-  writeFileSync(cert, certificate ?? '');
-  const check = async (receiving: string, paying: string) => {
+describe('the Lightning node', () => {
+  let engine: SimulatedEngine;
+  let database: Awaited<ReturnType<typeof freshDatabase>>;
+  beforeAll(async () => {
+    engine = await simulatedEngine();
+    database = await freshDatabase();
+    writeFileSync(join(folder, 'lnd.cert'), engine.target().certificate ?? '');
+  });
+  afterAll(async () => {
+    await database.drop();
+    await engine.close();
+  });
+  /** What is said of the macaroons, or of what is named otherwise. */
+  async function check(receiving: string, paying: string, what = /^macaroon/) {
     const given = {
       BURSAR_NETWORK: 'regtest',
       BURSAR_FIXED_RATES: 'BTC=65000.00',
       BURSAR_DATA_DIR: join(folder, 'lightning'),
       DATABASE_URL: database.url,
-      BURSAR_LND_URL: url,
-      BURSAR_LND_CERT: cert,
+      BURSAR_LND_URL: engine.target().url,
+      BURSAR_LND_CERT: join(folder, 'lnd.cert'),
       BURSAR_LND_MACAROON: receiving,
       BURSAR_LND_PAY_MACAROON: paying,
     };
-    const checked = await askCli<Checked>(['config', 'check', '--nodes'], given);
-    return of(checked, /^macaroon/);
-  };
-  const [lookUp, track] = ['/lnrpc.Lightning/LookupInvoice', '/routerrpc.Router/TrackPaymentV2'];
-  const without = (all: readonly string[], one: string) => macaroonFor(all.filter((method) => method !== one));
+    return of(await askCli<Checked>(['config', 'check', '--nodes'], given), what);
+  }
   const said = (ok: boolean, text: string) => ({ ok, stops: false, says: expect.stringContaining(text) });
-  expect(await check(macaroonFor(RECEIVING), macaroonFor(PAYING))).toEqual([
-    said(true, 'it permits receiving and nothing else'),
-    said(true, 'it permits paying and nothing else'),
-  ]);
-  expect(await check(without(RECEIVING, lookUp), without(PAYING, track))).toEqual([
-    said(
-      false,
-      `it does not permit ${lookUp}; bake one that permits exactly this: lncli bakemacaroon uri:/lnrpc.Lightning/GetInfo`,
-    ),
-    said(false, `it does not permit ${track}; `),
-  ]);
-  const spends = '/lnrpc.Lightning/SendCoins';
-  expect(await check(macaroonFor([...RECEIVING, spends]), macaroonFor(['write', 'read'], 'offchain'))).toEqual([
-    said(false, `it permits more than receiving needs (${spends})`),
-    said(false, 'it permits more than paying needs (offchain:write, offchain:read)'),
-  ]);
-  expect(await check('00ff', macaroonFor(PAYING))).toEqual([
-    said(false, 'it is no macaroon of LND'),
-    said(true, 'it permits paying and nothing else'),
-  ]);
-  await database.drop();
-  await engine.close();
+
+  test('what its macaroons permit is read from them: too little, too much, exactly that', async () => {
+    const [lookUp, track] = ['/lnrpc.Lightning/LookupInvoice', '/routerrpc.Router/TrackPaymentV2'];
+    const without = (all: readonly string[], one: string) => macaroonFor(all.filter((method) => method !== one));
+    expect(await check(macaroonFor(RECEIVING), macaroonFor(PAYING))).toEqual([
+      said(true, 'it permits receiving and nothing else'),
+      said(true, 'it permits paying and nothing else'),
+    ]);
+    expect(await check(without(RECEIVING, lookUp), without(PAYING, track))).toEqual([
+      said(
+        false,
+        `it does not permit ${lookUp}; bake one that permits exactly this: lncli bakemacaroon uri:/lnrpc.Lightning/GetInfo`,
+      ),
+      said(false, `it does not permit ${track}; `),
+    ]);
+    const spends = '/lnrpc.Lightning/SendCoins';
+    expect(await check(macaroonFor([...RECEIVING, spends]), macaroonFor(['write', 'read'], 'offchain'))).toEqual([
+      said(false, `it permits more than receiving needs (${spends})`),
+      said(false, 'it permits more than paying needs (offchain:write, offchain:read)'),
+    ]);
+    expect(await check('00ff', macaroonFor(PAYING))).toEqual([
+      said(false, 'it is no macaroon of LND'),
+      said(true, 'it permits paying and nothing else'),
+    ]);
+  });
+
+  test('one that does not permit what the node is asked for here hides nothing of what is said', async () => {
+    const [channels, track] = ['/lnrpc.Lightning/ListChannels', '/routerrpc.Router/TrackPaymentV2'];
+    const [receiving, paying] = [RECEIVING, PAYING].map((all) =>
+      engine.bake(all.filter((one) => ![channels, track].includes(one))),
+    );
+    expect(await check(receiving ?? '', paying ?? '', /Lightning/)).toEqual([
+      said(false, 'permission denied (/v1/channels)'),
+      said(false, `it does not permit ${channels}; `),
+      said(false, `it does not permit ${channels}, ${track}; `),
+    ]);
+  });
+
+  test('one that pays and that another node has made, or that was revoked, is told', async () => {
+    expect(await check(engine.bake(RECEIVING), engine.bake(PAYING))).toEqual([said(true, 'permits'), said(true, 'permits')]);
+    expect(await check(engine.bake(RECEIVING), macaroonFor(PAYING))).toEqual([
+      said(true, 'it permits receiving and nothing else'),
+      said(false, 'verification failed'),
+    ]);
+  });
+
+  test('a file that is not there hides nothing of the other', async () => {
+    const there = engine.bake(PAYING);
+    expect(await check('/not/there', there, /Lightning/)).toEqual([
+      said(false, 'BURSAR_LND_MACAROON: the file that it names cannot be read (ENOENT)'),
+      said(false, 'BURSAR_LND_MACAROON: the file that it names cannot be read (ENOENT)'),
+      said(true, 'it permits paying and nothing else'),
+    ]);
+    expect(await check(engine.bake(RECEIVING), '/not/there')).toEqual([
+      said(true, 'it permits receiving and nothing else'),
+      said(false, 'BURSAR_LND_PAY_MACAROON: the file that it names cannot be read (ENOENT)'),
+    ]);
+  });
 });

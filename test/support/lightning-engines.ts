@@ -1,12 +1,13 @@
 // The Lightning nodes that the tests run on: the simulated one, and two real LND where they are to be had. Each with somebody who pays.
 import { createHash, randomBytes } from 'node:crypto';
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RECEIVING } from '../../src/outside/lightning/lnd.ts';
 import { PAYING } from '../../src/outside/lightning/lnd-payer.ts';
 import type { LndTarget } from '../../src/outside/lightning/lnd-rest.ts';
 import { serveLightning } from '../../src/sandbox/lightning/lnd-server.ts';
+import { bakeMacaroon } from '../../src/sandbox/lightning/macaroons.ts';
 import { type LightningNode, openLightningNode } from '../../src/sandbox/lightning/node.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
 import { type LndPair, startLndPair } from './lnd.ts';
@@ -40,6 +41,8 @@ export type LightningEngine = {
 
 export type SimulatedEngine = LightningEngine & {
   node(): LightningNode;
+  /** A macaroon for these methods only. */
+  bake(methods: readonly string[]): string;
   /** A copy of the node as it is now; the function returned ends the node and puts the copy in its place. */
   backup(): () => Promise<void>;
 };
@@ -61,6 +64,10 @@ export async function simulatedEngine(now: () => number = () => Date.now()): Pro
   return {
     name: 'the simulated node',
     node: () => node,
+    bake(methods) {
+      const { rootKey } = JSON.parse(readFileSync(join(folder, 'lightning.json'), 'utf8')) as { readonly rootKey: string };
+      return bakeMacaroon(Buffer.from(rootKey, 'hex'), methods);
+    },
     backup() {
       const copy = mkdtempSync(join(tmpdir(), 'bursar-ln-copy-'));
       cpSync(folder, copy, { recursive: true });

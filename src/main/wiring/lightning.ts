@@ -36,7 +36,7 @@ export function sandboxTarget(dataFolder: string, which: 'macaroon' | 'payMacaro
 }
 
 /** @throws StartRefused for files that cannot be read */
-export function configuredTarget({ lndUrl, lndCert, lndMacaroon }: Config): (() => Promise<LndTarget>) | null {
+function configuredTarget({ lndUrl, lndCert, lndMacaroon }: Config): (() => Promise<LndTarget>) | null {
   if (lndUrl === null || lndMacaroon === null) return null;
   return targetOf(lndUrl, lndCert, lndMacaroon, 'BURSAR_LND_MACAROON');
 }
