@@ -248,8 +248,13 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/worker\/payouts\/(unstored|write-back|signature-check)\.ts$/,
-    tests: ['test/flow/payouts/recovered-alike', 'test/nodes/bitcoind-unstored'],
+    code: /^src\/worker\/payouts\/(unstored|write-back|signature-check|output-check|output-evidence)\.ts$/,
+    tests: [
+      'test/flow/payouts/recovered-alike',
+      'test/nodes/bitcoind-unstored',
+      'test/nodes/bitcoind-shown-since',
+      'test/simulation/replaced-movement',
+    ],
   },
   {
     code: /^src\/flow\/payouts\/(resolve|reimbursements|refund-rail|internal-payouts|waiting-for-operator|after-restore\/.*)\.ts$/,

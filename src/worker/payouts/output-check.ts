@@ -2,46 +2,28 @@
 // were put back together have both forgotten what they paid since: only the chain still shows it. It looks for outputs that something
 // unknown spends, for outputs at addresses of ours that were never given out (change of a forgotten transaction), and for payments of payouts
 // that nothing was signed for. While another node has one of these and the node that is read has not, payouts wait.
-import { setImmediate } from 'node:timers/promises';
+import type { BlockRef } from '../../core/block-ref.ts';
 import { finalDepth } from '../../core/confirmations.ts';
 import { chainRow, type UtxoCode } from '../../core/currency.ts';
-import type { ChainPort, NodeCondition, Outpoint, TransactionFacts, WatchList } from '../../core/ports.ts';
+import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { recordUnknown } from '../../flow/payouts/after-restore/unknown-movements.ts';
-import { ownership } from '../../flow/payouts/unpayable.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
-import { type SpendingKey, spendingKey } from '../../store/chain/xpubs.ts';
+import { spendingKey } from '../../store/chain/xpubs.ts';
 import { checkedHeight, dropChecked, saveChecked } from '../../store/payouts/comparisons.ts';
 import { savePayoutsWait } from '../../store/payouts/fee-rates.ts';
-import { knownOwnScripts, ungivenOwnIndexes } from '../../store/payouts/own-outputs.ts';
-import {
-  believedUnspent,
-  blocksAbove,
-  closeReplaced,
-  openMovements,
-  paysPayout,
-  signedHere,
-  UNEXPLAINED,
-  type UnknownMovement,
-  type UnsignedPayout,
-  unsignedPayouts,
-} from '../../store/payouts/unknown-movements.ts';
+import { blocksAbove, closeReplaced, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../chain/context.ts';
 import { reachable, troubleOf } from '../chain/pass-result.ts';
-import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 import { aheadOf, type OtherNode, otherNodes, spentAt } from './other-nodes.ts';
+import { type Found, inMempool, judge, type Wanted, wantedOf } from './output-evidence.ts';
 
-/** Outputs that are compared, the largest first: batches spend large ones before small ones. */
-const MOST_OUTPUTS = 5_000;
-/** Each is derived again, which takes 0.05 ms. */
-const DERIVED_AT_ONCE = 200;
 /** How old a copy may be of which all blocks since are read again, two weeks; of what was before them only the outputs tell. */
 const READ_AGAIN_SECONDS = 1_209_600;
 /** Blocks below the last comparison that are read again: a reorganisation may have replaced them. */
 const MARGIN = 10;
 /** After this time the driver goes on with what was signed; the blocks that are left are read at its next pass. */
 const READS_WITHIN_MS = 2_000;
-const IN_MEMPOOL_AT_ONCE = 2_000;
 /** How often outputs are compared again while payouts are made, and while something is not explained. */
 const AGAIN_MS = 600_000;
 /** … and at rest: what is compared after the next start is what came since. */
@@ -53,19 +35,27 @@ export type OutputCheck = {
   hasPassed(): boolean;
   /** Whether that is so long ago that it is compared again at rest too. */
   isOld(): boolean;
-  /** What must be known before anything new is signed; null = everything that left is known. */
-  trouble(): Promise<Trouble | null>;
+  /**
+   * What must be known before anything new is signed; null = everything that left is known.
+   * @param anew something was to be signed before, and waits for its signature: what was compared then says nothing of now
+   */
+  trouble(anew: boolean): Promise<Trouble | null>;
   /** What was compared may be wrong now: the database was replaced, or the signer has forgotten something. */
   forget(): void;
 };
 
-/** `isFound`: something has left that nobody here knows; otherwise the look itself must wait. */
-export type Trouble = { readonly what: string; readonly isFound: boolean };
+/**
+ * `isFound`: something has left that nobody here knows; otherwise the look itself must wait. `isShort`: for a moment, because a block has come since the last
+ * one.
+ */
+export type Trouble = { readonly what: string; readonly isFound: boolean; readonly isShort?: boolean };
 
 /** The comparison for one currency of Bitcoin's family; nothing has passed when it is made. */
 export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck {
   const port = payingPortOf(ctx, currency);
   let passedAtMs: number | null = null;
+  /** The newest block then. */
+  let passedAt: string | null = null;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether the mempool was compared since the start: later every transaction of ours is known before it is sent. */
   let isFirst = true;
@@ -74,8 +64,15 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
   /** What the blocks up to this height have shown already. */
   let read: { height: number; readonly found: Found[] } | null = null;
 
-  async function trouble(): Promise<Trouble | null> {
-    if (passedAtMs !== null && performance.now() - passedAtMs < AGAIN_MS) return null;
+  /** Whether what was compared still says everything: a block that has come since may show something else that left. */
+  async function isFresh(anew: boolean): Promise<boolean> {
+    if (passedAtMs === null || performance.now() - passedAtMs >= (anew ? UNRESOLVED_AGAIN_MS : AGAIN_MS)) return false;
+    return (await readCursor(ctx.db, currency))?.hash === passedAt;
+  }
+
+  async function trouble(anew: boolean): Promise<Trouble | null> {
+    if (await isFresh(anew)) return null;
+    const isShort = passedAtMs !== null && performance.now() - passedAtMs < AGAIN_MS;
     const open = await unresolved();
     if (performance.now() - lookedAtMs < UNRESOLVED_AGAIN_MS) {
       if (open !== null) return open;
@@ -84,7 +81,7 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     try {
       const wait = await look();
       await savePayoutsWait(ctx.db, currency, unseen);
-      if (wait !== null) return open ?? { what: wait, isFound: false };
+      if (wait !== null) return open ?? { what: wait, isFound: false, isShort };
     } catch (error) {
       const said = troubleOf(error);
       if (said === null) throw error;
@@ -113,7 +110,7 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     if (cursor === null || begun === null) return 'our outputs are compared when the chain was read to its end';
     const wanted = await wantedOf(ctx, key);
     if (wanted.outputs.length === 0 && wanted.payouts.length === 0) {
-      return saved(generation, cursor.height);
+      return saved(generation, cursor);
     }
     const others = await otherNodes(port);
     unseen = await aheadOf(others, cursor);
@@ -156,7 +153,7 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     unseen = await aheadOf(await otherNodes(port), cursor);
     if (unseen !== null) return unseen;
     isFirst = false;
-    return saved(generation, cursor.height);
+    return saved(generation, cursor);
   }
 
   /**
@@ -179,9 +176,10 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
   }
 
   /** What was compared says nothing of another copy that has taken the database's place: that has its signatures written back first. */
-  async function saved(generation: number, height: number): Promise<string | null> {
+  async function saved(generation: number, { height, hash }: BlockRef): Promise<string | null> {
     if (generation !== ctx.db.identity.generation) return 'our outputs are compared with the database that is there now';
     await saveChecked(ctx.db, currency, height);
+    passedAt = hash;
     return null;
   }
 
@@ -204,91 +202,4 @@ type Ready = Extract<NodeCondition, { state: 'ready' }>;
 async function atTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<Ready | null> {
   const said = await port.condition();
   return said.state === 'ready' && said.height === cursor.height && said.hash === cursor.hash ? said : null;
-}
-
-type Wanted = {
-  readonly outputs: readonly Outpoint[];
-  readonly payouts: readonly UnsignedPayout[];
-  /** Scripts (hex) of our own that were not given out. */
-  readonly next: ReadonlySet<string>;
-  readonly watch: WatchList;
-};
-
-async function wantedOf(ctx: Context, key: SpendingKey): Promise<Wanted> {
-  const { currency, xpub } = key;
-  const outputs = await outputsOfKey(ctx, key);
-  const payouts = await unsignedPayouts(ctx.db, currency);
-  const deriver = ctx.ports.addresses.ownOf(currency, xpub);
-  const ungiven = await ungivenOwnIndexes(ctx.db, key.id);
-  const next = ungiven.map((index) => Buffer.from(deriver.derive(index).script));
-  const scripts = [...next, ...payouts.map(({ script }) => Buffer.from(script, 'hex'))];
-  return {
-    outputs,
-    payouts,
-    next: new Set(next.map((script) => script.toString('hex'))),
-    watch: { ...watchOnly(scripts), ...createOutpointSet(outputs) },
-  };
-}
-
-/** The outputs whose key really is the signer's: those of an imported key are spent by whoever has it. */
-async function outputsOfKey(ctx: Context, key: SpendingKey): Promise<Outpoint[]> {
-  const all = await believedUnspent(ctx.db, key.currency, MOST_OUTPUTS);
-  const isOurs = ownership(ctx, key);
-  const outputs: Outpoint[] = [];
-  for (let at = 0; at < all.length; at += DERIVED_AT_ONCE) {
-    outputs.push(...all.slice(at, at + DERIVED_AT_ONCE).filter(isOurs));
-    await setImmediate();
-  }
-  return outputs;
-}
-
-type Found = { readonly facts: TransactionFacts; readonly blockHash: string | null };
-
-async function inMempool(port: ChainPort, watch: WatchList): Promise<readonly Found[]> {
-  const listed = await port.mempool();
-  const found: Found[] = [];
-  for (let at = 0; at < listed.length; at += IN_MEMPOOL_AT_ONCE) {
-    const { touched } = await port.readMempoolTransactions(listed.slice(at, at + IN_MEMPOOL_AT_ONCE), watch);
-    found.push(...touched.map((facts) => ({ facts, blockHash: null })));
-  }
-  return found;
-}
-
-type Evidence = {
-  readonly currency: UtxoCode;
-  readonly wanted: Wanted;
-  readonly spent: readonly Outpoint[];
-  readonly found: readonly Found[];
-};
-
-/** What of all this nobody here has signed. Read again is what may have been written since the look began. */
-async function judge(ctx: Context, { currency, wanted, spent, found }: Evidence) {
-  const ours = await signedHere(ctx.db, currency, [...new Set(found.map(({ facts }) => facts.txid))]);
-  const givenOut = await knownOwnScripts(ctx.db, currency, [...wanted.next]);
-  const movements: UnknownMovement[] = [];
-  const payoutIds = new Set<string>();
-  const explained = new Set<string>();
-  for (const { facts, blockHash } of found) {
-    const { txid, spends, outputs } = facts;
-    for (const { txid: from, vout } of spends) explained.add(`${from}:${vout}`);
-    if (ours.has(txid)) continue;
-    const paid = wanted.payouts.filter((payout) => outputs.some((output) => paysPayout(output, payout)));
-    for (const { id } of paid) payoutIds.add(id);
-    const hasChange = outputs.some(({ script }) => wanted.next.has(script) && !givenOut.has(script));
-    // whoever pays the destination of a payout himself holds up that payout only
-    if (spends.length === 0 && !hasChange) continue;
-    const what = spends.length > 0 ? 'spends outputs of ours' : 'pays an address of ours that was never given out';
-    const pays = paid.length === 0 ? '' : ` and pays what ${paid.map(({ id }) => id).join(', ')} ask for`;
-    movements.push({ currency, txid, blockHash, spends, finding: `transaction ${txid} ${what}${pays}, and was not signed here` });
-  }
-  const nobody = spent.filter(({ txid, vout }) => !explained.has(`${txid}:${vout}`));
-  const still = new Set((await believedUnspent(ctx.db, currency, MOST_OUTPUTS)).map(({ txid, vout }) => `${txid}:${vout}`));
-  for (const output of nobody.map(({ txid, vout }) => `${txid}:${vout}`).filter((output) => still.has(output)))
-    movements.push({
-      currency,
-      txid: null,
-      blockHash: null,
-      finding: `output ${output} ${UNEXPLAINED}`,
-    });
-  return { movements, payoutIds: [...payoutIds] };
 }

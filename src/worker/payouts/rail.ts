@@ -60,11 +60,11 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
   const goesOn = (): boolean => signatures.holds() && signatures.version() === version;
 
   /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
-  async function isKnown(isWanted: boolean): Promise<boolean> {
+  async function isKnown(isWanted: boolean, anew: boolean): Promise<boolean> {
     if (!isWanted && check.hasPassed() && !check.isOld()) return false;
     await unstored?.writeSeen();
-    const trouble = await check.trouble();
-    if (trouble !== null && (isWanted || trouble.isFound))
+    const trouble = await check.trouble(anew);
+    if (trouble !== null && trouble.isShort !== true && (isWanted || trouble.isFound))
       options.onTrouble(`nothing new is paid in ${currency}: ${trouble.what}`);
     return trouble === null && goesOn() && ((await unstored?.writeRest()) ?? true);
   }
@@ -89,7 +89,7 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
     const { due, moves } = seen;
     await tried(options, `what nobody knows in ${currency}`, sendUnknown, undefined);
     const isWanted = moves || due?.queued === true || due?.reserved === true;
-    const signsNew = await tried(options, `what has left in ${currency}`, () => isKnown(isWanted), false);
+    const signsNew = await tried(options, `what has left in ${currency}`, () => isKnown(isWanted, due?.reserved === true), false);
     if (!goesOn()) return false;
     if (due?.unbooked === true) await tried(options, `capital in ${currency}`, () => bookCapital(ctx, currency), undefined);
     if (due !== undefined || moves) await driver.pass({ isQueued: due?.queued === true, signsNew, moves, goesOn });
