@@ -269,7 +269,14 @@ export const AREAS = [
       'test/flow/payouts/internal',
       'test/flow/payouts/reimbursements-approval',
       'test/flow/payouts/refusals',
+      'test/lightning/resolved-too-early',
+      'test/lightning/closing',
+      'test/lightning/payout-resolved',
     ],
+  },
+  {
+    code: /^src\/core\/lightning\/payer\.ts$/,
+    tests: ['test/core/lightning-payer'],
   },
   {
     code: /^src\/(flow\/payouts\/give-up|store\/payouts\/given-up)\.ts$/,
@@ -315,6 +322,8 @@ export const AREAS = [
       'test/lightning/htlc-slots',
       'test/lightning/missing-booked',
       'test/lightning/operators-under-way',
+      'test/lightning/resolved-too-early',
+      'test/lightning/found-paid',
     ],
   },
   {

@@ -74,6 +74,22 @@ test.each<[string, () => Track | null]>([
   expect(await at.available()).toBe(500_000n);
 });
 
+test.each<[string, Error, string | RegExp]>([
+  ['refuses to say anything', Object.assign(new Error('permission denied'), { name: 'LndRefusal' }), 'failed'],
+  ['is not asked, for a fault of ours', new TypeError('a fault'), 'undefined: a fault'],
+])('one of which the node %s', async (_what, error, says) => {
+  const { id } = await heldForAnotherNode();
+  Object.assign(at.ctx.ports.lightning ?? {}, { holds: () => Promise.reject(error) });
+  expect(await failed(id)).toMatch(says);
+});
+
+test('one where no node is configured any more', async () => {
+  const { id } = await heldForAnotherNode();
+  const ctx = { ...at.ctx, ports: { ...at.ctx.ports, lightning: null } };
+  const { status } = await resolvePayout(ctx, { payoutId: id, outcome: 'failed', evidence: 'the node is gone' });
+  expect(status).toBe('failed');
+});
+
 test('one of which a request was not answered and may still arrive at the node', async () => {
   const { id } = await at.request(invoice().request, AMOUNT);
   await at.look({ send: () => Promise.reject(Object.assign(new Error('no answer'), { fault: 'unreachable' })) });
