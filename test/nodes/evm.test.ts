@@ -3,15 +3,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Anvil, callData, rawOf, startAnvil } from '../support/evm/anvil.ts';
 import { FORWARDER, QUIRKY_TOKEN } from '../support/evm/compiled.ts';
+import { BY_BLOCK_NUMBER } from './evm-steps.ts';
 import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 const ETHER = 10n ** 18n;
-/**
- * A contract, assembled by hand. In a block with an even number it sends all but one wei of its value to the first address of its call data,
- * then one wei to the second; in any other block one wei to the second, then two to the first.
- */
-const BY_BLOCK_NUMBER =
-  '604c600c600039604c6000f343600116602a576000600060006000600134036000355af150600060006000600060016020355af150005b600060006000600060016020355af150600060006000600060026000355af15000';
 /** A contract, assembled by hand: as often as its call data says it calls its caller with 100,000 bytes, for some 130 gas each. */
 const LOUD = '601b600c600039601b6000f36000355b60006000620186a06000335afa50600190038060035700';
 

@@ -64,6 +64,8 @@ export function evmAddressOf(script: string): string {
  * another amount (a token with a fee on transfers) or none (a call that fails).
  */
 export const WAITING_PLACE = 1_000_000;
+/** Payments that a block has disproved stand behind the places of all that a block or a waiting transaction can show. */
+export const DISPROVED_PLACE = 2_000_000;
 /** Where payments stand that are known by balances only, in the name of their block: here, and the last 30 bits of the address behind it. */
 export const BALANCE_PLACE = 2 ** 30;
 

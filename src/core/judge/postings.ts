@@ -82,6 +82,9 @@ function addTo(lines: Posting[], posting: Posting): void {
   else if (at >= 0) lines[at] = { account: posting.account, amount };
 }
 
+/** Keys of one payment at a place where another one was booked begin at a multiple of it, so that no two ever have the same. */
+export const KEYS_OF_ONE = 1_000;
+
 /** `dep:btc:<txid>:<vout>`, and `#2`, `#3` … for a payment that was lost and is back. */
 function partKeyOf(payment: Payment): string {
   const base = `dep:${payment.currency.toLowerCase()}:${payment.txid}:${payment.vout}`;

@@ -1,5 +1,6 @@
-// Writes the fact columns of payments, never the judge's: what changed, what is new, what new payments spend.
-import type { CurrencyCode } from '../../core/currency.ts';
+// Writes the fact columns of payments, never the judge's: what changed, what is new (and after which keys it is booked), what new payments spend.
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
+import { KEYS_OF_ONE } from '../../core/judge/postings.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { inParts } from '../postgres/in-parts.ts';
 import type { NewPayment, PaymentFacts } from './payment-facts.ts';
@@ -59,7 +60,8 @@ async function updateSome(sql: Sql, rows: readonly PaymentFacts[]): Promise<void
 
 /**
  * Writes new payments. A payment that the ledger has already booked is not new: its row was lost, and what the judge knew of it is not in a
- * block. It is left out, because a row without that knowledge would be booked a second time; the audit names it.
+ * block. It is left out, because a row without that knowledge would be booked a second time; the audit names it. But what was booked at a place of
+ * Ethereum's chain may stand at another one since, as another block shows it: then this is another payment.
  */
 export function insertPayments(sql: Sql, currency: CurrencyCode, rows: readonly NewPayment[]): Promise<void> {
   return inParts(rows, ROWS_AT_ONCE, (part) => insertSome(sql, currency, part));
@@ -68,13 +70,16 @@ async function insertSome(sql: Sql, currency: CurrencyCode, rows: readonly NewPa
   await sql.query({
     name: 'insert_payments',
     text: `insert into payments (currency, transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, last_height,
-                                 seen_at, caught_up_at, found_mined)
+                                 seen_at, caught_up_at, found_mined, generation)
              select $1, transaction_id, txid, vout, amount, coinbase, decode(twin_key, 'hex'), state, height, block_hash, block_time, height,
-                    seen_at, caught_up_at, state = 'mined'
+                    seen_at, caught_up_at, state = 'mined',
+                    case when booked then ${FRESH_KEYS('$1', 't.txid')} else 0 end
                from unnest($2::text[], $3::text[], $4::int[], $5::numeric[], $6::boolean[], $7::text[], $8::text[], $9::int[], $10::text[],
                            $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
                  as t(transaction_id, txid, vout, amount, coinbase, twin_key, state, height, block_hash, block_time, seen_at, caught_up_at)
-              where not exists (select 1 from ledger.part d where d.key = 'dep:' || lower($1) || ':' || t.txid || ':' || t.vout)`,
+               cross join lateral (select 'dep:' || lower($1) || ':' || t.txid || ':' || t.vout as base) k
+               cross join lateral (select exists (select 1 from ledger.part d where d.key = base) as booked) b
+              where not booked or ($14 and ${STANDS_ELSEWHERE})`,
     values: [
       currency,
       rows.map((row) => row.transactionId),
@@ -89,7 +94,34 @@ async function insertSome(sql: Sql, currency: CurrencyCode, rows: readonly NewPa
       rows.map((row) => timeOrNull(row.block?.timeMs ?? null)),
       rows.map((row) => new Date(row.seenAtMs).toISOString()),
       rows.map((row) => new Date(row.caughtUpAtMs).toISOString()),
+      !isUtxo(currency),
     ],
+  });
+}
+
+/** SQL: where the keys begin under which no payment of a transaction was booked yet. */
+const FRESH_KEYS = (currency: string, txid: string): string =>
+  `${KEYS_OF_ONE} * (1 + (select coalesce(max(x.generation), 0) / ${KEYS_OF_ONE} from decided_payments x where x.currency = ${currency} and x.txid = ${txid}))`;
+
+/** SQL: every payment that is booked under a key of this place has its row, and what was booked here stands elsewhere. */
+const STANDS_ELSEWHERE = `
+  not exists (select 1 from ledger.part d where (d.key = base or (d.key > base || '#' and d.key < base || '$'))
+                 and not exists (select 1 from ledger.part r where r.reverses = d.key)
+                 and not exists (select 1 from payments x where x.part_key = d.key)
+                 and not exists (select 1 from payment_decisions x where x.part_key = d.key))
+  and exists (select 1 from decided_payments x where x.currency = $1 and x.txid = t.txid and x.vout <> t.vout and (x.part_key is not null or x.generation > 0))`;
+
+/** Payments of Ethereum's chain that have come to a place at which one was booked are booked under keys that nobody has had. */
+export async function takeFreshKeys(sql: Sql, currency: CurrencyCode, ids: readonly bigint[]): Promise<void> {
+  if (isUtxo(currency) || ids.length === 0) return;
+  const moved = `select p.id, ${FRESH_KEYS('p.currency', 'p.txid')} as fresh from payments p
+    where p.id = any ($1) and exists (select 1 from ledger.part d where d.key = 'dep:' || lower(p.currency) || ':' || p.txid || ':' || p.vout)`;
+  await sql.query({
+    name: 'take_fresh_keys',
+    text: `with moved as materialized (${moved}),
+                decided as (update payment_decisions d set generation = m.fresh from moved m where d.payment_id = m.id)
+           update payments p set generation = m.fresh from moved m where p.id = m.id`,
+    values: [ids],
   });
 }
 

@@ -1,6 +1,7 @@
 // What sightings mean for the known payments, worked out in memory before anything is written: a payment is new, found again, taken over by
 // its malleated twin, or loses against a conflicting transaction. No SQL here.
 import { createHash } from 'node:crypto';
+import { DISPROVED_PLACE } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import { sum } from '../../core/money.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
@@ -52,9 +53,6 @@ export function createPlan(currency: CurrencyCode, context: SightingsContext, kn
   for (const row of known.payments) addRow(plan, row);
   return plan;
 }
-
-/** Payments that a block has disproved stand behind the places of all that a block or a waiting transaction can show. */
-const DISPROVED_PLACE = 2_000_000;
 
 /** Adds one transaction to the plan, in time linear in its own size. */
 export function applySighting(plan: Plan, sighting: Sighting): void {

@@ -10,7 +10,7 @@ import { noteEarly } from './early-payments.ts';
 import { asRecorded } from './inner-ether.ts';
 import { withoutOwnSends } from './own-senders.ts';
 import { type KnownFacts, type PaymentFacts, readFacts, type Sighting, type SightingsContext } from './payment-facts.ts';
-import { insertPayments, insertSpends, leavePlaces, updatePayments } from './payment-writes.ts';
+import { insertPayments, insertSpends, leavePlaces, takeFreshKeys, updatePayments } from './payment-writes.ts';
 import { ownersOf } from './script-owners.ts';
 import { applySighting, createPlan, malleationKeysOf, type Plan } from './sighting-plan.ts';
 import type { UnminedFacts } from './unmined.ts';
@@ -84,6 +84,7 @@ async function writePlan(sql: Sql, plan: Plan): Promise<void> {
   );
   await leavePlaces(sql, [...plan.moved]);
   await updatePayments(sql, changed);
+  await takeFreshKeys(sql, currency, [...plan.moved]);
   await insertPayments(sql, currency, made);
   await insertSpends(sql, currency, plan.spends);
   if (plan.conflictingTxids.size > 0) {

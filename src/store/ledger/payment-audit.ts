@@ -1,4 +1,5 @@
 // The invariants of payments and of where their units are in the ledger, as SQL queries: see audit.ts.
+import { KEYS_OF_ONE } from '../../core/judge/postings.ts';
 import { balanceSql } from '../transactions/case-facts.ts';
 import type { Question } from './audit.ts';
 
@@ -25,7 +26,7 @@ export const OF_PAYMENTS: readonly Question[] = [
     says: 'no payment is credited twice, and what is reversed is what was booked',
     text: `select min(d.key) || ' is booked ' || count(*) || ' times' as what from ledger.part d
             where d.key like 'dep:%' and not exists (select 1 from ledger.part r where r.reverses = d.key)
-            group by split_part(d.key, '#', 1) having count(*) > 1
+            group by split_part(d.key, '#', 1), (coalesce(nullif(split_part(d.key, '#', 2), '')::int, 1) - 1) / ${KEYS_OF_ONE} having count(*) > 1
            union all
            select r.key || ' takes ' || -r.amount || ' of ' || d.amount || ' back' from ledger.part r join ledger.part d on d.key = r.reverses
             where r.amount <> -d.amount`,
