@@ -75,7 +75,7 @@ export const unconfirmedHeights = (currency: string): string =>
   `(select u.height from unconfirmed_blocks u where u.currency = ${currency} and not u.denied and ${IN_CHAIN})`;
 
 /** The block before it, as far as our chain knows it. */
-export const blockBefore = ({ height, previousHash }: UnconfirmedBlock): BlockRef | null =>
+export const blockBefore = ({ height, previousHash }: Pick<UnconfirmedBlock, 'height' | 'previousHash'>): BlockRef | null =>
   previousHash === null ? null : { height: height - 1, hash: previousHash };
 
 /** Their order: by height, and of one block what is denied last. */
@@ -115,8 +115,28 @@ export async function readUnconfirmed(
   }));
 }
 
-/** What is recorded of a block at the scripts that its record is about: payments, and outputs at our own addresses. */
-export async function recordedAt(sql: Sql, currency: CurrencyCode, block: UnconfirmedBlock): Promise<readonly RecordedPlace[]> {
+/** The scripts (hex) of ours that a block is recorded to pay. */
+export async function scriptsPaidIn(
+  sql: Sql,
+  currency: CurrencyCode,
+  { height, hash }: Pick<BlockRow, 'height' | 'hash'>,
+): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ script: string }>({
+    name: 'scripts_paid_in_block',
+    text: `select encode(t.script, 'hex') as script from payments p join transactions t on t.id = p.transaction_id
+            where p.currency = $1 and p.height = $2 and p.block_hash = $3 and p.state = 'mined'
+           union select encode(script, 'hex') from own_outputs where currency = $1 and height = $2 and block_hash = $3`,
+    values: [currency, height, hash],
+  });
+  return rows.map(({ script }) => script);
+}
+
+/** What is recorded of a block at some scripts: payments, and outputs at our own addresses. */
+export async function recordedAt(
+  sql: Sql,
+  currency: CurrencyCode,
+  block: Pick<UnconfirmedBlock, 'height' | 'hash' | 'scripts'>,
+): Promise<readonly RecordedPlace[]> {
   const { height, hash, scripts } = block;
   const { rows } = await sql.query<{ txid: string; vout: number; script: string; amount: string }>({
     name: 'own_outputs_in_block',
@@ -130,7 +150,11 @@ export async function recordedAt(sql: Sql, currency: CurrencyCode, block: Unconf
 }
 
 /** Nothing contradicts any more what is recorded of this block: what waited for that is due again. */
-export async function confirmBlock(sql: Sql, currency: CurrencyCode, block: UnconfirmedBlock): Promise<void> {
+export async function confirmBlock(
+  sql: Sql,
+  currency: CurrencyCode,
+  block: Pick<UnconfirmedBlock, 'height' | 'hash' | 'isDenied' | 'scripts'>,
+): Promise<void> {
   await sql.query({
     name: 'confirm_block',
     text: `

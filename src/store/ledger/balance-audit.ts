@@ -17,7 +17,7 @@ export const OF_BALANCES: readonly Question[] = [
     id: 'EVM-1',
     says: "no address of ours on Ethereum's chain holds less than what is known to have come there and not to have gone",
     text: `select ${ADDRESS} || ', and ' || ${KNOWN} || ' are known: ' || (${KNOWN} - c.found) || ' are missing'
-                  || case when c.currency in (${TOKENS}) then ' (bursar chain write-off, where its issuer has destroyed them)'
+                  || case when c.currency in (${TOKENS}) then ' (bursar chain write-off, where its issuer has destroyed them; bursar chain rescan, where a node has shown what is not in its block)'
                           when exists (select from authorized_nonces n where n.sender = ${SENDER('c.script')}) then ' (bursar chain write-off, where code that its key has authorized has sent it)' else '' end as what
              from ${FROM} where c.found < ${KNOWN}`,
   },

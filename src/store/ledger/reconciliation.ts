@@ -17,6 +17,7 @@ import type { Question } from './audit.ts';
  */
 const STANDS = `chain_reconciled c join blocks b on b.currency = c.currency and b.height = c.height and b.hash = c.hash`;
 const NAME = `r.currency || ' ' || r.txid || ':' || r.vout || ' of ' || r.amount || ' in block ' || r.height || ' to ' || r.transaction_id`;
+const ON_ETHEREUM = EVM_CODES.map((code) => `'${code}'`).join();
 
 /** SQL: whether our key controls a script of ours on a chain. */
 function isProtectedSql(currency: string, script: string): string {
@@ -67,7 +68,8 @@ export const RECONCILIATION: readonly Question[] = [
   {
     id: 'RECON-2',
     says: 'every payment recorded at that depth is on the chain, and no booked payment is missing',
-    text: `select p.currency || ' ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' is said to be in block ' || p.height || ' and is not there' as what
+    text: `select p.currency || ' ' || p.txid || ':' || p.vout || ' of ' || p.amount || ' is said to be in block ' || p.height || ' and is not there'
+                  || case when p.currency in (${ON_ETHEREUM}) then ' (bursar chain rescan --currency ' || p.currency || ' --from ' || p.height || ' takes it back where nodes show it no more)' else '' end as what
              from ${STANDS} join payments p on p.currency = c.currency and p.height <= c.height and p.height > greatest(c.from_height, c.height - $1::int)
             where not exists (select 1 from chain_receipts r where r.currency = p.currency and r.txid = p.txid and r.vout = p.vout)
            union all

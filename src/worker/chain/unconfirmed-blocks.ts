@@ -132,7 +132,11 @@ const shownIn = ({ touched }: BlockFacts): readonly Paid[] => touched.flatMap(({
  * What is recorded of a block and not shown. Another payment in the place of one does not show it, whatever it pays. But ether of contracts has
  * other names at other kinds of nodes: of that counts what an address got altogether, and nothing at all where it is not shown.
  */
-function notShown(currency: CurrencyCode, recorded: readonly RecordedPlace[], facts: BlockFacts): readonly RecordedPlace[] {
+export function notShown(
+  currency: CurrencyCode,
+  recorded: readonly RecordedPlace[],
+  facts: BlockFacts,
+): readonly RecordedPlace[] {
   const all = facts.touched.flatMap(({ txid, coinbase, outputs }) => outputs.map((one) => ({ txid, coinbase, ...one })));
   const left = Map.groupBy(all, nameOf);
   const missing = recorded.filter((one) => left.get(nameOf(one))?.pop() === undefined);
@@ -175,7 +179,8 @@ function isAllShown({ hash, unconfirmed, touched }: BlockFacts, recorded: readon
 
 type Named = Paid & { readonly txid: string };
 const nameOf = ({ txid, script, amountMinor }: Named): string => `${txid} ${script} ${amountMinor}`;
-const scriptsOf = (places: readonly RecordedPlace[]): readonly Buffer[] =>
+/** Where they are. */
+export const scriptsOf = (places: readonly RecordedPlace[]): readonly Buffer[] =>
   [...new Set(places.map(({ script }) => script))].map((script) => Buffer.from(script, 'hex'));
 
 /** At how many of its addresses a block shows more than is recorded of it. */

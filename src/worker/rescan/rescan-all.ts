@@ -1,6 +1,7 @@
 // `bursar chain rescan`: compares every output from a height up to the watcher's cursor with all addresses, whatever their age, and records
-// what is missing as the watchers record it; the judge books it by the same rules. Works beside a running watcher.
-import type { CurrencyCode } from '../../core/currency.ts';
+// what is missing as the watchers record it; the judge books it by the same rules. On Ethereum's chain, where what a block pays is a node's word,
+// what nodes show no more is taken back. Works beside a running watcher.
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import { MOST_ADDRESSES } from '../../core/evm/port.ts';
 import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
@@ -9,9 +10,11 @@ import { asRecorded } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { missingPayments } from '../../store/chain/payment-facts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
+import { recordedAt, scriptsPaidIn } from '../../store/chain/unconfirmed-blocks.ts';
 import { evmScripts, spentOutpoints } from '../../store/chain/watched.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { isPassing } from '../chain/pass-result.ts';
+import { notShown, scriptsOf } from '../chain/unconfirmed-blocks.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 import { createCollector } from './block-collector.ts';
 import { type KnownBlock, readAgain, recordAgain } from './rescan.ts';
@@ -26,7 +29,13 @@ export type Rescanned = {
   readonly found: readonly FoundPayment[];
   /** What the ledger has booked although no payment row exists: what the judge knew of it is in no block, so it is not touched. */
   readonly lost: readonly LostPayment[];
+  /** What a node had shown, and no node does any more: it is gone, until one does again. */
+  readonly takenBack: readonly Unshown[];
+  /** The same where several nodes are configured, and no second one says so. */
+  readonly doubted: readonly (Unshown & { readonly reason: string })[];
 };
+/** An output that is recorded in a block and not shown there. `amount`: in minor units. */
+export type Unshown = { readonly outpoint: string; readonly height: number; readonly amount: bigint };
 export type FoundPayment = { readonly outpoint: string; readonly transactionId: string; readonly height: number };
 export type LostPayment = FoundPayment & { readonly entry: string };
 
@@ -57,10 +66,12 @@ export async function rescan(
   refuseUnfit(currency, options.fromHeight, cursor.height, await port.condition());
   const spent = createOutpointSet(await spentOutpoints(ctx.db, currency, options.fromHeight - 1));
   const missed: MissedPayment[] = [];
+  const unshown: UnshownWhy[] = [];
   let unseen = 0;
   for (let height = options.fromHeight; height <= cursor.height; height++) {
     const read = await rescanBlock(ctx, port, height, spent, options.wait);
     missed.push(...read.missed);
+    unshown.push(...read.unshown);
     if (read.isUnseen) unseen++;
     options.onProgress?.(height, cursor.height);
   }
@@ -72,10 +83,18 @@ export async function rescan(
     unseen,
     found: missed.filter(({ entry }) => entry === null),
     lost: missed.flatMap(({ entry, ...one }) => (entry === null ? [] : [{ ...one, entry }])),
+    takenBack: unshown.flatMap(({ reason, ...one }) => (reason === null ? [one] : [])),
+    doubted: unshown.flatMap(({ reason, ...one }) => (reason === null ? [] : [{ ...one, reason }])),
   };
 }
 type MissedPayment = FoundPayment & { readonly entry: string | null };
-type ReadBlock = { readonly missed: readonly MissedPayment[]; readonly isUnseen: boolean };
+type UnshownWhy = Unshown & { readonly reason: string | null };
+type ReadBlock = {
+  readonly missed: readonly MissedPayment[];
+  readonly isUnseen: boolean;
+  readonly unshown: readonly UnshownWhy[];
+};
+type Recorded = Omit<ReadBlock, 'unshown'>;
 
 function refuseUnfit(currency: CurrencyCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
   if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
@@ -108,10 +127,11 @@ async function rescanBlock(
       const collector = createCollector(spent);
       const block = await readAgain(ctx, port, height, collector.watch);
       if (block === null) throw new CursorMoved(`block ${height} of ${port.currency} is being replaced`);
-      if (block.facts.inner !== undefined) return await recordHidden(ctx, port, block, spent);
+      const unshown = await takeBackUnshown(ctx, port, block);
+      if (block.facts.inner !== undefined) return { ...(await recordHidden(ctx, port, block, spent)), unshown };
       const known = await knownScripts(ctx.db, collector.scripts());
-      if (known.length === 0 && !collector.spent()) return { missed: [], isUnseen: false };
-      return await recordMissing(ctx, port, block, known, spent);
+      if (known.length === 0 && !collector.spent()) return { missed: [], isUnseen: false, unshown };
+      return { ...(await recordMissing(ctx, port, block, known, spent)), unshown };
     } catch (error) {
       if (wait !== undefined && isPassing(error)) await wait();
       // the watcher moved on meanwhile
@@ -120,13 +140,40 @@ async function rescanBlock(
   }
 }
 
+/**
+ * Takes back what is recorded of a block and what no node shows in it any more (of several two must be asked): one had shown what never was, and
+ * nothing else ends that, since the block stays.
+ */
+async function takeBackUnshown(ctx: ChainContext, port: ChainPort, block: KnownBlock): Promise<readonly UnshownWhy[]> {
+  const { currency } = port;
+  // in Bitcoin's family the bytes of a block prove what is in it
+  const names = isUtxo(currency) ? [] : await scriptsPaidIn(ctx.db, currency, block);
+  if (names.length === 0) return [];
+  const scripts = names.map((script) => Buffer.from(script, 'hex'));
+  const facts = await (port.readByAll ?? port.readBlock)(block.hash, watchOnly(scripts));
+  const gone = notShown(currency, await recordedAt(ctx.db, currency, { ...block, scripts }), facts);
+  const reason = facts.unconfirmed?.reason ?? null;
+  const atMs = (await readCursor(ctx.db, currency))?.caughtUpAtMs;
+  if (gone.length > 0 && reason === null && atMs !== undefined) {
+    const at = scriptsOf(gone);
+    const insteadOf = { block: { ...block, isDenied: false, scripts: at }, gone: at, atMs };
+    await recordAgain(ctx, port, block, { ...facts, insteadOf });
+  }
+  return gone.map(({ txid, vout, amountMinor }) => ({
+    outpoint: `${txid}:${vout}`,
+    height: block.height,
+    amount: amountMinor,
+    reason,
+  }));
+}
+
 /** A block whose calls are not shown says nothing of where they sent ether: all addresses are looked at, so many at once. */
 async function recordHidden(
   ctx: ChainContext,
   port: ChainPort,
   block: KnownBlock,
   spent: ReturnType<typeof createOutpointSet>,
-): Promise<ReadBlock> {
+): Promise<Recorded> {
   const missed: MissedPayment[] = [];
   let isUnseen = false;
   for (let before: string | null = null; ; ) {
@@ -145,7 +192,7 @@ async function recordMissing(
   block: KnownBlock,
   known: readonly Buffer[],
   spent: ReturnType<typeof createOutpointSet>,
-): Promise<ReadBlock> {
+): Promise<Recorded> {
   const read = await port.readBlock(block.hash, { ...watchOnly(known), hasOutpoint: spent.hasOutpoint });
   const fromOthers = await withoutOwnSends(ctx.db, port.currency, read.touched, block);
   const { facts: touched } = await asRecorded(ctx.db, port.currency, block.hash, fromOthers);

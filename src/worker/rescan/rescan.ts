@@ -196,7 +196,11 @@ export async function recordAgain(
   block: BlockRow,
   shown: Pick<BlockFacts, 'touched' | 'unconfirmed' | 'innerWords'> & {
     readonly seenAtMs?: number;
-    readonly insteadOf?: { readonly block: UnconfirmedBlock; readonly gone: readonly Uint8Array[]; readonly atMs: number };
+    readonly insteadOf?: {
+      readonly block: Pick<UnconfirmedBlock, 'height' | 'hash' | 'previousHash' | 'isDenied' | 'scripts'>;
+      readonly gone: readonly Uint8Array[];
+      readonly atMs: number;
+    };
   },
 ): Promise<void> {
   const { touched, unconfirmed, seenAtMs = ctx.ports.clock.now(), insteadOf } = shown;
