@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import net from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { LEASE_MS } from '../../src/core/payouts/states.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
-import { AMOUNT, at, close, engine, invoice, looks, open, outgoing, status } from './funded-payouts.ts';
+import { AMOUNT, at, close, engine, invoice, looks, open, outgoing, pass, status } from './funded-payouts.ts';
 
 let server: net.Server;
 /** What is done to the bytes that the node sends. */
@@ -61,6 +62,7 @@ test.each([
   [14, 'transport is closing', 'unanswered'],
   [2, 'max fee exceeds the limit', 'refused'],
   [2, 'wallet locked, unlock it to enable full RPC access', 'refused'],
+  [2, 'caveat "time-before 2026-01-01T00:00:00Z" not satisfied: macaroon has expired', 'refused'],
   [2, 'invoice expired. Valid until 2026-01-01 00:00:00 +0000 UTC', 'never'],
   [6, 'payment is in transition', 'known'],
 ])('of what the node says instead of a payment, code %i %s is %s', async (code, message, state) => {
@@ -73,4 +75,19 @@ test.each([
   expect(await payer.send(order)).toMatchObject({ state });
   payer.close();
   await closeServer(node);
+});
+
+test('a node by whose clock a lease has ended refuses the request, and that is told with what may be the reason', async () => {
+  const to = invoice();
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look({
+    send(asked) {
+      pass(LEASE_MS + 1_000);
+      return at.paying.send(asked);
+    },
+  });
+  expect(outgoing().payment(to.hash)).toBeNull();
+  expect((await at.payment(id)).trouble).toMatch(/macaroon has expired .*: is the node's clock ahead/);
+  await looks(1);
+  expect(await status(id)).toBe('completed');
 });

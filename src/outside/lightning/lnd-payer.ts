@@ -260,6 +260,8 @@ const STOPPING = /shutting down/;
 const NEVER =
   /^invoice expired|^invoice not for current active network|^self-payments not allowed|must contain either a payment address|^the AMP flag|feature|^cltv limit|^amount must (?:not )?be specified|^invalid (?:payment request|invoice signature)/;
 
+const CLOCKS = "is the node's clock ahead of this server's, or has BURSAR_LND_PAY_MACAROON itself expired?";
+
 function notTaken(error: unknown): SendAnswer {
   if (error instanceof LndRefusal) {
     if (error.code === 6 || error.httpStatus === 409) return { state: 'known' };
@@ -268,7 +270,9 @@ function notTaken(error: unknown): SendAnswer {
   }
   if (error instanceof NodeTrouble) {
     const isAnswered = (error.state === 'unauthorized' || error.state === 'warming_up') && !isBrokenTls(error);
-    return { state: isAnswered ? 'refused' : 'unanswered', reason: error.message };
+    // each request is good for the seconds of a lease
+    const why = /macaroon has expired/.test(error.message) ? `${error.message}: ${CLOCKS}` : error.message;
+    return { state: isAnswered ? 'refused' : 'unanswered', reason: why };
   }
   throw error;
 }
