@@ -169,6 +169,9 @@ describe('settings of automatic payouts', () => {
     expect(refused(await set({ ...whole, enabled: true }))).toEqual([403, 'destination_not_allowed', 'destination']);
     expect((await set({ ...whole, destination: OTHER, enabled: true })).status).toBe(200);
     expect(refused(await request())).toEqual([403, 'destination_not_allowed', 'destination']);
+    // it comes before the minimum, by whatever method
+    const bank = { method: 'ach', destination: 'ach:021000021:12345678', amount: '99.99' };
+    expect(refused(await request(bank))).toEqual([403, 'destination_not_allowed', 'destination']);
     expect((await request({ destination: OTHER })).status).toBe(200);
     // the same address in the capitals of a QR code
     expect((await request({ destination: OTHER.toUpperCase() })).status).toBe(200);

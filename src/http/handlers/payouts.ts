@@ -28,7 +28,7 @@ export const PAYOUT_HANDLERS: Pick<MerchantHandlers, keyof typeof PAYOUT_API> = 
       return { success: true, payout: requestedReply(await requestLightningPayout(ctx, request)) };
     }
     checkPayoutForm(body, ctx.ports.destinations);
-    if (method === 'ach' || !hasRail(ctx, method)) checkMinimum(method, amount, 'amount');
+    if (!hasRail(ctx, method)) checkMinimum(method, amount, 'amount');
     refuseUnbuilt(method, { ...ctx, hasLightning: false });
     const request = { merchantId, amount, destination };
     if (method === 'ach') return madeReply(await requestAchPayout(ctx, { ...request, sourceCurrency }));
@@ -95,8 +95,9 @@ export async function checkLightning(
   refuseUnbuilt(body.method, { ...ctx, hasLightning: await canPayLightning(ctx) });
 }
 
-/** Whether a node is there for a method that needs one: without, the minimum comes before the refusal, as there is no order to keep. */
-function hasRail({ currencies }: Context, method: PayoutMethod): boolean {
+/** Whether the node or bank is there that a method needs: without, the minimum comes before the refusal, as there is no order to keep. */
+function hasRail({ currencies, hasBank }: Context, method: PayoutMethod): boolean {
+  if (method === 'ach') return hasBank;
   return method !== 'usdt' || currencies.includes(PAYOUT_UNITS.usdt.code);
 }
 
