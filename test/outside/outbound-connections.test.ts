@@ -152,38 +152,66 @@ test('an owner whose call was cut off is held in memory no longer than one whose
   expect(connections.held()).toBe(0);
 });
 
-test('calls that never rest follow their name to where it leads, and what is under way meanwhile has its answer', async () => {
-  const reached: (string | undefined)[] = [];
+/** Calls of one owner over connections that are kept for a second; a slow one has its answer when that is given. */
+async function keptForASecond() {
+  const reached: Socket[] = [];
   const slow = Promise.withResolvers<() => void>();
   const server = createServer((request, answer) => {
-    reached.push(request.socket.localAddress);
+    reached.push(request.socket);
     if (request.url === '/slow') slow.resolve(() => answer.end());
     else answer.end();
   }).listen(0, '0.0.0.0');
   closing.push(() => server.close());
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  let leadsTo = '127.0.0.1';
-  const lookup: LookupFunction = (_name, _options, done) => done(null, [{ address: leadsTo, family: 4 }]);
+  const leadsTo = { address: '127.0.0.1', family: 4 };
+  const lookup: LookupFunction = (_name, _options, done) => done(null, [leadsTo]);
   const connections = await openConnections(lookup, UNWATCHED, { keptMs: 1_000, sweptEveryMs: 20 });
   closing.push(() => connections.close());
-  const ask = async (path: string) => {
+  async function ask(path: string): Promise<number> {
     const url = new URL(`http://shop.test:${port}${path}`);
     const { statusCode, body } = await connections.request(url, { connectionsOf: 'wh_1', merchantId: 1n }, { method: 'GET' });
     await body.dump();
     // the connection is free again in the next turn
     await after(1);
     return statusCode;
-  };
+  }
+  const addresses = () => reached.map(({ localAddress }) => localAddress);
+  async function untilRenewed(): Promise<void> {
+    const [first] = addresses();
+    leadsTo.address = '127.0.0.2';
+    while (addresses().at(-1) === first) expect(await ask('/')).toBe(200);
+  }
+  return { connections, ask, reached, addresses, slow: slow.promise, untilRenewed };
+}
+
+test('calls that never rest follow their name to where it leads, and what is under way meanwhile has its answer', async () => {
+  const { connections, ask, reached, addresses, slow, untilRenewed } = await keptForASecond();
   const answered = ask('/slow');
-  const answer = await slow.promise;
+  const answer = await slow;
   await ask('/');
-  leadsTo = '127.0.0.2';
   await ask('/');
-  expect(reached).toEqual(['127.0.0.1', '127.0.0.1', '127.0.0.1']);
-  while (reached.at(-1) === '127.0.0.1') expect(await ask('/')).toBe(200);
+  expect(addresses()).toEqual(['127.0.0.1', '127.0.0.1', '127.0.0.1']);
+  expect(reached[2]).toBe(reached[1]);
+  const rested = once(reached[1] as Socket, 'close');
+  await untilRenewed();
+  const beganMs = performance.now();
+  await rested;
   answer();
   expect(await answered).toBe(200);
+  // sooner than a connection at rest ends by itself
+  if (!reached[0]?.destroyed) await once(reached[0] as Socket, 'close');
+  expect(performance.now() - beganMs).toBeLessThan(5_000);
+  while (connections.held() > 0) await after(10);
+});
+
+test('what is under way on a connection that was kept for long enough ends when all are closed', async () => {
+  const { connections, ask, slow, untilRenewed } = await keptForASecond();
+  const cut = expect(ask('/slow')).rejects.toThrow();
+  await slow;
+  await untilRenewed();
+  await connections.close();
+  await cut;
 });
 
 test('each new connection begins with the next address of its kind, so that some that lead nowhere do not always come first', async () => {

@@ -155,7 +155,7 @@ export async function openConnections(
       return poolOf(name, url.origin, merchantId).request({ ...asked, path: `${url.pathname}${url.search}`, reset });
     },
     waitedMs: (url, whose) => pools.get(nameOf(url, whose))?.waited.ms() ?? 0,
-    held: () => pools.size,
+    held: () => pools.size + leaving.size,
     async close() {
       clearInterval(sweep);
       const all = [...[...pools.values()].map(({ pool }) => pool), ...leaving];
