@@ -5,7 +5,7 @@ import { runAudit } from '../../src/flow/audit.ts';
 import { acceptForgotten } from '../../src/flow/lightning/unasked-payments.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { AMOUNT, at, close, invoice, looks, MINUTE, open, outgoing, pass } from './funded-payouts.ts';
+import { AMOUNT, at, close, engine, invoice, looks, MINUTE, open, outgoing, pass, reached } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -56,5 +56,19 @@ test('nor is it of one whose node was restored: that has forgotten it', async ()
   await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'its recipient says so' });
   outgoing().resolve(hash, false);
   await looks(1);
+  expect(await told()).toEqual([]);
+});
+
+test('nor of one that its node had paid, and has forgotten since', async () => {
+  const putBack = engine.backup();
+  const { hash } = await foundPaid();
+  outgoing().resolve(hash, true);
+  expect(await told()).toEqual([]);
+  await putBack();
+  await reached();
+  pass(MINUTE);
+  await at.look();
+  // another one gets its number
+  outgoing().send(invoice().request, 0n, 10_000n);
   expect(await told()).toEqual([]);
 });

@@ -55,7 +55,7 @@ export async function doubtPayments(
              update lightning_payments l set doubted = true,
                     forgotten_at = case when exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node and s.state = 'succeeded')
                                         then coalesce(l.forgotten_at, $3) else l.forgotten_at end
-              where node = $1 and state = 'paid' and payment_index > $2)
+              where node = $1 and state in ('paid', 'closed') and payment_index > $2)
            update lightning_payments set doubted = true where node = $1 and state = 'sent' returning payout_id`,
     values: [node.identity, node.paymentIndex, new Date(atMs)],
   });
