@@ -63,7 +63,7 @@ export const AREAS = [
   {
     code: /^src\/store\/chain\/(payment-facts|payment-writes|sighting-plan)\.ts$/,
     tests: ['test/store/payment-rows', 'test/store/chain-facts'],
-    slow: ['test/store/many-outputs', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
+    slow: ['test/store/many-outputs', 'test/nodes/evm-other-amount-later', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
   {
     code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/,
@@ -83,6 +83,7 @@ export const AREAS = [
       'test/nodes/evm-second-word',
     ],
   },
+  { code: /^src\/worker\/rescan\/rescan-all\.ts$/, tests: ['test/nodes/evm-shown-no-more', 'test/nodes/reconciler-commands'] },
   { code: /^src\/outside\/evm\/gas-fees\.ts$/, tests: ['test/nodes/evm-one-word-gas'] },
   { code: /^src\/outside\/utxo\/node\/(middle-word|fee-rate)\.ts$/, tests: ['test/nodes/fee-rate-words'] },
   {
@@ -121,6 +122,12 @@ export const AREAS = [
   {
     code: /^src\/(outside\/evm\/authorizations|flow\/evm\/recover-authorized|worker\/payouts\/evm\/authorized|store\/payouts\/after-restore\/authorized-nonces)\.ts$/,
     tests: ['test/nodes/evm-authorized.test', 'test/nodes/evm-authorized-words', 'test/nodes/evm-authorized-replaced'],
+    slow: ['test/nodes/evm-delegated'],
+  },
+  {
+    code: /^src\/store\/sweeps\/written-off\.ts$/,
+    tests: ['test/nodes/evm-authorized-replaced', 'test/nodes/evm-destroyed.test', 'test/nodes/evm-fee-on-sweeps'],
+    slow: ['test/nodes/evm-destroyed-unbooked', 'test/nodes/evm-destroyed-refused'],
   },
   {
     code: /^src\/flow\/sweeps\/sent-(elsewhere|beside)\.ts$/,
