@@ -2,6 +2,7 @@
 // own addresses. Facts, never decisions; the watcher writes them in the database transaction of the block.
 
 import type { BlockRef } from '../../core/block-ref.ts';
+import { BALANCE_PLACE, DISPROVED_PLACE } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import type { EvmOutcome } from '../../core/evm/outcome.ts';
 import type { Outpoint, OutputFacts, TransactionFacts } from '../../core/ports.ts';
@@ -127,6 +128,34 @@ const spentColumns = (spends: readonly Spend[]) =>
 
 type Output = OutputFacts & { readonly txid: string; readonly coinbase: boolean };
 
+/**
+ * In another block a transaction on Ethereum's chain may pay something else: what was recorded at a place where another amount is now, or another
+ * address, is gone. What was booked stands behind all places of transactions, so that an entry says so.
+ */
+async function displaceOwnOutputs(sql: Sql, currency: CurrencyCode, outputs: readonly Output[]): Promise<void> {
+  if (isUtxo(currency)) return;
+  await sql.query({
+    name: 'displace_own_outputs',
+    text: `with other as (
+             delete from own_outputs c using unnest($2::text[], $3::int[], $4::numeric[], $5::bytea[]) as o(txid, vout, amount, script)
+              where c.currency = $1 and c.txid = o.txid and c.vout = o.vout and (c.amount <> o.amount or c.script <> o.script)
+             returning c.*)
+           insert into own_outputs (currency, txid, vout, amount, script, coinbase, of_block, booked, lost)
+             select $1, o.txid,
+                    $6 + (select count(*) from own_outputs x where x.currency = $1 and x.txid = o.txid) + row_number() over (partition by o.txid order by o.vout),
+                    o.amount, o.script, o.coinbase, o.of_block, true, o.lost
+               from other o where o.booked`,
+    values: [
+      currency,
+      outputs.map((output) => output.txid),
+      outputs.map((output) => output.vout),
+      outputs.map((output) => output.amountMinor),
+      outputs.map((output) => Buffer.from(output.script, 'hex')),
+      DISPROVED_PLACE,
+    ],
+  });
+}
+
 /** Returns which of them are our own, and whether nobody here has signed what made them. */
 async function recordOwnOutputs(
   sql: Sql,
@@ -134,15 +163,18 @@ async function recordOwnOutputs(
   block: BlockRef,
   outputs: readonly Output[],
 ): Promise<readonly { readonly txid: string; readonly capital: boolean }[]> {
+  await displaceOwnOutputs(sql, currency, outputs);
   const { rows } = await sql.query<{ txid: string; capital: boolean }>({
     // planned each time, as whose script it is (store/chain/script-owners.ts)
-    text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, coinbase, of_block, booked)
+    text: `insert into own_outputs (currency, txid, vout, amount, script, height, block_hash, coinbase, of_block, booked, lost)
              select $1, o.txid, o.vout, o.amount, a.script, $2, $3, o.coinbase, o.coinbase or o.leaves,
                     -- no entry knows what a sweep brings from an address that this database has forgotten: it was restored, and the signer has
                     -- told it of the sweep
                     -- what a contract that we have paid sends back is no change of ours either
                     $8 and exists (select 1 from outgoing_attempts t join outgoing_batches b on b.id = t.batch_id
-                             where t.currency = $1 and t.txid = o.txid and b.purpose = 'payout')
+                             where t.currency = $1 and t.txid = o.txid and b.purpose = 'payout'),
+                    -- entries of what was at its place have other keys
+                    coalesce((select max(x.lost) + 1 from own_outputs x where x.currency = $1 and x.txid = o.txid and x.vout >= $11 and x.vout < $12), 0)
                from unnest($4::text[], $5::int[], $6::numeric[], $7::bytea[], $9::boolean[], $10::boolean[])
                       as o(txid, vout, amount, script, coinbase, leaves)
               cross join lateral (select script from own_addresses where script = o.script and currency = $1 offset 0) a
@@ -161,6 +193,8 @@ async function recordOwnOutputs(
       isUtxo(currency),
       outputs.map((output) => output.coinbase),
       outputs.map((output) => output.pegOut === true),
+      DISPROVED_PLACE,
+      BALANCE_PLACE,
     ],
   });
   return rows;
