@@ -177,7 +177,9 @@ async function keptForASecond() {
     return statusCode;
   }
   const addresses = () => reached.map(({ localAddress }) => localAddress);
+  /** Where one is kept that is free. */
   async function untilRenewed(): Promise<void> {
+    await ask('/');
     const [first] = addresses();
     leadsTo.address = '127.0.0.2';
     while (addresses().at(-1) === first) expect(await ask('/')).toBe(200);
@@ -195,6 +197,8 @@ test('calls that never rest follow their name to where it leads, and what is und
   expect(reached[2]).toBe(reached[1]);
   const rested = once(reached[1] as Socket, 'close');
   await untilRenewed();
+  // the one that is kept now, and the one before
+  expect(connections.held()).toBe(2);
   const beganMs = performance.now();
   await rested;
   answer();
