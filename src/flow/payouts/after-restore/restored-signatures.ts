@@ -86,7 +86,7 @@ const isUnstored = ({ purpose, payouts, attempts }: Batch): boolean =>
 
 /** What an operator must know of a signature that was left. */
 export const whyLeft = ({ txid }: Pick<SignedTransaction, 'txid'>): string =>
-  `${txid} is never sent: it was signed, and not known here when what had left before was booked. What else it would have paid waits: bursar payout resolve --failed`;
+  `${txid} is not sent from here any more: it was signed, and not known here when what had left before was booked. What else it would have paid waits: bursar payout resolve --failed, unless a database that was there before has sent it (an explorer of the chain shows ${txid})`;
 
 /**
  * What nobody has stored was never sent, and the batch that it was signed for was emptied: what else it would have paid can be signed for no more, since
