@@ -4,8 +4,11 @@ import { createServer, connect as openSocket, type Socket } from 'node:net';
 import { connect } from '../../src/store/postgres/connect.ts';
 import { freshDatabase } from './postgres.ts';
 
-/** Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would. */
-export async function openRelay(url: string) {
+/**
+ * Carries bytes between a port and the database's socket, until it is frozen: from then on it holds them, as a stopped server would.
+ * @param alter what of the bytes to the database arrives there
+ */
+export async function openRelay(url: string, alter: (bytes: Buffer) => Buffer = (bytes) => bytes) {
   let path = socketOf(url);
   const sockets = new Set<Socket>();
   let frozen = false;
@@ -18,7 +21,7 @@ export async function openRelay(url: string) {
       sockets.add(one);
       one.on('error', () => undefined);
       one.on('close', () => other.destroy());
-      one.on('data', (bytes) => other.write(bytes));
+      one.on('data', (bytes: Buffer) => other.write(one === near ? alter(bytes) : bytes));
       if (frozen) one.pause();
     }
   });

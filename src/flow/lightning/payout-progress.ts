@@ -23,7 +23,7 @@ import {
   setSent,
 } from '../../store/lightning/payment-rows.ts';
 import { heldAndExpired, othersUnderWay } from '../../store/lightning/under-way.ts';
-import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
+import { bookedAmounts, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movePayout, type PayoutRow, paidFrom, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { readStops } from '../../store/payouts/request-facts.ts';
@@ -39,12 +39,17 @@ export function onLeased<T>(
   of: Leased,
   step: (sql: Sql, payout: Booked, atMs: number) => Promise<T>,
 ): Promise<T | 'lost'> {
-  return transactionByIndex(ctx.db, async (sql) => {
-    const row = await lockPayout(sql, of.payoutId, { wait: true });
-    if (row === null || !(await lockLeased(sql, of))) return 'lost';
-    const payout = await oneAsBooked(sql, row);
+  async function onLocked(sql: Sql): Promise<T | 'lost'> {
+    const [row, isLeased, asBooked] = await Promise.all([
+      lockPayout(sql, of.payoutId, { wait: true }),
+      lockLeased(sql, of),
+      bookedAmounts(sql, [of.payoutId]),
+    ]);
+    if (row === null || !isLeased) return 'lost';
+    const payout = asBooked(row);
     return step(sql, { ...payout, currency: paidFrom(payout) }, ctx.ports.clock.now());
-  });
+  }
+  return transactionByIndex(ctx.db, onLocked, { readsFirst: true });
 }
 
 async function post(sql: Sql, { id }: Booked, entries: readonly (Entry | null)[], atMs: number): Promise<void> {
@@ -75,23 +80,27 @@ export function commitPayment(
   node: Pick<PayingNode, 'identity' | 'spendable' | 'freeSlots'> & NodeRun,
 ): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
-    const { isStopped, owes } = await readStops(sql, payout.merchantId, payout.id);
+    // one at a time of a merchant counts the others
+    const [{ isStopped, owes }, , others] = await Promise.all([
+      readStops(sql, payout.merchantId, payout.id),
+      lockBalances(sql, payout.merchantId, [payout.currency]),
+      othersUnderWay(sql, payout.id),
+    ]);
     if (payout.step !== 'queued' || isStopped || owes) {
       await wakeHeldJob(sql);
       return 'waits';
     }
-    // one at a time of a merchant counts the others
-    await lockBalances(sql, payout.merchantId, [payout.currency]);
-    const others = await othersUnderWay(sql, payout.id);
     if (others.count >= MOST_UNDER_WAY) {
       await movePayout(sql, payout, 'crowded', { heldReason: 'cool_down', atMs });
       return 'waits';
     }
     if (takesTooMuch(takes(payout), { underWay: others.satoshis, spendable: BigInt(node.spendable) })) return 'too_much';
     if (takesTooManySlots(others.count, node.freeSlots)) return 'too_much';
-    await post(sql, payout, [signEntry(payout, 1, payout.feeMax, null)], atMs);
-    await movePayout(sql, payout, 'committed', { atMs });
-    await setSent(sql, payout.id, { node: node.identity, nodeStartedAtMs: node.startedAtMs, atMs });
+    await Promise.all([
+      post(sql, payout, [signEntry(payout, 1, payout.feeMax, null)], atMs),
+      movePayout(sql, payout, 'committed', { atMs }),
+      setSent(sql, payout.id, { node: node.identity, nodeStartedAtMs: node.startedAtMs, atMs }),
+    ]);
     return 'committed';
   });
 }
@@ -130,9 +139,12 @@ export function completePayment(ctx: Context, of: Leased & { readonly paymentHas
     const feeMsat = BigInt(said.feeMsat);
     // what an invoice left of a reimbursement is its fee: what the route did not take is the service's (store/lightning/comparison)
     const fee = payout.reimburses === null ? chargedFee(feeMsat, payout.feeMax) : payout.feeMax;
-    await post(sql, payout, completeEntries(payout, fee, payout.feeMax, await owedOf(sql, payout)), atMs);
-    await setPaid(sql, { payoutId: payout.id, preimage: said.preimage ?? '', feeMsat, paymentIndex: BigInt(said.paymentIndex) });
-    await end(sql, payout, 'paid', { fee, completedAtMs: atMs, atMs });
+    const owed = await owedOf(sql, payout);
+    await Promise.all([
+      post(sql, payout, completeEntries(payout, fee, payout.feeMax, owed), atMs),
+      setPaid(sql, { payoutId: payout.id, preimage: said.preimage ?? '', feeMsat, paymentIndex: BigInt(said.paymentIndex) }),
+      end(sql, payout, 'paid', { fee, completedAtMs: atMs, atMs }),
+    ]);
     return 'paid';
   });
 }

@@ -13,7 +13,7 @@ import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import { hasPayer, type InvoiceOwner, readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
-import { lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
+import { lockPaymentHash, type PayoutOfHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
 import { insertPayment } from '../../store/lightning/payment-rows.ts';
 import { lockPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
 import { readStops } from '../../store/payouts/request-facts.ts';
@@ -55,65 +55,72 @@ export async function canPayLightning({ ports, db, network }: Pick<Context, 'por
 export function requestLightningPayout(ctx: Context, request: LightningRequest): Promise<PayoutRow> {
   const invoice = ctx.ports.destinations.invoice(request.paymentRequest);
   if (invoice === null) throw refused('destination is no invoice that can be paid.');
-  return ctx.db.transaction(async (sql) => {
-    const { merchantId, destination } = request;
-    await lockPaymentHash(sql, invoice.paymentHash);
-    const owner = await readInvoiceOwner(sql, { ...invoice, paymentRequest: request.paymentRequest });
-    if (owner.merchantId === merchantId) throw refused('destination is an invoice of your own on this server.');
-    // the hash of an invoice is known to everybody who has seen it, and anybody can sign another one with it
-    if (owner.isImitation) throw refused('destination has the payment hash of another invoice, which is of this server.');
-    if (owner.isOfOurNode && owner.merchantId === null)
-      throw refused("destination is an invoice of this server's own Lightning node.");
-    const guards = await getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId });
-    refuseUnlisted(guards.allowed, destination);
-    checkMinimum('lightning', request.amount, 'amount');
-    const before = await payoutBefore(sql, invoice, merchantId);
-    if (before !== null) return sameAmount(before, request);
-    const nowMs = ctx.ports.clock.now();
-    if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
-    refuseExpired(invoice, nowMs);
-    const { amount, feeMax, left } = await affordable(sql, request, invoice, owner);
+  return ctx.db.transaction((sql) => take(ctx, sql, request, invoice), { readsFirst: true });
+}
 
-    const rate = (await latestRates(sql, ctx.ports.seals, [CURRENCY], nowMs)).get(CURRENCY)?.usd;
-    const usdMinor = rate === undefined ? null : usdForCryptoUp(amount, CURRENCY, rate);
-    const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
-    const asked = { id: null, merchantId, currency: CURRENCY, usdMinor, needsApproval, isApproved: false };
-    const heldReason = await whyHeld(ctx, sql, asked, { ...(await readStops(sql, merchantId)), guards, left });
-    const payout: RequestedPayout = {
-      id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
-      merchantId,
-      method: 'lightning',
-      amountText: request.amount === 'all' ? formatMinor(amount, DECIMALS) : request.amount,
-      currency: CURRENCY,
-      amount,
-      feeMax,
-      destination,
-      script: null,
-      source: null,
-      fee: null,
-      usdMinor,
-      needsApproval,
-      automatic: request.automatic !== undefined,
-      internalTo: owner.transactionId,
-      paymentHash: invoice.paymentHash,
-      paymentRequest: request.paymentRequest,
-      invoiceExpiresAtMs: invoice.expiresAtMs,
-      createdAtMs: nowMs,
-    };
-    const hold = holdEntry({ ...payout, currency: CURRENCY, reimburses: null });
-    const made = await takePayout(ctx, sql, { payout, heldReason, destination: request.paymentRequest, hold });
-    await insertPayment(sql, payout.id, nowMs);
-    return made;
-  });
+async function take(ctx: Context, sql: Sql, request: LightningRequest, invoice: Invoice): Promise<PayoutRow> {
+  const { merchantId, destination } = request;
+  const [, owner, guards, before, rates, stops] = await Promise.all([
+    lockPaymentHash(sql, invoice.paymentHash),
+    readInvoiceOwner(sql, { ...invoice, paymentRequest: request.paymentRequest }),
+    getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId }),
+    payoutOfHash(sql, invoice.paymentHash),
+    latestRates(sql, ctx.ports.seals, [CURRENCY], ctx.ports.clock.now()),
+    readStops(sql, merchantId),
+  ]);
+  if (owner.merchantId === merchantId) throw refused('destination is an invoice of your own on this server.');
+  // the hash of an invoice is known to everybody who has seen it, and anybody can sign another one with it
+  if (owner.isImitation) throw refused('destination has the payment hash of another invoice, which is of this server.');
+  if (owner.isOfOurNode && owner.merchantId === null)
+    throw refused("destination is an invoice of this server's own Lightning node.");
+  refuseUnlisted(guards.allowed, destination);
+  checkMinimum('lightning', request.amount, 'amount');
+  if (before !== null) return sameAmount(await payoutBefore(sql, before, merchantId), request);
+  const nowMs = ctx.ports.clock.now();
+  if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
+  refuseExpired(invoice, nowMs);
+  const { amount, feeMax, left } = await affordable(sql, request, invoice, owner);
+
+  const rate = rates.get(CURRENCY)?.usd;
+  const usdMinor = rate === undefined ? null : usdForCryptoUp(amount, CURRENCY, rate);
+  const needsApproval = isAboveLimit(usdMinor, guards.approvalAbove);
+  const asked = { id: null, merchantId, currency: CURRENCY, usdMinor, needsApproval, isApproved: false };
+  const heldReason = await whyHeld(ctx, sql, asked, { ...stops, guards, left });
+  const payout: RequestedPayout = {
+    id: sortableId('payout_', nowMs, ctx.ports.rng.bytes(10)),
+    merchantId,
+    method: 'lightning',
+    amountText: request.amount === 'all' ? formatMinor(amount, DECIMALS) : request.amount,
+    currency: CURRENCY,
+    amount,
+    feeMax,
+    destination,
+    script: null,
+    source: null,
+    fee: null,
+    usdMinor,
+    needsApproval,
+    automatic: request.automatic !== undefined,
+    internalTo: owner.transactionId,
+    paymentHash: invoice.paymentHash,
+    paymentRequest: request.paymentRequest,
+    invoiceExpiresAtMs: invoice.expiresAtMs,
+    createdAtMs: nowMs,
+  };
+  const hold = holdEntry({ ...payout, currency: CURRENCY, reimburses: null });
+  const [made] = await Promise.all([
+    takePayout(ctx, sql, { payout, heldReason, destination: request.paymentRequest, hold }),
+    insertPayment(sql, payout.id, nowMs),
+  ]);
+  return made;
 }
 
 const refused = (message: string): Refusal => new Refusal('invalid_destination', { param: 'destination', message });
 
-/** The payout that the merchant has for an invoice already; null when there is none. Refused: invoice_already_used */
-async function payoutBefore(sql: Sql, { paymentHash }: Invoice, merchantId: bigint): Promise<PayoutRow | null> {
-  const before = await payoutOfHash(sql, paymentHash);
-  if (before === null) return null;
-  if (before.merchantId === merchantId && !before.isReimbursement) return lockPayout(sql, before.id, { wait: true });
+/** The payout that the merchant has for an invoice already. Refused: invoice_already_used */
+async function payoutBefore(sql: Sql, before: PayoutOfHash, merchantId: bigint): Promise<PayoutRow> {
+  if (before.merchantId === merchantId && !before.isReimbursement)
+    return (await lockPayout(sql, before.id, { wait: true })) as PayoutRow;
   throw new Refusal('invoice_already_used', { param: 'destination' });
 }
 

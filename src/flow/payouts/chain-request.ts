@@ -74,7 +74,7 @@ export async function takeOnChain<Method extends 'bitcoin' | 'usdt'>(
 function takeTogether(ctx: Context, all: readonly Asked[], rail: Rail): Promise<readonly (PayoutRow | Refusal)[]> {
   const { merchantId } = all[0] as Asked;
   const currency: CurrencyCode = rail.unit.code;
-  return ctx.db.transaction(async (sql) => {
+  async function decideAll(sql: Sql): Promise<readonly (PayoutRow | Refusal)[]> {
     const nowMs = ctx.ports.clock.now();
     const scripts = all.map(({ script }) => script);
     const { owners, ...facts } = await readRequestFacts(sql, ctx.ports.seals, { merchantId, scripts, currency, nowMs });
@@ -84,8 +84,12 @@ function takeTogether(ctx: Context, all: readonly Asked[], rail: Rail): Promise<
     }));
     if (payees.every((payee) => payee instanceof Refusal)) return payees;
 
-    const available = (await lockBalances(sql, merchantId, [currency])).get(currency)?.available ?? 0n;
-    const known: Known = { rail, facts, guards, nowMs, unfinal: await unfinalCredit(ctx, sql, { id: null, merchantId }) };
+    const [balances, unfinal] = await Promise.all([
+      lockBalances(sql, merchantId, [currency]),
+      unfinalCredit(ctx, sql, { id: null, merchantId }),
+    ]);
+    const available = balances.get(currency)?.available ?? 0n;
+    const known: Known = { rail, facts, guards, nowMs, unfinal };
     let left: Left = { available, waiting: 0n };
     const decided = await eachOrRefusal(all, async (asked, n) => {
       const payee = payees[n];
@@ -101,7 +105,8 @@ function takeTogether(ctx: Context, all: readonly Asked[], rail: Rail): Promise<
     );
     let taken = 0;
     return decided.map((one) => (one instanceof Refusal ? one : (made[taken++] as PayoutRow)));
-  });
+  }
+  return ctx.db.transaction(decideAll, { readsFirst: true });
 }
 
 /** In their order, one at a time. */

@@ -35,17 +35,16 @@ export type PayoutToTake = {
 
 /** Writes payouts that were asked for, each with its signed intent and its hold; returns their rows in the same order. */
 export async function takePayouts(ctx: Context, sql: Sql, all: readonly PayoutToTake[]): Promise<readonly PayoutRow[]> {
-  const made = await insertPayouts(
-    sql,
-    all.map(({ payout, heldReason, destination }) => ({ payout, heldReason, intent: signedIntent(ctx, payout, destination) })),
-  );
+  const signed = all.map(({ payout, heldReason, destination }) => {
+    return { payout, heldReason, intent: signedIntent(ctx, payout, destination) };
+  });
   const entries = all.map(({ payout, hold }) => ({
     entry: hold,
     transactionId: null,
     payoutId: payout.id,
     atMs: payout.createdAtMs,
   }));
-  await postEntries(sql, entries);
+  const [made] = await Promise.all([insertPayouts(sql, signed), postEntries(sql, entries)]);
   return made;
 }
 

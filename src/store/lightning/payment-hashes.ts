@@ -13,12 +13,11 @@ export async function lockPaymentHash(sql: Sql, paymentHash: string): Promise<vo
   });
 }
 
+export type PayoutOfHash = { readonly id: string; readonly merchantId: bigint; readonly isReimbursement: boolean };
+
 /** The payout that pays a hash or has paid it; null when there is none, or each has failed. */
-export async function payoutOfHash(
-  sql: Sql,
-  paymentHash: string,
-): Promise<{ readonly id: string; readonly merchantId: bigint; readonly isReimbursement: boolean } | null> {
-  const { rows } = await sql.query<{ id: string; merchantId: bigint; isReimbursement: boolean }>({
+export async function payoutOfHash(sql: Sql, paymentHash: string): Promise<PayoutOfHash | null> {
+  const { rows } = await sql.query<PayoutOfHash>({
     name: 'payout_of_hash',
     text: `select id, merchant_id as "merchantId", reimburses is not null as "isReimbursement" from payouts where payment_hash = $1 and status <> 'failed'`,
     values: [paymentHash],

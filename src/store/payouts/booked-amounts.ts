@@ -35,6 +35,14 @@ type Booked = {
 export async function asBooked<P extends Row>(sql: Sql, payouts: readonly P[]): Promise<P[]> {
   const ids = payouts.flatMap(({ id, reimburses }) => (reimburses === null ? [id] : []));
   if (ids.length === 0) return [...payouts];
+  return payouts.map(await bookedAmounts(sql, ids));
+}
+
+/**
+ * As {@link asBooked}, for payouts whose rows are read together with what is booked.
+ * @returns what makes of a payout's row the same with the amounts that were booked
+ */
+export async function bookedAmounts(sql: Sql, ids: readonly string[]): Promise<<P extends Row>(payout: P) => P> {
   const { rows } = await sql.query<Booked>({
     name: 'booked_payouts',
     text: `select t.id, h.merchant_id, h.currency, h.whole, h.source_currency, h.taken, s.handed_over, f.spent
@@ -55,7 +63,7 @@ export async function asBooked<P extends Row>(sql: Sql, payouts: readonly P[]): 
     values: [ids],
   });
   const booked = new Map(rows.map((row) => [row.id, row]));
-  return payouts.map((payout) => (payout.reimburses === null ? withBooked(payout, booked.get(payout.id)) : payout));
+  return (payout) => (payout.reimburses === null ? withBooked(payout, booked.get(payout.id)) : payout);
 }
 
 function withBooked<P extends Row>(payout: P, booked: Booked | undefined): P {

@@ -25,10 +25,18 @@ export type TransactionOptions = {
   readonly byIndex?: boolean;
   /** Milliseconds that one statement of it may take, where it is more than the pool allows: a reading of much. */
   readonly statementMs?: number;
+  /**
+   * Its first statement only reads or locks: it is sent together with `begin`. Should that fail, the statement was one by itself, and the
+   * closure ends there.
+   */
+  readonly readsFirst?: boolean;
 };
 
 export type Database = Sql & {
-  /** Runs the closure in one transaction (READ COMMITTED); rolls back when it throws. Nothing inside may call the outside. */
+  /**
+   * Runs the closure in one transaction (READ COMMITTED); rolls back when it throws. Nothing inside may call the outside. Statements that it
+   * begins without waiting for each other (`Promise.all`) are sent together, and the server runs them one after the other, in that order.
+   */
   transaction<T>(work: (sql: Sql) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Receives notifications, all of them on one session besides the pool; reconnects by itself. */
   readonly listen: Listen;
@@ -69,8 +77,12 @@ export type ConnectOptions = {
 };
 
 /** Runs the closure in one transaction whose statements find their rows by an index ({@link TransactionOptions.byIndex}). */
-export function transactionByIndex<T>(db: Database, work: (sql: Sql) => Promise<T>): Promise<T> {
-  return db.transaction(work, { byIndex: true });
+export function transactionByIndex<T>(
+  db: Database,
+  work: (sql: Sql) => Promise<T>,
+  options: Pick<TransactionOptions, 'readsFirst'> = {},
+): Promise<T> {
+  return db.transaction(work, { ...options, byIndex: true });
 }
 
 /**
@@ -118,6 +130,7 @@ export function connect(options: ConnectOptions): Database {
     ...(answersWithinMs === undefined ? { Client: connectingWithin(answerMs) } : { connectionTimeoutMillis: answersWithinMs }),
     max: options.maxConnections,
     idleTimeoutMillis: IDLE_MS,
+    pipeline: true,
     ...(options.checksIdentity === true ? { verify: verifier(identity) } : {}),
   });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
@@ -145,43 +158,58 @@ export function connect(options: ConnectOptions): Database {
 
   async function once<T>(
     work: (sql: Sql) => Promise<T>,
-    { byIndex: isByIndex = false, statementMs: longMs }: TransactionOptions,
+    { byIndex: isByIndex = false, statementMs: longMs, readsFirst }: TransactionOptions,
   ): Promise<T> {
     const client = await pool.connect();
     let outdated: Error | undefined;
     let refused: unknown;
+    let isOver = false;
+    async function send<R extends pg.QueryResultRow>(statement: pg.QueryConfig): Promise<pg.QueryResult<R>> {
+      timeouts.asked(client, longMs === undefined ? answerMs : longMs + answerMs - statementMs);
+      try {
+        const result = await client.query<R>(statement);
+        // what was refused before is taken back, and the transaction goes on
+        if (statement.text.startsWith('rollback to savepoint')) refused = undefined;
+        return result;
+      } catch (error) {
+        if (isPlanOutdated(error)) outdated = error;
+        // those that were sent together with it fail because it did
+        refused ??= error;
+        throw error;
+      } finally {
+        timeouts.answered(client);
+      }
+    }
+    const begun = send({ text: isByIndex ? BEGIN_BY_INDEX : 'begin' });
+    begun.catch(() => undefined);
     const session: Sql = {
       isByIndex,
       async query<R extends pg.QueryResultRow>(statement: pg.QueryConfig) {
-        timeouts.asked(client, longMs === undefined ? answerMs : longMs + answerMs - statementMs);
-        try {
-          return await client.query<R>(statement);
-        } catch (error) {
-          if (isPlanOutdated(error)) outdated = error;
-          refused = error;
-          throw error;
-        } finally {
-          timeouts.answered(client);
-        }
+        // whoever was begun together with what failed would be by himself now
+        if (isOver) throw new Error('the database transaction is over');
+        return (await Promise.all([send<R>(statement), begun]))[0];
       },
     };
+    async function end(text: 'commit' | 'rollback'): Promise<string> {
+      isOver = true;
+      return (await send({ text })).command;
+    }
     let broken: Error | undefined;
     try {
-      await session.query({ text: isByIndex ? BEGIN_BY_INDEX : 'begin' });
+      if (readsFirst !== true) await begun;
       if (longMs !== undefined) await session.query({ text: `set local statement_timeout = ${longMs}` });
       const result = await work(session);
       // it is aborted, whatever the closure makes of it
       if (outdated !== undefined) throw outdated;
-      const { command } = await session.query({ text: 'commit' });
       // of a transaction that is aborted PostgreSQL makes a rollback, and calls that no error
-      if (command !== 'COMMIT') throw refused;
+      if ((await end('commit')) !== 'COMMIT') throw refused;
       return result;
     } catch (error) {
       broken = outdated;
-      await session.query({ text: 'rollback' }).catch((failure: Error) => {
+      await end('rollback').catch((failure: Error) => {
         broken = failure;
       });
-      throw outdated ?? error;
+      throw outdated ?? (isAborted(error) ? refused : error);
     } finally {
       client.release(broken);
     }
@@ -234,6 +262,9 @@ function verifier(identity: DatabaseIdentity) {
     identify(identity, client).then(() => done(), done);
   };
 }
+
+/** Whether a statement was refused because one before it in its transaction had been. */
+const isAborted = (error: unknown): boolean => (error as { code?: unknown }).code === '25P02';
 
 /** Whether an error means that its connection is unusable: the server's own refusals have a severity, and only FATAL ends a session. */
 function isConnectionLost(error: Error): boolean {
