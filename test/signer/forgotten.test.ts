@@ -120,6 +120,7 @@ test('for a day by its date, and a replacement of what is older by how much it t
   const first = await sign(requestFor([payout], inputs));
   at.clock.nowMs += 24 * HOUR_MS - 1;
   expect(inOrder(await forgotten()())).toEqual([`BTC ${payout.amount + 1_000n} ${first.signedAtMs}`]);
+  expect(told).toHaveLength(1);
   at.clock.nowMs += 1;
   expect(await forgotten()()).toEqual([]);
   const dearer = await sign(requestFor([payout], inputs, { number: 2, fee: 3_000n }));
