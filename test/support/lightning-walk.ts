@@ -3,6 +3,7 @@
 import { expect } from 'vitest';
 import { formatMinor } from '../../src/core/money.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import { createHeldPayouts } from '../../src/worker/payouts/held-payouts.ts';
 import { LIGHTNING_STEPS } from '../../src/worker/payouts/lightning/steps.ts';
 import type { LightningEngine } from './lightning-engines.ts';
 import type { LightningPayouts } from './lightning-payouts.ts';
@@ -49,6 +50,11 @@ const ARRIVES_MS = 1_000;
 const HANGS_MS = 30_000;
 /** More than a channel can leave out as dust when it is closed, which no chain gives back to anybody. */
 const LEFT_SAT = 4_321;
+
+/** As many of a merchant are under way as may be: the others wait, and go on by themselves. */
+async function lookAtHeld({ ctx }: LightningPayouts): Promise<void> {
+  await createHeldPayouts(ctx, (id, error) => expect(error, id).toBeNull()).run();
+}
 
 /** The walk, until everything has ended. @returns how many of each there were */
 export async function walk({ engine, at, pass, seed, payments, troubles, calm, waitLong, closeHeld }: Walk): Promise<Walked> {
@@ -168,6 +174,7 @@ export async function walk({ engine, at, pass, seed, payments, troubles, calm, w
       pass(21_000);
       await at.rate('100000.00');
       await at.work();
+      await lookAtHeld(at);
       await at.look();
       await at.judge();
       await decide();
