@@ -87,6 +87,12 @@ test('the transaction fails with the first that failed, whichever is told first,
   expect(await written()).toEqual([]);
 });
 
+test('that one was refused which another was to parse is not why a transaction fails', async () => {
+  const failing = open().transaction((sql) => Promise.all([later(sql.query(division)), later(insert(sql, 1)), insert(sql, 2)]));
+  await expect(failing).rejects.toMatchObject({ code: '22012' });
+  expect(await written()).toEqual([]);
+});
+
 test('what may be run again is run again, also where others failed because of it', async () => {
   const db = open();
   await db.query({
@@ -109,6 +115,33 @@ test('what was taken back to a savepoint is not why a transaction fails', async 
   });
   await expect(failing).rejects.toMatchObject({ code: '2201F' });
   expect(await written()).toEqual([]);
+});
+
+/** As an operation does that shares a transaction with the one before it (flow/context). */
+async function behindSavepoint(sql: Sql, work: () => Promise<unknown>): Promise<void> {
+  await sql.query({ text: 'savepoint before' });
+  try {
+    await work();
+  } catch (error) {
+    await sql.query({ text: 'rollback to savepoint before' });
+    throw error;
+  }
+}
+
+test('nor does taking back to a savepoint hide what failed first: what may be run again is run again', async () => {
+  const db = open();
+  const failing = db.transaction((sql) => behindSavepoint(sql, () => Promise.all([later(sql.query(division)), insert(sql, 1)])));
+  await expect(failing).rejects.toMatchObject({ code: '22012' });
+  await db.query({
+    text: `create function conflict() returns void language plpgsql as $$ begin raise 'conflict' using errcode = '40001'; end $$`,
+  });
+  let runs = 0;
+  await db.transaction(async (sql) => {
+    runs++;
+    const text = runs === 1 ? 'select conflict()' : 'select 1';
+    await behindSavepoint(sql, () => Promise.all([later(sql.query({ text })), insert(sql, runs)]));
+  });
+  expect([runs, await written()]).toEqual([2, [2]]);
 });
 
 test('whoever goes on after another has failed writes nothing: the transaction is over', async () => {

@@ -173,9 +173,8 @@ export function connect(options: ConnectOptions): Database {
         return result;
       } catch (error) {
         if (isPlanOutdated(error)) outdated = error;
-        // those that were sent together with it fail because it did
         refused ??= error;
-        throw error;
+        throw isAborted(error) ? refused : error;
       } finally {
         timeouts.answered(client);
       }
@@ -209,7 +208,7 @@ export function connect(options: ConnectOptions): Database {
       await end('rollback').catch((failure: Error) => {
         broken = failure;
       });
-      throw outdated ?? (isAborted(error) ? refused : error);
+      throw outdated ?? error;
     } finally {
       client.release(broken);
     }
@@ -263,8 +262,8 @@ function verifier(identity: DatabaseIdentity) {
   };
 }
 
-/** Whether a statement was refused because one before it in its transaction had been. */
-const isAborted = (error: unknown): boolean => (error as { code?: unknown }).code === '25P02';
+/** Whether a statement was refused because one before it in its transaction had been, which may have been to parse it. */
+const isAborted = (error: unknown): boolean => ['25P02', '26000'].includes((error as { code?: string }).code ?? '');
 
 /** Whether an error means that its connection is unusable: the server's own refusals have a severity, and only FATAL ends a session. */
 function isConnectionLost(error: Error): boolean {
