@@ -3,7 +3,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { reconsiderPayout } from '../../src/flow/payouts/held-reasons.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
-import { postEntries } from '../../src/store/ledger/ledger.ts';
+import { lockBalances, postEntries } from '../../src/store/ledger/ledger.ts';
+import type { Sql } from '../../src/store/postgres/connect.ts';
+import { eventually } from '../support/service.ts';
 import { AMOUNT, at, clock, close, engine, invoice, looks, open, outgoing, pass, status, toAnother } from './funded-payouts.ts';
 
 beforeEach(() => open());
@@ -17,13 +19,25 @@ const lookWith = (happens: () => Promise<unknown>): Promise<void> =>
       await happens();
     },
   });
-async function owes(amount: bigint): Promise<void> {
+async function owes(amount: bigint, on: Sql = at.ctx.db): Promise<void> {
   const postings = [
     { account: `asset:receivable:merchant:${at.merchantId}:BTC`, amount },
     { account: 'equity:operator:BTC', amount: -amount },
   ];
   const entry = { key: `loss ${amount}`, kind: 'loss', postings, parts: [] };
-  await postEntries(at.ctx.db, [{ entry, transactionId: null, atMs: clock.nowMs }]);
+  await postEntries(on, [{ entry, transactionId: null, atMs: clock.nowMs }]);
+}
+/** Its merchant comes to owe something while what is done waits for his balance. */
+async function owesMeanwhile<T>(done: () => Promise<T>): Promise<T> {
+  let waits: Promise<T> | undefined;
+  await at.ctx.db.transaction(async (sql) => {
+    await lockBalances(sql, at.merchantId, ['BTC']);
+    waits = done();
+    const text = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await eventually('it waits for the balance', async () => (await at.admin.query(text)).rowCount === 1);
+    await owes(5n, sql);
+  });
+  return waits as Promise<T>;
 }
 const held = async (): Promise<string> => (await at.request(invoice('hold').request, AMOUNT)).id;
 /** How many of these the node was asked for. */
@@ -48,6 +62,20 @@ test('one whose merchant owes something by then is not committed', async () => {
   await lookWith(() => owes(5n));
   expect(await at.payment(id)).toMatchObject({ state: 'waiting', sends: 0 });
   expect(outgoing().listed()).toEqual([]);
+});
+
+test('nor is one whose merchant comes to owe something while it waits for his balance', async () => {
+  const { id } = await at.request(invoice().request, AMOUNT);
+  await owesMeanwhile(() => at.look());
+  expect(await at.payment(id)).toMatchObject({ state: 'waiting', sends: 0 });
+  expect(outgoing().listed()).toEqual([]);
+});
+
+test('one that is requested then waits from the beginning', async () => {
+  expect(await owesMeanwhile(() => at.request(invoice().request, AMOUNT))).toMatchObject({
+    status: 'pending',
+    heldReason: 'receivable',
+  });
 });
 
 test('the invoice of another merchant is not cancelled for one whose merchant owes something', async () => {

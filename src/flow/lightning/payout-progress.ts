@@ -80,10 +80,10 @@ export function commitPayment(
   node: Pick<PayingNode, 'identity' | 'spendable' | 'freeSlots'> & NodeRun,
 ): Promise<Committed> {
   return onLeased<Committed>(ctx, of, async (sql, payout, atMs) => {
-    // one at a time of a merchant counts the others
-    const [{ isStopped, owes }, , others] = await Promise.all([
-      readStops(sql, payout.merchantId, payout.id),
+    // one at a time of a merchant counts the others, and whoever had the balance before may have made him owe something
+    const [, { isStopped, owes }, others] = await Promise.all([
       lockBalances(sql, payout.merchantId, [payout.currency]),
+      readStops(sql, payout.merchantId, payout.id),
       othersUnderWay(sql, payout.id),
     ]);
     if (payout.step !== 'queued' || isStopped || owes) {

@@ -60,13 +60,12 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
 
 async function take(ctx: Context, sql: Sql, request: LightningRequest, invoice: Invoice): Promise<PayoutRow> {
   const { merchantId, destination } = request;
-  const [, owner, guards, before, rates, stops] = await Promise.all([
+  const [, owner, guards, before, rates] = await Promise.all([
     lockPaymentHash(sql, invoice.paymentHash),
     readInvoiceOwner(sql, { ...invoice, paymentRequest: request.paymentRequest }),
     getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId }),
     payoutOfHash(sql, invoice.paymentHash),
     latestRates(sql, ctx.ports.seals, [CURRENCY], ctx.ports.clock.now()),
-    readStops(sql, merchantId),
   ]);
   if (owner.merchantId === merchantId) throw refused('destination is an invoice of your own on this server.');
   // the hash of an invoice is known to everybody who has seen it, and anybody can sign another one with it
@@ -79,7 +78,10 @@ async function take(ctx: Context, sql: Sql, request: LightningRequest, invoice: 
   const nowMs = ctx.ports.clock.now();
   if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
   refuseExpired(invoice, nowMs);
-  const { amount, feeMax, left } = await affordable(sql, request, invoice, owner);
+  const [{ amount, feeMax, left }, stops] = await Promise.all([
+    affordable(sql, request, invoice, owner),
+    readStops(sql, merchantId),
+  ]);
 
   const rate = rates.get(CURRENCY)?.usd;
   const usdMinor = rate === undefined ? null : usdForCryptoUp(amount, CURRENCY, rate);
