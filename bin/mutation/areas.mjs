@@ -274,6 +274,7 @@ export const AREAS = [
       'test/flow/payouts/restored',
       'test/flow/payouts/recovered',
       'test/flow/payouts/internal',
+      'test/flow/payouts/owed-meanwhile',
       'test/flow/payouts/reimbursements-approval',
       'test/flow/payouts/refusals',
       'test/lightning/resolved-too-early',

@@ -15,6 +15,7 @@ import {
   readInternalFacts,
 } from '../../store/payouts/internal-payouts.ts';
 import { movePayout, paidFrom } from '../../store/payouts/payouts.ts';
+import { readStops } from '../../store/payouts/request-facts.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { isDerivedHere } from '../addresses/derived-here.ts';
 import type { Context } from '../context.ts';
@@ -93,12 +94,18 @@ export async function whyNotBooked(ctx: Context, sql: Sql, isIntended: IntentTru
   return wrong === null ? null : { why: wrong, stops: true };
 }
 
+/** Leaves it as it is where payouts were stopped, or its merchant has come to owe something, while his balance was waited for. */
 async function book(ctx: Context, sql: Sql, row: InternalPayout): Promise<void> {
   const payout = await oneAsBooked(sql, row);
   const atMs = ctx.ports.clock.now();
   const currency = paidFrom(payout);
   const posted = { ...payout, currency };
-  const owed = (await lockBalances(sql, payout.merchantId, [currency])).get(currency)?.receivable ?? 0n;
+  const [balances, { isStopped, owes }] = await Promise.all([
+    lockBalances(sql, payout.merchantId, [currency]),
+    readStops(sql, payout.merchantId),
+  ]);
+  if (isStopped || owes) return;
+  const owed = balances.get(currency)?.receivable ?? 0n;
   const taken = signEntry(posted, 0, 0n, null);
   const entries = [...(taken === null ? [] : [taken]), ...completeEntries(posted, 0n, 0n, owed)];
   await postEntries(
