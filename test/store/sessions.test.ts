@@ -166,6 +166,20 @@ test('a reading of much may take longer than the pool allows, and is given up by
   relay.close();
 });
 
+test('a new session that is forgotten while it is asked which database it leads to is given up, and the next one is there', async () => {
+  let asked = 0;
+  const relay = await openRelay(database.url, (bytes) => {
+    if (bytes.includes('pg_control_system') && ++asked === 1) relay.forget();
+    return bytes;
+  });
+  const limits = { answersWithinMs: 1_000, checksIdentity: true };
+  const db = connect({ url: relay.url, role: 'bursar_app', maxConnections: 1, applicationName: 'one', ...limits });
+  opened.push(db);
+  await expect(db.query({ text: 'select 1' })).rejects.toThrow(/terminated|timeout/);
+  expect((await db.query({ text: 'select 1' })).rowCount).toBe(1);
+  relay.close();
+});
+
 test('the pool gives back what it does not use', async () => {
   const db = processOf('one');
   await Promise.all(Array.from({ length: 6 }, () => db.query({ text: 'select pg_sleep(0.05)' })));

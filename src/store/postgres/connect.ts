@@ -5,7 +5,7 @@ import pg from 'pg';
 import { createIdentity, type DatabaseIdentity, identify } from './database-identity.ts';
 import { type Listen, openListening } from './listen.ts';
 import { openSessionLocks, type SessionLock } from './session-locks.ts';
-import { openSessionTimeouts } from './session-timeouts.ts';
+import { openSessionTimeouts, type SessionTimeouts } from './session-timeouts.ts';
 
 // int8 as bigint, numeric as text (callers make bigint of it), timestamps as Date
 pg.types.setTypeParser(20, (text) => BigInt(text));
@@ -131,7 +131,7 @@ export function connect(options: ConnectOptions): Database {
     max: options.maxConnections,
     idleTimeoutMillis: IDLE_MS,
     pipeline: true,
-    ...(options.checksIdentity === true ? { verify: verifier(identity) } : {}),
+    ...(options.checksIdentity === true ? { verify: verifier(identity, timeouts) } : {}),
   });
   pool.on('error', () => undefined); // an idle connection broke: the pool replaces it, statements on it fail by themselves
   pool.on('connect', (client) => client.on('error', () => undefined)); // the same for one that is in use between two statements
@@ -256,9 +256,12 @@ function connectingWithin(connectionTimeoutMillis: number): typeof pg.Client {
 }
 
 /** What a pool asks a new session before it gives it to somebody. */
-function verifier(identity: DatabaseIdentity) {
+function verifier(identity: DatabaseIdentity, timeouts: SessionTimeouts) {
   return (client: pg.PoolClient, done: (error?: Error) => void): void => {
-    identify(identity, client).then(() => done(), done);
+    timeouts.asked(client);
+    identify(identity, client)
+      .finally(() => timeouts.answered(client))
+      .then(() => done(), done);
   };
 }
 
