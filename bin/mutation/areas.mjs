@@ -63,7 +63,7 @@ export const AREAS = [
   {
     code: /^src\/store\/chain\/(payment-facts|payment-writes|sighting-plan)\.ts$/,
     tests: ['test/store/payment-rows', 'test/store/chain-facts'],
-    slow: ['test/store/many-outputs', 'test/nodes/evm-other-amount-later', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
+    slow: ['test/store/many-outputs', 'test/nodes/evm-other-', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
   {
     code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/,
@@ -83,7 +83,10 @@ export const AREAS = [
       'test/nodes/evm-second-word',
     ],
   },
-  { code: /^src\/worker\/rescan\/rescan-all\.ts$/, tests: ['test/nodes/evm-shown-no-more', 'test/nodes/reconciler-commands'] },
+  {
+    code: /^src\/worker\/rescan\/(rescan-all|taken-back)\.ts$/,
+    tests: ['test/nodes/evm-shown-no-more', 'test/nodes/evm-other-places-later', 'test/nodes/reconciler-commands'],
+  },
   { code: /^src\/outside\/evm\/gas-fees\.ts$/, tests: ['test/nodes/evm-one-word-gas'] },
   { code: /^src\/outside\/utxo\/node\/(middle-word|fee-rate)\.ts$/, tests: ['test/nodes/fee-rate-words'] },
   {

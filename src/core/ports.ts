@@ -129,9 +129,10 @@ export type BlockFacts = {
   readonly touched: readonly TransactionFacts[];
   /** Where not all calls of a block are shown (Ethereum): ether that contracts sent was looked for by what addresses hold, or could not be. */
   readonly inner?: 'by_balance' | 'unseen';
-  /** Where several nodes are configured (Ethereum): why not two show what it pays to watched scripts, and what each knows of contracts. */
+  /** Where several nodes are configured (Ethereum): why not two show what it pays to watched scripts, what each knows of contracts, how many do. */
   readonly unconfirmed?: Unconfirmed;
   readonly innerWords?: readonly InnerWord[];
+  readonly innerSeenBy?: number;
 };
 
 /** What the scanner asks for each output and input of a block; must answer in well under a microsecond and without allocating. */

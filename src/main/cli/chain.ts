@@ -10,7 +10,8 @@ import { reconsider } from '../../flow/transactions/create-cancel-resolve.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS } from '../../store/chain/node-conditions.ts';
 import { describeUnprotected, readUnprotected, type UnprotectedPayment } from '../../store/chain/unprotected-payments.ts';
 import { beginAgain } from '../../worker/rescan/reconciler.ts';
-import { type Rescanned, RescanRefused, rescan, type Unshown } from '../../worker/rescan/rescan-all.ts';
+import { type Rescanned, RescanRefused, rescan } from '../../worker/rescan/rescan-all.ts';
+import type { Unshown } from '../../worker/rescan/taken-back.ts';
 import { breakerLine, breakerValue } from './audit.ts';
 import { CommandFailed, calledWrongly, EXIT, group, leaf, print, table, verdict, watchedCode } from './output.ts';
 import { priceLines, pricesValue, sourceValue } from './prices.ts';
@@ -45,7 +46,7 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   const currency = watchedCode(options.currency);
   if (!/^\d{1,9}$/.test(options.from)) throw calledWrongly(`--from: ${options.from} is no height: a whole number from 0 on`);
   const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from), options.json === true));
-  const { fromHeight, toHeight, blocks, unseen, found, lost, takenBack, doubted } = done;
+  const { fromHeight, toHeight, blocks, unseen, found, lost, takenBack, doubted, isBack } = done;
   const value = {
     currency,
     from: fromHeight,
@@ -61,6 +62,7 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
     })),
     taken_back: takenBack.map((one) => ({ ...one, amount: formatAmount(one.amount, currency) })),
     doubted: doubted.map((one) => ({ ...one, amount: formatAmount(one.amount, currency) })),
+    is_back: isBack.map((one) => ({ ...one, amount: formatAmount(one.amount, currency) })),
   };
   const named = ({ outpoint, height, amount }: Unshown): string =>
     `${outpoint} of ${formatAmount(amount, currency)} ${currency} in block ${height}`;
@@ -73,7 +75,13 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
           `In ${unseen} of them ether that contracts sent was not looked for: this node neither shows calls nor has the state of then.`,
         ]),
     ...takenBack.map((one) => `taken back ${named(one)}: no node shows it there any more`),
-    ...doubted.map((one) => `NOT SHOWN ${named(one)}: it is taken back once two nodes show its block without it: ${one.reason}`),
+    ...isBack.map(
+      (one) => `recorded again ${named(one)}, which had come to an address that payouts leave from: nodes show it again`,
+    ),
+    ...doubted.map(
+      (one) =>
+        `NOT SHOWN ${named(one)}: it is taken back once two nodes (the only one, where there is one) show its block without it: ${one.reason}`,
+    ),
     ...lost.map(
       (one) =>
         `LOST ${one.outpoint} in block ${one.height}, of ${one.transactionId}: the ledger holds ${one.entry}, and the row of that payment is gone. Nothing was changed: a block does not say what was decided about it. Restore the row from a backup.`,

@@ -44,8 +44,9 @@ async function judged(
   const paid = paidIn(facts);
   const answers = await Promise.all(others.map((other) => answerOf(facts, paid, other, of.watch)));
   const said = answers.filter((answer) => answer.state === 'said');
-  const innerWords = innerWordsOf([{ by: saidBy.name, facts }, ...said.map(({ by, theirs }) => ({ by, facts: theirs }))]);
-  const heard = innerWords.length === 0 ? facts : { ...facts, innerWords };
+  const readers = [{ by: saidBy.name, facts }, ...said.map(({ by, theirs }) => ({ by, facts: theirs }))].filter(seesInner);
+  const innerWords = innerWordsOf(readers);
+  const heard = { ...facts, innerSeenBy: readers.length, ...(innerWords.length === 0 ? {} : { innerWords }) };
   // one of them is enough for each payment, and none need show all
   const unsaid = paid.filter((one) => !said.some(({ denied, unseen }) => !denied.has(one) && !unseen.has(one)));
   const isDenied = (one: Paid): boolean => said.some((answer) => answer.denied.has(one));
@@ -158,12 +159,11 @@ function innerByScript(paid: readonly Paid[]): ReadonlyMap<string, bigint> {
 }
 
 type Reader = { readonly by: string; readonly facts: BlockFacts };
+const seesInner = ({ facts }: Reader): boolean => facts.inner !== 'unseen';
 
 /** What each reader says that can see what contracts sent, at the scripts to which any of them shows it. */
 function innerWordsOf(readers: readonly Reader[]): readonly InnerWord[] {
-  const seeing = readers
-    .filter(({ facts }) => facts.inner !== 'unseen')
-    .map(({ by, facts }) => ({ node: by, sums: innerByScript(paidIn(facts)) }));
+  const seeing = readers.map(({ by, facts }) => ({ node: by, sums: innerByScript(paidIn(facts)) }));
   const scripts = new Set(seeing.flatMap(({ sums }) => [...sums.keys()]));
   return seeing.flatMap(({ node, sums }) =>
     [...scripts].map((script) => ({ node, script, amountMinor: sums.get(script) ?? 0n })),

@@ -132,6 +132,31 @@ export async function readOwnScripts(sql: Sql, currency: CurrencyCode, limit: nu
   return rows.map((row) => row.script);
 }
 
+/** Our own addresses (scripts) at which something is recorded that is in no block any more. */
+export async function goneOwnScripts(sql: Sql, currency: CurrencyCode): Promise<readonly Buffer[]> {
+  const { rows } = await sql.query<{ script: Buffer }>({
+    name: 'gone_own_scripts',
+    text: 'select distinct script from own_outputs where currency = $1 and height is null',
+    values: [currency],
+  });
+  return rows.map(({ script }) => script);
+}
+
+type Shown = { readonly txid: string; readonly vout: number; readonly amountMinor: bigint };
+
+/** Which of these outputs of one block at our own addresses are in no block as they are recorded, where something of their transaction was once. */
+export async function goneAmong<T extends Shown>(sql: Sql, currency: CurrencyCode, outputs: readonly T[]): Promise<readonly T[]> {
+  const { rows } = await sql.query<{ nth: number }>({
+    name: 'gone_among_outputs',
+    text: `select (o.nth - 1)::int as nth from unnest($2::text[], $3::int[]) with ordinality as o(txid, vout, nth)
+            where exists (select from own_outputs c where c.currency = $1 and c.txid = o.txid and c.height is null)
+              and not exists (select from own_outputs c where c.currency = $1 and c.txid = o.txid and c.vout = o.vout and c.height is not null)
+            order by o.nth`,
+    values: [currency, outputs.map(({ txid }) => txid), outputs.map(({ vout }) => vout)],
+  });
+  return rows.map(({ nth }) => outputs[nth] as T);
+}
+
 /** What the ledger holds on a chain that is not on its way out, in minor units, whatever its depth. */
 export async function chainAssets(sql: Sql, currency: CurrencyCode): Promise<bigint> {
   const { rows } = await sql.query<{ amount: string }>({

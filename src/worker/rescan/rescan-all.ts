@@ -10,14 +10,14 @@ import { asRecorded } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { missingPayments } from '../../store/chain/payment-facts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
-import { recordedAt, scriptsPaidIn } from '../../store/chain/unconfirmed-blocks.ts';
 import { evmScripts, spentOutpoints } from '../../store/chain/watched.ts';
+import { goneOwnScripts } from '../../store/payouts/own-outputs.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { isPassing } from '../chain/pass-result.ts';
-import { notShown, scriptsOf } from '../chain/unconfirmed-blocks.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 import { createCollector } from './block-collector.ts';
 import { type KnownBlock, readAgain, recordAgain } from './rescan.ts';
+import { bringBackCapital, takeBackUnshown, type Unshown, type UnshownWhy } from './taken-back.ts';
 
 export type Rescanned = {
   readonly fromHeight: number;
@@ -31,11 +31,11 @@ export type Rescanned = {
   readonly lost: readonly LostPayment[];
   /** What a node had shown, and no node does any more: it is gone, until one does again. */
   readonly takenBack: readonly Unshown[];
-  /** The same where several nodes are configured, and no second one says so. */
+  /** The same where several nodes are configured, and no second one says so, or where nobody sees any more what contracts sent beside it. */
   readonly doubted: readonly (Unshown & { readonly reason: string })[];
+  /** What was taken back at addresses that payouts leave from, and is shown again. */
+  readonly isBack: readonly Unshown[];
 };
-/** An output that is recorded in a block and not shown there. `amount`: in minor units. */
-export type Unshown = { readonly outpoint: string; readonly height: number; readonly amount: bigint };
 export type FoundPayment = { readonly outpoint: string; readonly transactionId: string; readonly height: number };
 export type LostPayment = FoundPayment & { readonly entry: string };
 
@@ -67,11 +67,14 @@ export async function rescan(
   const spent = createOutpointSet(await spentOutpoints(ctx.db, currency, options.fromHeight - 1));
   const missed: MissedPayment[] = [];
   const unshown: UnshownWhy[] = [];
+  const isBack: Unshown[] = [];
+  const gone = isUtxo(currency) ? [] : await goneOwnScripts(ctx.db, currency);
   let unseen = 0;
   for (let height = options.fromHeight; height <= cursor.height; height++) {
-    const read = await rescanBlock(ctx, port, height, spent, options.wait);
+    const read = await rescanBlock(ctx, port, height, { spent, gone }, options.wait);
     missed.push(...read.missed);
     unshown.push(...read.unshown);
+    isBack.push(...read.isBack);
     if (read.isUnseen) unseen++;
     options.onProgress?.(height, cursor.height);
   }
@@ -85,16 +88,19 @@ export async function rescan(
     lost: missed.flatMap(({ entry, ...one }) => (entry === null ? [] : [{ ...one, entry }])),
     takenBack: unshown.flatMap(({ reason, ...one }) => (reason === null ? [one] : [])),
     doubted: unshown.flatMap(({ reason, ...one }) => (reason === null ? [] : [{ ...one, reason }])),
+    isBack,
   };
 }
 type MissedPayment = FoundPayment & { readonly entry: string | null };
-type UnshownWhy = Unshown & { readonly reason: string | null };
 type ReadBlock = {
   readonly missed: readonly MissedPayment[];
   readonly isUnseen: boolean;
   readonly unshown: readonly UnshownWhy[];
+  readonly isBack: readonly Unshown[];
 };
-type Recorded = Omit<ReadBlock, 'unshown'>;
+type Recorded = Pick<ReadBlock, 'missed' | 'isUnseen'>;
+/** The outpoints of what is known to be spent, and the addresses of our own from which something was taken back. */
+type Sought = { readonly spent: ReturnType<typeof createOutpointSet>; readonly gone: readonly Buffer[] };
 
 function refuseUnfit(currency: CurrencyCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
   if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
@@ -119,52 +125,31 @@ async function rescanBlock(
   ctx: ChainContext,
   port: ChainPort,
   height: number,
-  spent: ReturnType<typeof createOutpointSet>,
+  { spent, gone }: Sought,
   wait?: () => Promise<void>,
 ): Promise<ReadBlock> {
+  const takenBack: UnshownWhy[] = [];
+  const isBack: Unshown[] = [];
   for (let attempt = 1; ; ) {
     try {
       const collector = createCollector(spent);
       const block = await readAgain(ctx, port, height, collector.watch);
       if (block === null) throw new CursorMoved(`block ${height} of ${port.currency} is being replaced`);
       const unshown = await takeBackUnshown(ctx, port, block);
-      if (block.facts.inner !== undefined) return { ...(await recordHidden(ctx, port, block, spent)), unshown };
+      // it is read anew where what comes next fails, and shows no more then what is taken back already
+      takenBack.push(...unshown.filter(({ reason }) => reason === null));
+      isBack.push(...(await bringBackCapital(ctx, port, block, { gone, paid: collector.scripts() })));
+      const others = { unshown: [...takenBack, ...unshown.filter(({ reason }) => reason !== null)], isBack };
+      if (block.facts.inner !== undefined) return { ...(await recordHidden(ctx, port, block, spent)), ...others };
       const known = await knownScripts(ctx.db, collector.scripts());
-      if (known.length === 0 && !collector.spent()) return { missed: [], isUnseen: false, unshown };
-      return { ...(await recordMissing(ctx, port, block, known, spent)), unshown };
+      if (known.length === 0 && !collector.spent()) return { missed: [], isUnseen: false, ...others };
+      return { ...(await recordMissing(ctx, port, block, known, spent)), ...others };
     } catch (error) {
       if (wait !== undefined && isPassing(error)) await wait();
       // the watcher moved on meanwhile
       else if (!(error instanceof CursorMoved) || ++attempt > TRIES) throw error;
     }
   }
-}
-
-/**
- * Takes back what is recorded of a block and what no node shows in it any more (of several two must be asked): one had shown what never was, and
- * nothing else ends that, since the block stays.
- */
-async function takeBackUnshown(ctx: ChainContext, port: ChainPort, block: KnownBlock): Promise<readonly UnshownWhy[]> {
-  const { currency } = port;
-  // in Bitcoin's family the bytes of a block prove what is in it
-  const names = isUtxo(currency) ? [] : await scriptsPaidIn(ctx.db, currency, block);
-  if (names.length === 0) return [];
-  const scripts = names.map((script) => Buffer.from(script, 'hex'));
-  const facts = await (port.readByAll ?? port.readBlock)(block.hash, watchOnly(scripts));
-  const gone = notShown(currency, await recordedAt(ctx.db, currency, { ...block, scripts }), facts);
-  const reason = facts.unconfirmed?.reason ?? null;
-  const atMs = (await readCursor(ctx.db, currency))?.caughtUpAtMs;
-  if (gone.length > 0 && reason === null && atMs !== undefined) {
-    const at = scriptsOf(gone);
-    const insteadOf = { block: { ...block, isDenied: false, scripts: at }, gone: at, atMs };
-    await recordAgain(ctx, port, block, { ...facts, insteadOf });
-  }
-  return gone.map(({ txid, vout, amountMinor }) => ({
-    outpoint: `${txid}:${vout}`,
-    height: block.height,
-    amount: amountMinor,
-    reason,
-  }));
 }
 
 /** A block whose calls are not shown says nothing of where they sent ether: all addresses are looked at, so many at once. */

@@ -1,0 +1,98 @@
+// What a transaction on Ethereum's chain pays has its place there, and nodes that have shown a block otherwise may show other places later: whatever
+// was booked and has changed places is booked under keys that nothing else has had.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
+import type { ChainContext } from '../../src/worker/chain/context.ts';
+import { rescan } from '../../src/worker/rescan/rescan-all.ts';
+import { type Alteration, receipts } from '../support/nodes/altered-node.ts';
+import { FINAL, LATER_MS } from './evm-lied-to.ts';
+import { ledgerIsChain, works } from './evm-steps.ts';
+import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
+
+const TIMEOUT = 300_000;
+const NOBODY = `0x${'aa'.repeat(20)}`;
+const QUARTER_HOUR_MS = 900_000;
+const PLACES = 8;
+let nodes: TwoNodes;
+let service: TwoNodes['service'];
+const ours = new Set<string>();
+
+beforeAll(async () => {
+  nodes = await openOnTwoNodes();
+  ({ service } = nodes);
+  for (const currency of ['ETH', 'USDT'] as const) ours.add(await service.hot(currency));
+}, TIMEOUT);
+afterAll(() => nodes?.close(), TIMEOUT);
+
+const word = (hex: string): string => `0x${hex.replace('0x', '').padStart(64, '0')}`;
+/** Nodes show that a transaction pays so much to an address at these places, and nothing to it elsewhere. */
+const paying = (hash: string, address: string, units: Readonly<Record<number, bigint>>): Alteration =>
+  receipts((one) => {
+    const [log] = one.logs;
+    if (one.transactionHash !== hash || log === undefined) return one;
+    const [event, from] = log.topics;
+    const logs = Array.from({ length: PLACES }, (_, place) => ({
+      ...log,
+      logIndex: `0x${(90 + place).toString(16)}`,
+      topics: [event, from, word(units[place] === undefined ? NOBODY : address)],
+      data: word((units[place] ?? 1n).toString(16)),
+    }));
+    return { ...one, logs };
+  });
+/** As another process reads the chain: nothing that the worker has read is remembered. */
+async function reads<T>(read: (ctx: ChainContext) => Promise<T>): Promise<T> {
+  const { ctx, anvil } = service;
+  const urls = new Map([['USDT' as const, [nodes.read.url, nodes.other.url]]]);
+  const { clock } = ctx.ports;
+  const { chains, close } = createChainNodes({ network: 'regtest', clock, urls, tokenContract: anvil.token });
+  const done = await read({ ...ctx, ports: { ...ctx.ports, chains } });
+  await close();
+  return done;
+}
+const rescanned = (fromHeight: number) => reads((ctx) => rescan(ctx, 'USDT', { fromHeight }));
+/** Payments that are gone are so for ten minutes before they are reversed. */
+async function later(): Promise<void> {
+  await service.mine();
+  await service.work(QUARTER_HOUR_MS);
+  await service.mine();
+}
+
+/** A transaction that pays nobody we know, and of which nodes show that it pays an address of ours. */
+async function madeUp(address: string) {
+  const { hash } = await service.pay('USDT', NOBODY, 5n);
+  let fromHeight = 0;
+  return {
+    /** In millions of units, by place: in its next block, and afterwards by what a rescan makes of its block. */
+    async shows(units: Readonly<Record<number, bigint>>): Promise<void> {
+      const scaled = Object.fromEntries(Object.entries(units).map(([place, amount]) => [place, amount * 1_000_000n]));
+      for (const node of [nodes.read, nodes.other]) node.alter(paying(hash, address, scaled));
+      if (fromHeight > 0) {
+        await rescanned(fromHeight);
+        return later();
+      }
+      await service.mine();
+      fromHeight = Number(await service.anvil.rpc<string>('eth_blockNumber'));
+      await service.mine(FINAL);
+      await service.work(LATER_MS);
+    },
+    async isShownAsItIs(): Promise<void> {
+      for (const node of [nodes.read, nodes.other]) node.alter({});
+      await rescanned(fromHeight);
+      await later();
+      await works(service, 3);
+      await ledgerIsChain(service, ours);
+    },
+  };
+}
+
+test('capital that an entry says is gone is there again once nodes show it', { timeout: TIMEOUT }, async () => {
+  const paid = await madeUp(await service.hot('USDT'));
+  const before = await service.balance('asset:chain:USDT');
+  for (const units of [10n, null, 10n]) {
+    await paid.shows(units === null ? {} : { 0: units });
+    await service.mine(FINAL);
+    await service.work(LATER_MS);
+    expect((await service.balance('asset:chain:USDT')) - before).toBe((units ?? 0n) * 1_000_000n);
+  }
+  await paid.isShownAsItIs();
+});
