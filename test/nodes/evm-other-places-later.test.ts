@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import type { ChainContext } from '../../src/worker/chain/context.ts';
+import { deepScan } from '../../src/worker/rescan/rescan.ts';
 import { rescan } from '../../src/worker/rescan/rescan-all.ts';
 import { type Alteration, receipts } from '../support/nodes/altered-node.ts';
 import { FINAL, LATER_MS } from './evm-lied-to.ts';
@@ -95,4 +96,25 @@ test('capital that an entry says is gone is there again once nodes show it', { t
     expect((await service.balance('asset:chain:USDT')) - before).toBe((units ?? 0n) * 1_000_000n);
   }
   await paid.isShownAsItIs();
+});
+
+test('of two nodes one names other places of what both show: nothing is taken back', { timeout: TIMEOUT }, async () => {
+  const { id, address } = await service.owe('USDT', 90_00n);
+  const { hash } = await service.pay('USDT', NOBODY, 5n);
+  for (const node of [nodes.read, nodes.other]) node.alter(paying(hash, address, { 0: 60_000_000n, 7: 30_000_000n }));
+  await service.mine(FINAL);
+  nodes.read.alter(paying(hash, address, { 0: 30_000_000n, 7: 60_000_000n }));
+  await reads(async (ctx) => {
+    while ((await deepScan(ctx, 'USDT')) > 0);
+  });
+  await later();
+  expect(await service.status(id)).toBe('succeeded');
+  const { rows } = await service.db.query({
+    text: 'select vout, amount, state from payments where transaction_id = $1 order by vout',
+    values: [id],
+  });
+  expect(rows).toEqual([
+    { vout: 0, amount: '30000000', state: 'mined' },
+    { vout: 7, amount: '60000000', state: 'mined' },
+  ]);
 });

@@ -69,7 +69,7 @@ export function applySighting(plan: Plan, sighting: Sighting): void {
     if (twin !== undefined) {
       // a look at the mempool does not undo what the best chain has decided: that list may be older
       if (block === null && (twin.state === 'mined' || (twin.state === 'conflicted' && twin.conflictMined))) continue;
-      if (isAsKnown(twin, facts.txid, block)) continue;
+      if (isAsKnown(twin, { txid: facts.txid, vout: output.vout }, block)) continue;
       replacePromised(plan, promised?.get(transactionId), output, facts);
       replace(plan, twin, {
         ...twin,
@@ -173,11 +173,10 @@ function twinAmong(plan: Plan, output: OutputFacts, twin: string): PaymentFacts 
   return rows.find(({ state }) => state !== 'mined' && (state !== 'mempool' || plan.context.block !== null));
 }
 
-/** Seen again where it was seen before: nothing has changed. */
-function isAsKnown(row: PaymentFacts, txid: string, block: PlaceOfBlock | null): boolean {
-  return (
-    row.txid === txid && (block === null ? row.state === 'mempool' : row.state === 'mined' && row.block?.hash === block.hash)
-  );
+/** Seen again where it was seen before: nothing has changed. A node may name another place of the same transaction on Ethereum's chain. */
+function isAsKnown(row: PaymentFacts, { txid, vout }: Outpoint, block: PlaceOfBlock | null): boolean {
+  if (row.txid !== txid) return false;
+  return block === null ? row.state === 'mempool' : row.vout === vout && row.state === 'mined' && row.block?.hash === block.hash;
 }
 
 type OurOutput = {
