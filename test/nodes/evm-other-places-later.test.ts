@@ -86,10 +86,47 @@ async function madeUp(address: string) {
   };
 }
 
-test('capital that an entry says is gone is there again once nodes show it', { timeout: TIMEOUT }, async () => {
+test.each([
+  [
+    'one after the other stands behind all places',
+    [
+      { 0: 10n, 7: 30n },
+      { 5: 60n, 7: 11n },
+      { 0: 60n, 7: 30n },
+    ],
+  ],
+  [
+    'two come to a place that neither has had',
+    [
+      { 0: 30n, 7: 60n },
+      { 3: 60n, 7: 11n },
+      { 3: 30n, 5: 60n },
+      { 3: 60n, 5: 30n },
+    ],
+  ],
+])('payments that were booked: %s', { timeout: TIMEOUT }, async (_, all) => {
+  const { id, address } = await service.owe('USDT', 90_00n);
+  ours.add(address);
+  const paid = await madeUp(address);
+  await paid.shows({ 0: 60n, 7: 30n });
+  expect(await service.status(id)).toBe('succeeded');
+  for (const units of all) {
+    await paid.shows(units);
+    const { rows } = await service.db.query<{ vout: number; amount: string }>({
+      text: 'select vout, amount from decided_payments where transaction_id = $1 and part_key is not null',
+      values: [id],
+    });
+    expect(Object.fromEntries(rows.map(({ vout, amount }) => [vout, BigInt(amount) / 1_000_000n]))).toEqual(units);
+    // none of it is there, and what only has other places was not read a second time
+    expect((await service.findings()).filter((one) => !/^(EVM|RECON)-/.test(one))).toEqual([]);
+  }
+  await paid.isShownAsItIs();
+});
+
+test('capital that an entry says is gone, and other capital at its place', { timeout: TIMEOUT }, async () => {
   const paid = await madeUp(await service.hot('USDT'));
   const before = await service.balance('asset:chain:USDT');
-  for (const units of [10n, null, 10n]) {
+  for (const units of [10n, null, 20n, 30n, null, 10n]) {
     await paid.shows(units === null ? {} : { 0: units });
     await service.mine(FINAL);
     await service.work(LATER_MS);

@@ -111,11 +111,15 @@ const STANDS_ELSEWHERE = `
                  and not exists (select 1 from payment_decisions x where x.part_key = d.key))
   and exists (select 1 from decided_payments x where x.currency = $1 and x.txid = t.txid and x.vout <> t.vout and (x.part_key is not null or x.generation > 0))`;
 
-/** Payments of Ethereum's chain that have come to a place at which one was booked are booked under keys that nobody has had. */
+/**
+ * Payments of Ethereum's chain that have another place are booked under keys that nobody has had: where one is booked at that place, or they were booked
+ * or lost themselves, since a place may be left again and taken by another one.
+ */
 export async function takeFreshKeys(sql: Sql, currency: CurrencyCode, ids: readonly bigint[]): Promise<void> {
   if (isUtxo(currency) || ids.length === 0) return;
-  const moved = `select p.id, ${FRESH_KEYS('p.currency', 'p.txid')} as fresh from payments p
-    where p.id = any ($1) and exists (select 1 from ledger.part d where d.key = 'dep:' || lower(p.currency) || ':' || p.txid || ':' || p.vout)`;
+  const moved = `select p.id, ${FRESH_KEYS('p.currency', 'p.txid')} as fresh from decided_payments p
+    where p.id = any ($1) and (p.part_key is not null or p.generation > 0
+                               or exists (select 1 from ledger.part d where d.key = 'dep:' || lower(p.currency) || ':' || p.txid || ':' || p.vout))`;
   await sql.query({
     name: 'take_fresh_keys',
     text: `with moved as materialized (${moved}),

@@ -130,7 +130,8 @@ type Output = OutputFacts & { readonly txid: string; readonly coinbase: boolean 
 
 /**
  * In another block a transaction on Ethereum's chain may pay something else: what was recorded at a place where another amount is now, or another
- * address, is gone. What was booked stands behind all places of transactions, so that an entry says so.
+ * address, is gone. What is booked, or was until an entry said that it is gone, stands behind all places of transactions: so an entry says that it is
+ * gone, and no other one gets its keys.
  */
 async function displaceOwnOutputs(sql: Sql, currency: CurrencyCode, outputs: readonly Output[]): Promise<void> {
   if (isUtxo(currency)) return;
@@ -142,9 +143,10 @@ async function displaceOwnOutputs(sql: Sql, currency: CurrencyCode, outputs: rea
              returning c.*)
            insert into own_outputs (currency, txid, vout, amount, script, coinbase, of_block, booked, lost)
              select $1, o.txid,
-                    $6 + (select count(*) from own_outputs x where x.currency = $1 and x.txid = o.txid) + row_number() over (partition by o.txid order by o.vout),
-                    o.amount, o.script, o.coinbase, o.of_block, true, o.lost
-               from other o where o.booked`,
+                    coalesce((select max(x.vout) from own_outputs x where x.currency = $1 and x.txid = o.txid and x.vout >= $6 and x.vout < $7), $6)
+                      + row_number() over (partition by o.txid order by o.vout),
+                    o.amount, o.script, o.coinbase, o.of_block, o.booked, o.lost
+               from other o where o.booked or o.lost > 0`,
     values: [
       currency,
       outputs.map((output) => output.txid),
@@ -152,6 +154,7 @@ async function displaceOwnOutputs(sql: Sql, currency: CurrencyCode, outputs: rea
       outputs.map((output) => output.amountMinor),
       outputs.map((output) => Buffer.from(output.script, 'hex')),
       DISPROVED_PLACE,
+      BALANCE_PLACE,
     ],
   });
 }
