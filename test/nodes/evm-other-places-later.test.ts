@@ -155,3 +155,13 @@ test('of two nodes one names other places of what both show: nothing is taken ba
     { vout: 7, amount: '60000000', state: 'mined' },
   ]);
 });
+
+test('of two nodes one names other places in the second reading: what is recorded is found', { timeout: TIMEOUT }, async () => {
+  const { address } = await service.owe('USDT', 90_00n);
+  const { hash } = await service.pay('USDT', NOBODY, 5n);
+  for (const node of [nodes.read, nodes.other])
+    node.alter(paying(hash, address, { 0: 60_000_000n, 2: 10_000_000n, 7: 20_000_000n }));
+  await service.mine(FINAL);
+  nodes.read.alter(paying(hash, address, { 2: 60_000_000n, 7: 10_000_000n, 3: 20_000_000n }));
+  expect((await service.findings()).filter((one) => one.includes(hash))).toEqual([]);
+});

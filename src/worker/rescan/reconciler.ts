@@ -3,7 +3,7 @@
 
 import type { BlockRef } from '../../core/block-ref.ts';
 import { finalDepth } from '../../core/confirmations.ts';
-import type { CurrencyCode } from '../../core/currency.ts';
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import type { ChainPort, TransactionFacts } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
 import { asRecorded, paidInside, type RecordedPlace, recordedIn } from '../../store/chain/inner-ether.ts';
@@ -184,10 +184,38 @@ async function readReceipts(
     ...(await deniedScripts(ctx.db, port.currency, { height, hash })),
   ]);
   const kept = await paymentsIn(ctx.db, port.currency, { height, hash }, [...denied]);
-  const found = receiptsOf(facts, owners, denied);
+  const shown = receiptsOf(facts, owners, denied);
+  const isNamed = !isUtxo(port.currency) && shown.length > 0;
+  const found = isNamed
+    ? atRecordedPlaces(
+        shown,
+        receiptsUnder(await paymentsIn(ctx.db, port.currency, { height, hash }, [...owners.keys()]), owners),
+      )
+    : shown;
   const receipts = [...found, ...receiptsUnder([...instead, ...unseen, ...kept], owners)];
   const byPlace = new Map(receipts.map((one) => [`${one.txid}:${one.vout}`, one]));
   return { height, hash, previousHash, receipts: [...byPlace.values()] };
+}
+
+/**
+ * Nodes of Ethereum's chain are compared by what is paid, and one may name other places than the one that was read before: where all that is found of a
+ * transaction is recorded, it is found at the places of the record.
+ */
+function atRecordedPlaces(found: readonly Receipt[], recorded: readonly Receipt[]): readonly Receipt[] {
+  const nameOf = ({ transactionId, amount }: Receipt): string => `${transactionId} ${amount}`;
+  const known = Map.groupBy(recorded, ({ txid }) => txid);
+  return [...Map.groupBy(found, ({ txid }) => txid)].flatMap(([txid, all]) => {
+    const left = new Map((known.get(txid) ?? []).map((one) => [one.vout, nameOf(one)]));
+    const [there, elsewhere]: [Receipt[], Receipt[]] = [[], []];
+    for (const one of all) (left.get(one.vout) === nameOf(one) ? there : elsewhere).push(one);
+    for (const { vout } of there) left.delete(vout);
+    const free = Map.groupBy(left.keys(), (vout) => left.get(vout) as string);
+    const placed = elsewhere.flatMap((one) => {
+      const vout = free.get(nameOf(one))?.shift();
+      return vout === undefined ? [] : [{ ...one, vout }];
+    });
+    return placed.length === elsewhere.length ? [...there, ...placed] : all;
+  });
 }
 
 /** What was found again under another name than it is recorded by, or can be looked for by nobody. */
