@@ -34,7 +34,7 @@ const LONG_AGO_HOURS = 48;
 /**
  * Records those of these outputs that are no payments because they were there before their transaction was made; returns those recorded now
  * or earlier (`txid:vout`). What counts for a block that is read again is its first reading, for a block that a reorganisation brought its
- * own reading, and for a block below our first one the reading of that first block.
+ * own reading, and for a block below our first one the reading of that first block. What is recorded is as its present block shows it.
  */
 export async function noteEarly(
   sql: Sql,
@@ -77,7 +77,12 @@ async function noteSome(
       added as (
         insert into early_payments (currency, txid, vout, transaction_id, amount, height, noted_at)
           select $1, txid, vout, transaction_id, amount, $2, $3 from output where early and not noted
-          on conflict do nothing)
+          on conflict do nothing),
+      -- on Ethereum's chain a transaction may pay something else in another block
+      renewed as (
+        update early_payments e set transaction_id = o.transaction_id, amount = o.amount, height = $2 from output o
+         where o.noted and not o.accepted and $2::int is not null and e.currency = $1 and e.txid = o.txid and e.vout = o.vout
+           and (e.transaction_id, e.amount, e.height) is distinct from (o.transaction_id, o.amount, $2::int))
       select txid || ':' || vout as outpoint from output where (early or noted) and not accepted`,
     values: [
       currency,
