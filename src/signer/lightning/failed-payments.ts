@@ -2,11 +2,12 @@
 // use up what may leave, and stop everybody's payouts. The proof has two parts: the ledger shows that the hold has ended, after which this process never
 // asks the node to pay it (ledger entries are never changed), and the node calls it failed.
 
-import type { LightningPayer } from '../../core/lightning/payer.ts';
+import { type LightningPayer, mayStillArrive } from '../../core/lightning/payer.ts';
 import { LEASE_MS } from '../../core/payouts/states.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { readPayerFacts } from '../../store/lightning/payer-facts.ts';
 import type { Database } from '../../store/postgres/connect.ts';
+import { DAY_MS } from '../limits.ts';
 import type { PaymentJournal } from './payment-journal.ts';
 
 export type FailedPayments = {
@@ -20,11 +21,8 @@ export type FailedPayments = {
   giveBack(node: LightningPayer, journal: PaymentJournal): Promise<boolean>;
 };
 
-const DAY_MS = 86_400_000;
 /** How long after a start a request of the process before may still arrive. */
 const LEASED_BEFORE_MS = 3 * LEASE_MS;
-/** How far the node's clock may be behind ours. */
-const CLOCKS_DIFFER_MS = 60_000;
 
 /**
  * Notes requests to the node that may still arrive, so that no payment counts as failed before they cannot.
@@ -43,7 +41,7 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
     // requests of the process before this one are not known
     const times = [...(unanswered.get(payoutId) ?? [])].map(({ untilMs }) => untilMs);
     if (authorizedAtMs <= startedMs) times.push(startedMs + LEASED_BEFORE_MS);
-    return times.some((untilMs) => now() <= untilMs + CLOCKS_DIFFER_MS);
+    return times.some((unansweredUntilMs) => mayStillArrive({ unansweredUntilMs }, now()));
   }
 
   async function hasEnded(payoutId: string): Promise<boolean> {
