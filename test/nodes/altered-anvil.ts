@@ -58,6 +58,7 @@ export async function openAlteredService(alteration: Alteration) {
   return {
     service,
     alter: (how: Alteration) => at?.alter(how),
+    url: (): string => (at as Relay).url,
     pay: (address: string, value: bigint) =>
       service.anvil.send({ to: service.anvil.forwarder, value, input: callData(FORWARDER, 'halves(address)', address) }),
     async close(): Promise<void> {

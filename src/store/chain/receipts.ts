@@ -125,6 +125,26 @@ export async function rewindBelow(sql: Sql, currency: CurrencyCode, to: BlockRef
   if (at !== null && at.height > to.height) await rewindReconciled(sql, currency, to, atMs);
 }
 
+/**
+ * The same, where the second reading has passed this block and did not find there what is recorded of it by now: on Ethereum's chain a node may show
+ * more of a block later, or name other places.
+ */
+export async function rewindWhereUnfound(
+  sql: Sql,
+  currency: CurrencyCode,
+  { height, hash, previousHash }: BlockRef & { readonly previousHash: string },
+  atMs: number,
+): Promise<void> {
+  const { rows } = await sql.query({
+    name: 'unfound_in_block',
+    text: `select from payments p where p.currency = $1 and p.height = $2 and p.block_hash = $3
+              and not exists (select from chain_receipts r where r.currency = $1 and r.txid = p.txid and r.vout = p.vout
+                                 and r.block_hash = p.block_hash and r.amount = p.amount) limit 1`,
+    values: [currency, height, hash],
+  });
+  if (rows.length > 0) await rewindBelow(sql, currency, { height: height - 1, hash: previousHash }, atMs);
+}
+
 /** The blocks that the second reading has read, from a height downwards; only the newest are kept. */
 export async function reconciledDown(
   sql: Sql,

@@ -2,7 +2,7 @@
 // with all addresses, including those too old for the watch list. Whatever it finds is recorded as the watchers record it.
 
 import type { BlockRef } from '../../core/block-ref.ts';
-import type { CurrencyCode } from '../../core/currency.ts';
+import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
 import type { BlockFacts, ChainPort, TransactionFacts, WatchList } from '../../core/ports.ts';
 import {
   type BlockRow,
@@ -14,7 +14,7 @@ import {
   setDeepHeight,
 } from '../../store/chain/blocks.ts';
 import type { Sighting } from '../../store/chain/payment-facts.ts';
-import { rewindBelow } from '../../store/chain/receipts.ts';
+import { rewindBelow, rewindWhereUnfound } from '../../store/chain/receipts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
 import { recordSightings, takeBackAt, wakeJudge } from '../../store/chain/sightings.ts';
 import { blockBefore, confirmBlock, insertUnconfirmed, type UnconfirmedBlock } from '../../store/chain/unconfirmed-blocks.ts';
@@ -265,7 +265,9 @@ async function record(
     if (cursor === null) throw new CursorMoved(`${port.currency} has no cursor`);
     const block = await place(sql, cursor);
     const context = { block, caughtUpAtMs: cursor.caughtUpAtMs, atMs: cursor.caughtUpAtMs };
-    if ((await recordSightings(sql, port.currency, context, sightings)) > 0) await wakeJudge(sql, port.currency);
+    if ((await recordSightings(sql, port.currency, context, sightings)) === 0) return;
+    await wakeJudge(sql, port.currency);
+    if (block !== null && !isUtxo(port.currency)) await rewindWhereUnfound(sql, port.currency, block, ctx.ports.clock.now());
   });
 }
 
