@@ -286,6 +286,10 @@ export const AREAS = [
     ],
   },
   {
+    code: /^src\/flow\/lightning\/may-arrive\.ts$/,
+    tests: ['test/lightning/resolved-too-early', 'test/lightning/payout-resolved', 'test/lightning/closing'],
+  },
+  {
     code: /^src\/core\/lightning\/payer\.ts$/,
     tests: ['test/core/lightning-payer'],
   },

@@ -57,7 +57,7 @@ test('one is decided as failed by nobody while a channel is being closed, and as
   expect(await resolvePayout(at.ctx, paid)).toMatchObject({ status: 'completed' });
   // a node that is gone for good cannot say so
   engine.node().setTrouble({ down: true, fault: null, left: null });
-  expect(await resolvePayout(at.ctx, failed)).toMatchObject({ status: 'failed' });
+  expect(await resolvePayout(at.ctx, { ...failed, isNodeGone: true })).toMatchObject({ status: 'failed' });
 });
 
 test('where the node does not say whether a channel is being closed, nobody is asked to decide', async () => {

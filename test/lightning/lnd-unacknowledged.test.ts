@@ -73,7 +73,11 @@ describe.runIf(HAS_LND)('on LND', () => {
     expect(await channel()).toMatchObject({ active: true, pending_htlcs: [] });
     expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: null });
     expect((await at.payment(id)).trouble).toMatch(/what has left may still arrive, up to block \d+$/);
-    const failed = resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'its recipient has nothing' });
+    const failed = resolvePayout(
+      at.ctx,
+      { payoutId: id, outcome: 'failed', evidence: 'its recipient has nothing' },
+      at.paying.track,
+    );
     await expect(failed).rejects.toMatchObject({ code: 'not_resolvable' });
     way.pass(Number.POSITIVE_INFINITY);
     await eventually(

@@ -25,7 +25,7 @@ test('what the operator has paid for less does not complete a payout: an operato
   expect(await openBreakers(at.ctx.db)).toEqual([]);
   await looks(3, 61_000);
   expect(await at.payout(id)).toMatchObject(waitsForOperator);
-  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'the node had paid it before' });
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'the node had paid it before' }, at.paying.track);
   expect(await at.available()).toBe(500_000n);
 });
 
@@ -42,7 +42,7 @@ test('nor does what is paid late for a payout that was called failed complete th
   });
   outgoing().leaveChannel(to.hash);
   pass(2 * MINUTE);
-  await resolvePayout(at.ctx, { payoutId: first.id, outcome: 'failed', evidence: 'it hangs' });
+  await resolvePayout(at.ctx, { payoutId: first.id, outcome: 'failed', evidence: 'it hangs' }, at.paying.track);
   expect(await at.available()).toBe(500_000n);
   const next = await at.request(to.request, '0.0001');
   await looks(1);

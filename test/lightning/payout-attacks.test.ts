@@ -127,7 +127,7 @@ test('one that an operator found unpaid, and that the node has paid after all, i
   pass(70 * MINUTE);
   outgoing().leaveChannel(to.hash);
   await at.look();
-  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'it hangs' });
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'it hangs' }, at.paying.track);
   outgoing().resolve(to.hash, true);
   await looks(1);
   expect(await at.compared()).toEqual([expect.stringMatching(/^LN-5: .* has failed, and node .* has paid/)]);

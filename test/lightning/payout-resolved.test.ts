@@ -99,7 +99,7 @@ test('one that an operator calls paid costs the fee that the node shows, else no
 
 test('one that an operator calls failed, and the node lists as paid, turns the audit red until that is booked', async () => {
   const { id, hash } = await stuck();
-  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'the recipient says so' });
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'the recipient says so' }, at.paying.track);
   expect(await at.available()).toBe(500_000n);
   expect(await at.compared()).toEqual([]);
   outgoing().resolve(hash, true);
@@ -117,7 +117,7 @@ test('one that a channel holds by now is called failed by nobody', async () => {
   await at.look({ track: async (hash) => ({ ...(await at.paying.track(hash)), isPending: false }) });
   expect(await at.payout(id)).toMatchObject({ heldReason: 'unknown_outcome' });
   const failed = { payoutId: id, outcome: 'failed', evidence: 'the recipient says so' } as const;
-  await expect(resolvePayout(at.ctx, failed)).rejects.toMatchObject({
+  await expect(resolvePayout(at.ctx, failed, at.paying.track)).rejects.toMatchObject({
     code: 'not_resolvable',
     message: expect.stringContaining('holds this payment'),
   });

@@ -2,18 +2,22 @@
 // node, with a clock that the test moves.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { PaymentFacts, TrackedPayment } from '../../src/core/lightning/payer.ts';
-import { resolvePayout, type Track } from '../../src/flow/payouts/resolve.ts';
+import type { LightningPort } from '../../src/core/lightning/port.ts';
+import type { Track } from '../../src/flow/lightning/may-arrive.ts';
+import { type Resolution, resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { AMOUNT, at, close, forced, invoice, looks, MINUTE, open, outgoing, pass } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
 
 const UNKNOWN = { status: 'processing', heldReason: 'unknown_outcome' };
-const failed = async (payoutId: string, track: Track | null = at.paying.track): Promise<string> =>
-  resolvePayout(at.ctx, { payoutId, outcome: 'failed', evidence: 'its recipient says that he has nothing' }, track).then(
+const failed = async (payoutId: string, track: Track | undefined = at.paying.track, more: Partial<Resolution> = {}) =>
+  resolvePayout(at.ctx, { payoutId, outcome: 'failed', evidence: 'its recipient says that he has nothing', ...more }, track).then(
     ({ status }) => status,
     ({ code, message }: { readonly code: string; readonly message: string }) => `${code}: ${message}`,
   );
+/** Who says that its node is gone for good. */
+const failedForGood = (payoutId: string, track?: Track) => failed(payoutId, track, { isNodeGone: true });
 
 /** The node has a payment under way, and no channel lists an HTLC of it; another node was there for so long that its operator was to decide. */
 async function heldForAnotherNode(): Promise<{ readonly id: string; readonly hash: string }> {
@@ -41,6 +45,8 @@ test('one of which the node says that it may still arrive, once the node is back
   expect(await failed(id, mayArrive)).toBe(
     'not_resolvable: The Lightning node calls it under way, and what has left may still arrive, up to block 500.',
   );
+  // nor for somebody who says that his node is gone, while it is there
+  expect(await failedForGood(id, mayArrive)).toMatch(/may still arrive, up to block 500/);
   expect(
     await failed(
       id,
@@ -63,31 +69,47 @@ test('one of which a part was taken', async () => {
   ).toMatch(/^not_resolvable: The recipient has taken a part of it, with the preimage abab/);
 });
 
-test.each<[string, () => Track | null]>([
+test.each<[string, () => Track]>([
   ['may come no more', () => at.paying.track],
   ['the node has paid with another amount', () => saying((payment) => ({ payment: { ...payment, status: 'succeeded' } }))],
-  ['nobody can ask about', () => async () => null],
-  ['no node here may pay', () => null],
 ])('one that %s is failed by its operator', async (_what, track) => {
   const { id } = await heldForAnotherNode();
   expect(await failed(id, track())).toBe('failed');
   expect(await at.available()).toBe(500_000n);
 });
 
-test.each<[string, Error, string | RegExp]>([
-  ['refuses to say anything', Object.assign(new Error('permission denied'), { name: 'LndRefusal' }), 'failed'],
-  ['is not asked, for a fault of ours', new TypeError('a fault'), 'undefined: a fault'],
-])('one of which the node %s', async (_what, error, says) => {
+const refusal = Object.assign(new Error('permission denied'), { name: 'LndRefusal' });
+const trouble = Object.assign(new Error('it does not answer'), { name: 'NodeTrouble' });
+const there = { state: 'ready', height: 1, identity: `02${'ab'.repeat(32)}`, version: '0.21' } as const;
+test.each<[string, { readonly port?: Partial<LightningPort> | null; readonly track?: Track | undefined }, RegExp]>([
+  ['whose signer does not answer', { track: async () => ({ unasked: 'no signer' }) }, /\(no signer\)/],
+  ['that no node here may pay', { track: undefined }, /\(no node may pay here\)/],
+  ['whose node lists no channels', { port: { holds: () => Promise.reject(refusal) } }, /\(permission denied\)/],
+  ['whose node does not say what it closes', { port: { isClosing: () => Promise.reject(trouble) } }, /\(it does not answer\)/],
+  ['where no node is configured any more', { port: null }, /\(no node is configured here\)/],
+  [
+    'where another node is there',
+    { port: { condition: async () => there } },
+    /\(node \w+ was asked to pay it, and this is node 02abab\w+\)/,
+  ],
+])('one %s is failed only for who says that the node is gone', async (_what, { port, ...asked }, why) => {
   const { id } = await heldForAnotherNode();
-  Object.assign(at.ctx.ports.lightning ?? {}, { holds: () => Promise.reject(error) });
-  expect(await failed(id)).toMatch(says);
+  const { ports } = at.ctx;
+  if (port === null) Object.assign(at, { ctx: { ...at.ctx, ports: { ...ports, lightning: null } } });
+  else Object.assign(ports.lightning ?? {}, port);
+  const track = 'track' in asked ? asked.track : at.paying.track;
+  const ended = (isNodeGone: boolean) =>
+    resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'he has nothing', isNodeGone }, track);
+  await expect(ended(false)).rejects.toMatchObject({ code: 'not_resolvable', message: expect.stringMatching(why) });
+  await expect(ended(false)).rejects.toThrow(/--node-gone/);
+  expect(await at.payout(id)).toMatchObject(UNKNOWN);
+  expect(await ended(true)).toMatchObject({ status: 'failed' });
 });
 
-test('one where no node is configured any more', async () => {
+test('one about which the node is not asked, for a fault of ours', async () => {
   const { id } = await heldForAnotherNode();
-  const ctx = { ...at.ctx, ports: { ...at.ctx.ports, lightning: null } };
-  const { status } = await resolvePayout(ctx, { payoutId: id, outcome: 'failed', evidence: 'the node is gone' });
-  expect(status).toBe('failed');
+  Object.assign(at.ctx.ports.lightning ?? {}, { holds: () => Promise.reject(new TypeError('a fault')) });
+  expect(await failedForGood(id)).toMatch('undefined: a fault');
 });
 
 test('one of which a request was not answered and may still arrive at the node', async () => {

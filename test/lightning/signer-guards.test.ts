@@ -209,7 +209,11 @@ test('what the journal of a signer that was put back does not have any more wait
   await at.look();
   expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
   expect(orders).toEqual([]);
-  const { status, error } = await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'never sent' });
+  const { status, error } = await resolvePayout(
+    at.ctx,
+    { payoutId: id, outcome: 'failed', evidence: 'never sent' },
+    at.paying.track,
+  );
   expect([status, error]).toEqual(['failed', 'never sent']);
 });
 

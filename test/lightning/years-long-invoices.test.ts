@@ -35,7 +35,7 @@ test('what hangs for good is asked about a day after the request, however long i
   await lookAfter(2 * MINUTE);
   expect(await at.payout(id)).toMatchObject(HANGS);
   for (const { hash } of outgoing().inFlight()) outgoing().leaveChannel(hash);
-  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'the recipient has nothing' });
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'failed', evidence: 'the recipient has nothing' }, at.paying.track);
   expect(await status(id)).toBe('failed');
   expect(await at.available()).toBe(500_000n);
 });

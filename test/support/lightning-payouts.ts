@@ -119,6 +119,8 @@ export async function openLightningPayouts(
     ...service,
     troubles,
     paying,
+    /** As its process has it, for a socket. */
+    signer,
     /** What counts for the signer's limits. */
     leaving: () => journal.leaving(),
     /** One look of the worker. @param over what the signer does otherwise; `diesAt`: the worker's process ends there */

@@ -1,6 +1,5 @@
 // An operator decides a payout whose outcome nobody can find out (`held_reason` unknown_outcome), with evidence that stays in its history.
 import type { Entry } from '../../core/judge/case.ts';
-import { mayStillArrive, type TrackedPayment } from '../../core/lightning/payer.ts';
 import { chargedFee } from '../../core/lightning/payout-fees.ts';
 import { achCompleteEntry, achHandOverEntry, achReleaseEntry, type PostedAchPayout } from '../../core/payouts/ach-postings.ts';
 import {
@@ -14,7 +13,6 @@ import {
 import { Refusal } from '../../core/refusal.ts';
 import { lockAchFiles } from '../../store/ach/files.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
-import { paymentToResolve } from '../../store/lightning/payment-hashes.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { listedFee } from '../../store/lightning/sent-payments.ts';
 import { bookedFee, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
@@ -24,28 +22,32 @@ import { openMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { adoptLost } from '../ach/alike-payouts.ts';
 import type { Context } from '../context.ts';
+import { refuseWhileOpen, type Track } from '../lightning/may-arrive.ts';
 
 export type Resolution = {
   readonly payoutId: string;
   readonly outcome: 'paid' | 'failed';
   /** What shows it: for the history, and the `error` of a failed one. */
   readonly evidence: string;
+  /** The Lightning node that was asked to pay it can never be asked again. */
+  readonly isNodeGone?: boolean;
 };
 
-/** What the node that pays says of a payment hash; null when nobody can ask it. */
-export type Track = (paymentHash: string) => Promise<TrackedPayment | null>;
+/** Where no node may pay. */
+const UNTRACKED: Track = async () => ({ unasked: 'no node may pay here' });
 
 /**
- * @param track null = no node may pay here
+ * @param track asks the Lightning node that pays
  * @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown, while something that left in its currency is not booked, and as failed
- *   over Lightning while a request to pay it may still arrive, or the node says that it may be taken yet, that a channel holds it, or that it is closing one
+ *   over Lightning while a request to pay it may still arrive, or the node says that it may be taken yet, that a channel holds it, or that it is closing one,
+ *   or cannot be asked
  */
 export async function resolvePayout(
   ctx: Context,
-  { payoutId, outcome, evidence }: Resolution,
-  track: Track | null = null,
+  { payoutId, outcome, evidence, isNodeGone = false }: Resolution,
+  track: Track = UNTRACKED,
 ): Promise<PayoutRow> {
-  if (outcome === 'failed') await refuseWhileOpen(ctx, payoutId, track);
+  if (outcome === 'failed') await refuseWhileOpen(ctx, payoutId, { track, isNodeGone });
   return ctx.db.transaction(async (sql) => {
     // what was lost of a bank file may have paid it: the files before the payout, as a look that finds one locks them
     if (outcome === 'paid') await lockAchFiles(sql);
@@ -61,43 +63,6 @@ export async function resolvePayout(
     if (outcome === 'paid' && payout.source !== null) await adoptLost(ctx, sql, payout);
     return resolveLocked(ctx, sql, payout, { outcome, evidence });
   });
-}
-
-/** What may still arrive, or be taken, nobody calls failed. A node that cannot be asked may be gone for good. */
-async function refuseWhileOpen(ctx: Context, payoutId: string, track: Track | null): Promise<void> {
-  const payment = await paymentToResolve(ctx.db, payoutId);
-  if (payment === null) return;
-  if (mayStillArrive(payment, ctx.ports.clock.now()))
-    throw refused('A request to pay it was not answered, and may still arrive at the Lightning node: try again in two minutes.');
-  // an HTLC that the other side has not confirmed is in no list of a channel: only who pays can ask for it
-  const said = (await track?.(payment.paymentHash)) ?? null;
-  if (said?.payment?.status === 'in_flight' && (said.isPending || said.payment.preimage !== null)) throw refused(whyOpen(said));
-  await refuseWhileHeld(ctx, payment.paymentHash);
-}
-
-const refused = (message: string): Refusal => new Refusal('not_resolvable', { message });
-
-function whyOpen({ payment, isPending, arrivesUntil }: TrackedPayment): string {
-  if (!isPending) return `The recipient has taken a part of it, with the preimage ${payment?.preimage}: the worker completes it.`;
-  return arrivesUntil === undefined
-    ? 'A channel of the Lightning node holds this payment: its recipient may still take it.'
-    : `The Lightning node calls it under way, and what has left may still arrive, up to block ${arrivesUntil}.`;
-}
-
-/** What a channel holds, or one that is being closed may hold, its recipient may still take. */
-async function refuseWhileHeld({ ports: { lightning } }: Context, paymentHash: string): Promise<void> {
-  if (lightning === null) return;
-  const orNo = (error: Error): boolean => {
-    if (error.name === 'NodeTrouble' || error.name === 'LndRefusal') return false;
-    throw error;
-  };
-  // in this order: what leaves a channel because that is closed is found in the second
-  if (await lightning.holds(paymentHash).catch(orNo))
-    throw refused('A channel of the Lightning node holds this payment: its recipient may still take it.');
-  if (await lightning.isClosing().catch(orNo))
-    throw refused(
-      'The Lightning node is closing a channel that may hold this payment: its recipient may still take it on the chain.',
-    );
 }
 
 /** What is known to have left is booked first: it may have paid this payout, which would then be booked twice or given back although it was paid. */
@@ -121,7 +86,7 @@ export async function resolveLocked(
   ctx: Context,
   sql: Sql,
   row: PayoutRow,
-  { outcome, evidence }: Omit<Resolution, 'payoutId'>,
+  { outcome, evidence }: Pick<Resolution, 'outcome' | 'evidence'>,
 ): Promise<PayoutRow> {
   const payout = await oneAsBooked(sql, row);
   const { id: payoutId, merchantId } = payout;

@@ -3,12 +3,12 @@ import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
 import { maskedAccount } from '../../core/ach/bank-account.ts';
 import { LEDGER_CODES } from '../../core/currency.ts';
-import type { TrackedPayment } from '../../core/lightning/payer.ts';
 import { formatAmount } from '../../core/money.ts';
 import type { IntentKey } from '../../core/payouts/intent.ts';
 import { PAYOUT_STATUSES, type PayoutStatus } from '../../core/payouts/states.ts';
 import { openText } from '../../core/sealed-text.ts';
 import type { Context } from '../../flow/context.ts';
+import type { Track } from '../../flow/lightning/may-arrive.ts';
 import { approvePayout, cancelByOperator } from '../../flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../flow/payouts/resolve.ts';
 import { createSignerClient, SignerTrouble } from '../../outside/signer-client.ts';
@@ -39,6 +39,7 @@ export function addPayoutCommands(bursar: Command): void {
   leaf(payout, 'resolve <payout_id>', 'Decides a payout whose outcome is unknown (held_reason unknown_outcome).')
     .option('--paid', 'the destination has the money')
     .option('--failed', 'the money can no longer leave')
+    .option('--node-gone', 'with --failed, over Lightning: the node that was asked is gone for good, so nobody can ask it')
     .requiredOption('--evidence <text>', 'what shows it; stays in the history')
     .action(resolve);
   addRecover(payout);
@@ -224,27 +225,34 @@ async function ownIntentKey(dataFolder: string): Promise<IntentKey> {
   };
 }
 
-type ResolveOptions = JsonOption & { readonly paid?: boolean; readonly failed?: boolean; readonly evidence: string };
+type ResolveOptions = JsonOption & {
+  readonly paid?: boolean;
+  readonly failed?: boolean;
+  readonly nodeGone?: boolean;
+  readonly evidence: string;
+};
 
-async function resolve(payoutId: string, { json, paid = false, failed = false, evidence }: ResolveOptions): Promise<void> {
+async function resolve(payoutId: string, options: ResolveOptions): Promise<void> {
+  const { json, paid = false, failed = false, nodeGone: isNodeGone = false, evidence } = options;
   if (paid === failed) throw calledWrongly('exactly one of --paid and --failed is required');
+  if (paid && isNodeGone) throw calledWrongly('--node-gone goes with --failed');
   const text = evidenceOf(evidence);
   // over Lightning the node is asked whether it may still be paid
   const asksNode = failed && (await withBooks(async (ctx) => (await readPaymentState(ctx.db, payoutId)) !== null));
-  const resolution = { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text } as const;
+  const resolution = { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text, isNodeGone } as const;
   const after = await (asksNode
     ? withNodes((ctx, config) => resolvePayout(ctx, resolution, (paymentHash) => trackedBySigner(config, paymentHash)))
     : withBooks((ctx) => resolvePayout(ctx, resolution)));
   print(json, { payout_id: payoutId, status: after.status }, [`${payoutId} is ${after.status}.`]);
 }
 
-/** What the node that pays says of a payment; null where the signer, or the node, cannot be asked: it may be gone for good. */
-async function trackedBySigner(config: Config, paymentHash: string): Promise<TrackedPayment | null> {
+/** What the node that pays says of a payment, or why the signer, or the node, cannot be asked. */
+async function trackedBySigner(config: Config, paymentHash: string): ReturnType<Track> {
   const client = createSignerClient(signerSocketOf(config));
   try {
     return await client.ask<'track_payment'>({ op: 'track_payment', paymentHash });
   } catch (error) {
-    if (error instanceof SignerTrouble) return null;
+    if (error instanceof SignerTrouble) return { unasked: error.message };
     throw error;
   } finally {
     client.close();

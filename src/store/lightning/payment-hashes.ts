@@ -25,16 +25,22 @@ export async function payoutOfHash(sql: Sql, paymentHash: string): Promise<Payou
   return rows[0] ?? null;
 }
 
-/** The payment of a payout over Lightning, and up to when a request to pay it may still arrive; null of any other payout. */
-export async function paymentToResolve(
-  sql: Sql,
-  payoutId: string,
-): Promise<{ readonly paymentHash: string; readonly unansweredUntilMs: number | null } | null> {
-  const { rows } = await sql.query<{ payment_hash: string; until: Date | null }>({
+export type PaymentToResolve = {
+  readonly paymentHash: string;
+  /** A request to pay it may still arrive until then; null: each was answered. */
+  readonly unansweredUntilMs: number | null;
+  /** The public key of the node that was asked; null while none was. */
+  readonly node: string | null;
+};
+
+/** The payment of a payout over Lightning; null of any other payout. */
+export async function paymentToResolve(sql: Sql, payoutId: string): Promise<PaymentToResolve | null> {
+  const { rows } = await sql.query<{ payment_hash: string; until: Date | null; node: string | null }>({
     name: 'payment_to_resolve',
-    text: 'select payment_hash, unanswered_until as until from lightning_payments where payout_id = $1',
+    text: 'select payment_hash, unanswered_until as until, node from lightning_payments where payout_id = $1',
     values: [payoutId],
   });
   const [row] = rows;
-  return row === undefined ? null : { paymentHash: row.payment_hash, unansweredUntilMs: row.until?.getTime() ?? null };
+  if (row === undefined) return null;
+  return { paymentHash: row.payment_hash, unansweredUntilMs: row.until?.getTime() ?? null, node: row.node };
 }

@@ -1,0 +1,74 @@
+// Whether a payment that the Lightning node was asked for may still arrive, or be taken: what may, nobody calls failed. Nor does anybody call failed what
+// nobody was asked about, unless he says that the node is gone for good.
+import { mayStillArrive, type TrackedPayment } from '../../core/lightning/payer.ts';
+import type { LightningPort } from '../../core/lightning/port.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { type PaymentToResolve, paymentToResolve } from '../../store/lightning/payment-hashes.ts';
+import type { Context } from '../context.ts';
+
+/** Why something could not be asked. */
+type Unasked = { readonly unasked: string };
+
+/** What the node that pays says of a payment hash, or why it cannot be asked. */
+export type Track = (paymentHash: string) => Promise<TrackedPayment | Unasked>;
+
+/**
+ * @param of.isNodeGone the node that was asked can never be asked again
+ * @throws Refusal not_resolvable
+ */
+export async function refuseWhileOpen(
+  ctx: Context,
+  payoutId: string,
+  { track, isNodeGone }: { readonly track: Track; readonly isNodeGone: boolean },
+): Promise<void> {
+  const payment = await paymentToResolve(ctx.db, payoutId);
+  if (payment === null) return;
+  if (mayStillArrive(payment, ctx.ports.clock.now()))
+    throw refused('A request to pay it was not answered, and may still arrive at the Lightning node: try again in two minutes.');
+  // an HTLC that the other side has not confirmed is in no list of a channel: only who pays can ask for it
+  const said = await track(payment.paymentHash);
+  if (!isUnasked(said) && said.payment?.status === 'in_flight' && (said.isPending || said.payment.preimage !== null))
+    throw refused(whyOpen(said));
+  const held = await refuseWhileHeld(ctx.ports.lightning, payment);
+  const { unasked } = isUnasked(said) ? said : (held ?? { unasked: null });
+  if (unasked === null || isNodeGone) return;
+  throw refused(
+    `The Lightning node cannot be asked whether it may still arrive (${unasked}): try again, or say --node-gone where the node that was asked is gone for good.`,
+  );
+}
+
+const refused = (message: string): Refusal => new Refusal('not_resolvable', { message });
+const isUnasked = (said: object): said is Unasked => 'unasked' in said;
+
+function whyOpen({ payment, isPending, arrivesUntil }: TrackedPayment): string {
+  if (!isPending) return `The recipient has taken a part of it, with the preimage ${payment?.preimage}: the worker completes it.`;
+  return arrivesUntil === undefined
+    ? 'A channel of the Lightning node holds this payment: its recipient may still take it.'
+    : `The Lightning node calls it under way, and what has left may still arrive, up to block ${arrivesUntil}.`;
+}
+
+/** What a channel holds, or one that is being closed may hold, its recipient may still take. @returns why that is not known; null where it is */
+async function refuseWhileHeld(
+  lightning: LightningPort | null,
+  { paymentHash, node }: PaymentToResolve,
+): Promise<Unasked | null> {
+  if (lightning === null) return { unasked: 'no node is configured here' };
+  const orWhy = (error: Error): Unasked => {
+    if (error.name === 'NodeTrouble' || error.name === 'LndRefusal') return { unasked: error.message };
+    throw error;
+  };
+  const there = await lightning.condition();
+  // in this order: what leaves a channel because that is closed is found in the second
+  const holds = await lightning.holds(paymentHash).catch(orWhy);
+  if (holds === true) throw refused('A channel of the Lightning node holds this payment: its recipient may still take it.');
+  const isClosing = await lightning.isClosing().catch(orWhy);
+  if (isClosing === true)
+    throw refused(
+      'The Lightning node is closing a channel that may hold this payment: its recipient may still take it on the chain.',
+    );
+  if (holds !== false) return holds;
+  if (isClosing !== false) return isClosing;
+  return there.state !== 'ready' || node === null || there.identity === node
+    ? null
+    : { unasked: `node ${node} was asked to pay it, and this is node ${there.identity}` };
+}
