@@ -290,6 +290,7 @@ create table public.chain_reconciled (
   hash text not null,
   trouble text,
   updated_at timestamp with time zone not null,
+  trouble_counts_from timestamp with time zone,
   constraint chain_reconciled_pkey PRIMARY KEY (currency),
   constraint chain_reconciled_check CHECK ((height >= from_height))
 );

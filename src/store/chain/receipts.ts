@@ -37,12 +37,20 @@ export async function readReconciled(sql: Sql, currency: CurrencyCode): Promise<
   return row === undefined ? null : { fromHeight: row.from_height, height: row.height, hash: row.hash, trouble: row.trouble };
 }
 
-/** Records why the second reading cannot continue, or (null) that it can. */
-export async function setReconciledTrouble(sql: Sql, currency: CurrencyCode, trouble: string | null): Promise<void> {
+/**
+ * Records why the second reading cannot continue, or (null) that it can.
+ * @param trouble `countsFromMs`: from when on the audit names it, on the chain's clock; what was recorded before may count earlier
+ */
+export async function setReconciledTrouble(
+  sql: Sql,
+  currency: CurrencyCode,
+  trouble: { readonly reason: string; readonly countsFromMs: number } | null,
+): Promise<void> {
   await sql.query({
     name: 'set_reconciled_trouble',
-    text: 'update chain_reconciled set trouble = $2 where currency = $1',
-    values: [currency, trouble],
+    text: `update chain_reconciled set trouble = $2, trouble_counts_from = case when $2::text is not null then least(trouble_counts_from, $3) end
+            where currency = $1`,
+    values: [currency, trouble?.reason ?? null, trouble === null ? null : new Date(trouble.countsFromMs)],
   });
 }
 

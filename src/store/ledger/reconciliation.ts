@@ -45,8 +45,9 @@ export const RECONCILIATION: readonly Question[] = [
   {
     id: 'RECON-0',
     says: 'every chain can be read a second time',
-    text: `select currency || ' cannot be read on from block ' || (height + 1) || ': ' || trouble || ' (put a node that has this block first among its URLs)' as what
-             from chain_reconciled where trouble is not null and $1::int > 0`,
+    text: `select c.currency || ' cannot be read on from block ' || (c.height + 1) || ': ' || c.trouble || ' (put a node that has this block first among its URLs)' as what
+             from chain_reconciled c join chain_cursors k on k.currency = c.currency
+            where c.trouble is not null and c.trouble_counts_from <= k.caught_up_at and $1::int > 0`,
   },
   {
     id: 'RECON-1',

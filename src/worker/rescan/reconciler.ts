@@ -39,6 +39,8 @@ export type ReconcileResult = {
 };
 
 const BLOCKS_AT_ONCE = 200;
+/** A provider may answer wrongly for a moment; a block that was pruned stays so. */
+const LASTING_MS = 10 * 60_000;
 const PAGE = 50;
 
 /** Continues where the last reading ended, for a limited number of blocks. Trouble with the node is in the result. */
@@ -75,7 +77,10 @@ export async function reconcile(
     const trouble = troubleOf(error);
     if (trouble === null && !(error instanceof CursorMoved)) throw error;
     const unread = (trouble?.state === 'pruned' || trouble?.state === 'bad_answer') && !isPassing(error);
-    if (unread && trouble !== null && trouble.reason !== at.trouble) await setReconciledTrouble(ctx.db, currency, trouble.reason);
+    if (unread && trouble !== null && trouble.reason !== at.trouble) {
+      const countsFromMs = cursor.caughtUpAtMs + (trouble.state === 'pruned' ? 0 : LASTING_MS);
+      await setReconciledTrouble(ctx.db, currency, { reason: trouble.reason, countsFromMs });
+    }
     return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
   }
 }
