@@ -126,6 +126,32 @@ test('what the bank puts into incoming is read until it is acknowledged', async 
   expect(readFileSync(join(incoming, 'done', 'returns-1.ach'), 'utf8')).toBe('content');
 });
 
+describe('what the bank puts into incoming under the name of a report that is being booked', () => {
+  const incoming = (): string => join(folder, 'incoming');
+  const contents = async () => (await news()).reports.map((report) => ('content' in report ? report.content : report.kind));
+
+  test('is not acknowledged with it: it is read by the next look', async () => {
+    await bank.news();
+    writeFileSync(join(incoming(), 'returns.ach'), 'of today');
+    expect(await contents()).toEqual(['of today']);
+    writeFileSync(join(incoming(), 'returns.ach'), 'of tomorrow');
+    await bank.acknowledge('returns.ach');
+    expect(await contents()).toEqual(['of tomorrow']);
+    await bank.acknowledge('returns.ach');
+    expect([await contents(), readdirSync(join(incoming(), 'done'))]).toEqual([[], ['returns.ach']]);
+    expect(readFileSync(join(incoming(), 'done', 'returns.ach'), 'utf8')).toBe('of tomorrow');
+  });
+
+  test('is read also when the process has died between moving it and comparing it, beside another of its name', async () => {
+    await bank.news();
+    writeFileSync(join(incoming(), 'done', '.returns.ach.0a1b2c3d.unread'), 'of tomorrow');
+    expect(await contents()).toEqual(['of tomorrow']);
+    writeFileSync(join(incoming(), 'done', '.returns.ach.0a1b2c3e.unread'), 'of the day after');
+    expect((await contents()).sort()).toEqual(['of the day after', 'of tomorrow']);
+    expect(readdirSync(join(incoming(), 'done'))).toEqual([]);
+  });
+});
+
 test('a refusal is read when nothing was written to it for a while: half of its words may say something else', async () => {
   const slow = folderBank(folder);
   await slow.news();

@@ -16,6 +16,8 @@ import {
 import { NACHA_BEGINS } from '../../core/ach/nacha-reader.ts';
 
 const PART = '.part';
+/** Moved away as read, and not yet compared with what was read. */
+const UNCOMPARED = /^\.(.+)\.[0-9a-f]{8}\.unread$/;
 const REFUSED = '.refused';
 const KNOWN_LOSS = '.known-loss';
 /** A refusal counts when nothing was written to it for this long: half of its words may say something else than all. */
@@ -37,6 +39,24 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     } catch (error) {
       throw error instanceof BankTrouble ? error : new BankTrouble((error as Error).message, { cause: error });
     }
+  }
+
+  /** What was read of each report last. */
+  const asRead = new Map<string, string>();
+  /** What was moved away and is not what was read, or of which nobody knows any more: it is read by the next look. */
+  async function putBack(moved: string): Promise<void> {
+    const [, name = moved] = UNCOMPARED.exec(moved) ?? [];
+    const from = join(done, moved);
+    try {
+      await link(from, join(incoming, name));
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      // another worker has put it back
+      if (code === 'ENOENT') return;
+      if (code !== 'EEXIST') throw error;
+      await link(from, join(incoming, `${randomBytes(4).toString('hex')}-${name}`));
+    }
+    await rm(from, { force: true });
   }
 
   /** Moves the one copy that `handed` names to where the bank looks; it is there already, or was taken, when no such copy is left. */
@@ -124,21 +144,26 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
       }),
     news: () =>
       onDisk(async () => {
+        for (const name of await readdir(done)) if (UNCOMPARED.test(name)) await putBack(name);
         const found = (await readdir(incoming, { withFileTypes: true, encoding: 'buffer' })).filter(
           (one) => (one.isFile() || one.isSymbolicLink()) && one.name[0] !== DOT,
         );
         const sorted = found.sort((a, b) => Buffer.compare(a.name, b.name));
-        return { cutOffMs: null, reports: readOneByOne(incoming, sorted, atRestMs) };
+        return { cutOffMs: null, reports: readOneByOne({ incoming, atRestMs, asRead }, sorted) };
       }),
     acknowledge: (reportId) =>
       onDisk(async () => {
-        const read = join(incoming, reportId);
+        // the bank may have put its next one there under the same name since: moved first, nothing can take the place of what is compared
+        const moved = `.${reportId}.${randomBytes(4).toString('hex')}.unread`;
+        await rename(join(incoming, reportId), join(done, moved));
+        if (hashOf(await readFile(join(done, moved))) !== asRead.get(reportId)) return putBack(moved);
+        asRead.delete(reportId);
         try {
-          await rename(read, join(done, reportId));
+          await rename(join(done, moved), join(done, reportId));
         } catch (error) {
           // a folder of that name lies there: what is booked must not come again, and what comes after it must be read
           if ((error as NodeJS.ErrnoException).code !== 'EISDIR') throw error;
-          await rename(read, join(done, `${reportId}.${randomBytes(4).toString('hex')}`));
+          await rename(join(done, moved), join(done, `${reportId}.${randomBytes(4).toString('hex')}`));
         }
       }),
   };
@@ -146,6 +171,7 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
 
 const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
+const hashOf = (bytes: Uint8Array): string => Buffer.from(sha256(bytes)).toString('hex');
 
 const nothing = (error: unknown): undefined => {
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
@@ -154,9 +180,16 @@ const nothing = (error: unknown): undefined => {
 
 const DOT = '.'.charCodeAt(0);
 
-async function* readOneByOne(incoming: string, found: readonly Dirent<Buffer>[], atRestMs: number): AsyncGenerator<BankReport> {
+type Reading = {
+  readonly incoming: string;
+  readonly atRestMs: number;
+  /** Is told the hash of each report that is read. */
+  readonly asRead: Map<string, string>;
+};
+
+async function* readOneByOne(reading: Reading, found: readonly Dirent<Buffer>[]): AsyncGenerator<BankReport> {
   for (const one of found) {
-    const report = one.isFile() ? await readable(incoming, one.name, atRestMs) : linkOf(one.name);
+    const report = one.isFile() ? await readable(reading, one.name) : linkOf(one.name);
     if (report !== null) yield report;
   }
 }
@@ -170,12 +203,12 @@ const linkOf = (name: Buffer): BankReport => ({
 });
 
 /** One file that cannot be read says nothing of the others; null for one that is gone. */
-async function readable(incoming: string, name: Buffer, atRestMs: number): Promise<BankReport | null> {
+async function readable(reading: Reading, name: Buffer): Promise<BankReport | null> {
   const id = name.toString();
   if (!Buffer.from(id).equals(name))
     return { id: name.toString('latin1'), kind: 'unreadable', reason: 'its name is no UTF-8', mayReturn: true };
   try {
-    return await reportOf(incoming, id, atRestMs);
+    return await reportOf(reading, id);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return null;
@@ -187,7 +220,7 @@ async function readable(incoming: string, name: Buffer, atRestMs: number): Promi
  * `<file>.refused` or `<file>.ach.refused` says, in words, that the bank executes nothing of a file, or that it is a duplicate; everything
  * else is a NACHA file of the bank.
  */
-async function reportOf(incoming: string, name: string, atRestMs: number): Promise<BankReport> {
+async function reportOf({ incoming, atRestMs, asRead }: Reading, name: string): Promise<BankReport> {
   const path = join(incoming, name);
   const { size, ctimeMs } = await stat(path);
   const restsForMs = Date.now() - ctimeMs;
@@ -197,7 +230,9 @@ async function reportOf(incoming: string, name: string, atRestMs: number): Promi
     const reason = `it is larger than ${MOST_BYTES} bytes`;
     return { id: name, kind: 'unreadable', reason, ...((await isNacha(path)) ? { mayReturn: true } : {}) };
   }
-  const content = await readFile(path, 'latin1');
+  const bytes = await readFile(path);
+  asRead.set(name, hashOf(bytes));
+  const content = bytes.toString('latin1');
   if (!name.endsWith(REFUSED)) return { id: name, kind: 'nacha', content };
   const file = fileIn(name);
   const reason = content
