@@ -1221,6 +1221,13 @@ create table public.users (
   constraint users_scopes_check CHECK ((scopes <@ ARRAY['read'::text, 'payments'::text, 'payouts'::text]))
 );
 
+create table public.waiting_signatures (
+  currency text not null,
+  txid text collate "C" not null,
+  sequence bigint not null,
+  constraint waiting_signatures_pkey PRIMARY KEY (currency, txid)
+);
+
 create table public.webhooks (
   number bigint generated always as identity not null,
   id text collate "C" not null,
@@ -2078,6 +2085,8 @@ grant delete, insert, select, update on public.unknown_movements to bursar_app;
 grant delete, insert, select, update on public.unprotected_payments to bursar_app;
 
 grant delete, insert, select, update on public.users to bursar_app;
+
+grant delete, insert, select on public.waiting_signatures to bursar_app;
 
 grant delete, insert, select, update on public.webhooks to bursar_app;
 

@@ -261,6 +261,8 @@ export const AREAS = [
     code: /^src\/worker\/payouts\/(unstored|write-back|signature-check|output-check|output-evidence)\.ts$/,
     tests: [
       'test/flow/payouts/recovered-alike',
+      'test/flow/payouts/restored',
+      'test/nodes/bitcoind-restored-twice',
       'test/nodes/bitcoind-unstored',
       'test/nodes/bitcoind-shown-since',
       'test/simulation/replaced-movement',

@@ -163,19 +163,24 @@ export async function lend({ ctx, merchantId }: Service, amount: bigint): Promis
     { entry: { key: `test:lent:${atMs}`, kind: 'test_funds', postings, parts: [] }, transactionId: null, atMs },
   ]);
 }
-/** A service whose copies of now, of database and signer, another one begins with later. */
-export async function copied(prepare: (first: Service) => Promise<void>) {
+/**
+ * A service whose copies of now, of database and signer, another one begins with later.
+ * @param isRestoredTwice the database is put back to the same copy a second time
+ */
+export async function copied(prepare: (first: Service) => Promise<void>, isRestoredTwice = false) {
   const folder = newFolder();
   const first = await open(folder);
   await first.work();
   await prepare(first);
   const dump = await copyDatabase(first.url);
+  const again = isRestoredTwice ? await copyDatabase(first.url) : undefined;
   const then = newFolder();
   cpSync(folder, then, { recursive: true });
   return {
     first,
     reopened: () => open(then, dump),
     /** The signer has forgotten nothing. */ reopenedWithSigner: () => open(folder, dump),
+    /** … since it was put back with the first copy. */ reopenedAgain: () => open(then, again),
   };
 }
 

@@ -104,6 +104,18 @@ export async function closeReplaced(
   });
 }
 
+/** What was recorded of a transaction: `open` waits for an operator, `resolved` is over; null = nothing. */
+export async function movementOf(sql: Sql, currency: CurrencyCode, txid: string): Promise<'open' | 'resolved' | null> {
+  const { rows } = await sql.query<{ isOpen: boolean }>({
+    name: 'movement_of',
+    text: `select resolved_at is null as "isOpen" from unknown_movements where currency = $1 and txid = $2 order by id desc limit 1`,
+    values: [currency, txid],
+  });
+  const [row] = rows;
+  if (row === undefined) return null;
+  return row.isOpen ? 'open' : 'resolved';
+}
+
 /** Ends what is open of a transaction; returns whether something was. */
 export async function resolveMovement(
   sql: Sql,

@@ -199,7 +199,7 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
 
 /** The condition of the node that is read, where its tip is the block that was read last. */
-async function atTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<Ready | null> {
+export async function atTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<Ready | null> {
   const said = await port.condition();
   return said.state === 'ready' && said.height === cursor.height && said.hash === cursor.hash ? said : null;
 }

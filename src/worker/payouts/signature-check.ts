@@ -1,9 +1,12 @@
 // Whether every signature of the signer is in this database. A database that was put back to an older copy may have forgotten some, and a signer
 // whose journal is an older copy numbers anew what it signs: before both are excluded, nothing new is signed in any currency.
 import { CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
+import type { Outpoint } from '../../core/ports.ts';
 import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import { restoreSignature, whyLeft } from '../../flow/payouts/after-restore/restored-signatures.ts';
+import { whyLeft } from '../../flow/payouts/after-restore/never-sent.ts';
+import { restoreSignature } from '../../flow/payouts/after-restore/restored-signatures.ts';
+import { firstWaiting } from '../../store/payouts/after-restore/waiting-signatures.ts';
 import { lastSignature } from '../../store/payouts/attempts.ts';
 import type { Signing } from './driver-options.ts';
 
@@ -20,8 +23,17 @@ export type SignatureCheck = {
   version(): number;
   /** Transactions that were signed for payouts which this database does not know, by txid: nobody can take them back, so they are sent. */
   unknown(currency: CurrencyCode): Map<string, Uint8Array>;
-  /** The txids of what was signed for batches that are here without it, by batch: they wait until outputs were compared. */
-  waiting(currency: CurrencyCode): Map<string, readonly string[]>;
+  /** Takes note of one of these. */
+  noteUnknown(signed: SignedTransaction): void;
+  /** What was signed for batches that are not here, or are here without it, by batch in the order of signing: it waits until outputs were compared. */
+  waiting(currency: CurrencyCode): Map<string, Waiting>;
+};
+
+/** What waits of a batch. */
+export type Waiting = {
+  readonly txids: readonly string[];
+  /** Everything that one of them spends. */
+  readonly inputs: readonly Outpoint[];
 };
 
 /** @param onTrouble told why nothing new is signed */
@@ -35,7 +47,7 @@ export function createSignatureCheck(
   let lost: string | null = null;
   let version = 0;
   const unknown = new Map(CURRENCY_CODES.map((currency) => [currency, new Map<string, Uint8Array>()]));
-  const waiting = new Map(CURRENCY_CODES.map((currency) => [currency, new Map<string, readonly string[]>()]));
+  const waiting = new Map(CURRENCY_CODES.map((currency) => [currency, new Map<string, Waiting>()]));
 
   function forget(): void {
     complete = null;
@@ -55,7 +67,9 @@ export function createSignatureCheck(
         lost = last.txid;
       }
       if (complete === generation) return true;
-      for (let after = isSame ? last.sequence : 0, more = true; more; ) {
+      // what waited before this worker began is asked for again, though something else was stored since
+      const first = (await firstWaiting(ctx.db)) ?? Number.POSITIVE_INFINITY;
+      for (let after = isSame ? Math.min(last.sequence, first - 1) : 0, more = true; more; ) {
         const page = await signing.signed({ after });
         for (const signed of page.transactions) {
           after = signed.sequence;
@@ -83,9 +97,10 @@ export function createSignatureCheck(
     unknown.get(request.currency as CurrencyCode)?.set(txid, Buffer.from(raw, 'hex'));
   }
 
-  function noteWaiting({ txid, request: { batchId, currency } }: SignedTransaction): void {
+  function noteWaiting({ txid, request: { batchId, currency, inputs } }: SignedTransaction): void {
     const batches = waiting.get(currency as CurrencyCode);
-    batches?.set(batchId, [...new Set([...(batches.get(batchId) ?? []), txid])]);
+    const before = batches?.get(batchId);
+    batches?.set(batchId, { txids: [...(before?.txids ?? []), txid], inputs: [...(before?.inputs ?? []), ...inputs] });
   }
 
   /** Whether the signer's journal holds the newest signature that is stored here. */
@@ -99,6 +114,7 @@ export function createSignatureCheck(
     look,
     holds: () => complete !== null && complete === ctx.db.identity.generation,
     version: () => version,
+    noteUnknown,
     unknown: (currency) => unknown.get(currency) ?? new Map(),
     waiting: (currency) => waiting.get(currency) ?? new Map(),
   };

@@ -1,13 +1,17 @@
-// What the signer has signed for a batch that is here without it, as a worker finds it when it begins. Nobody has sent it, unless the database is a copy of
-// what was before: so it is not sent either before everything that has left is known. A forgotten transaction may have paid the same payouts.
+// What the signer has signed for a batch that is not here, or is here without it, as a worker finds it when it begins. Where the database is no copy of what was
+// before, nobody has sent it; where it is one, a forgotten transaction may have paid the same payouts. So it is not sent before everything that has left is
+// known, but for what a node shows to have left.
 import type { UtxoCode } from '../../core/currency.ts';
-import type { PayingPort } from '../../core/ports.ts';
+import type { Outpoint, PayingPort } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
-import { readBatch } from '../../store/payouts/batch-rows.ts';
+import type { Compared } from '../../flow/payouts/after-restore/restored-signatures.ts';
+import { readCursor } from '../../store/chain/blocks.ts';
+import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { payingPortOf } from '../chain/context.ts';
 import { reachable } from '../chain/pass-result.ts';
 import type { DriverOptions } from './driver-options.ts';
-import type { SignatureCheck } from './signature-check.ts';
+import { atTip } from './output-check.ts';
+import type { SignatureCheck, Waiting } from './signature-check.ts';
 import { writeBack } from './write-back.ts';
 
 export type Unstored = {
@@ -26,24 +30,50 @@ export function createUnstored(
   const port = payingPortOf(ctx, currency);
   const nodes: readonly Pick<PayingPort, 'rawTransaction'>[] = port.nodes?.() ?? [port];
 
-  async function hasLeft(batchId: string, txids: readonly string[]): Promise<boolean> {
-    const batch = await readBatch(ctx.db, batchId, { lock: false });
+  /** Whether a node has one of them, or a block that was read spends what its batch has by one of them. */
+  async function isShown(batch: Batch | null, txids: readonly string[]): Promise<boolean> {
     if (batch?.inputs.some(({ spentBy }) => spentBy !== null && txids.includes(spentBy))) return true;
     for (const node of nodes)
       for (const txid of txids) if ((await reachable(() => node.rawTransaction(txid, null))) !== null) return true;
     return false;
   }
 
+  /** Those of these outputs that are spent where the node that is read has the newest block that was read; none where that cannot be said now. */
+  async function spentOf(outputs: readonly Outpoint[]): Promise<ReadonlySet<string>> {
+    const spent = await reachable(async () => {
+      const cursor = await readCursor(ctx.db, currency);
+      return cursor === null || (await atTip(port, cursor)) === null ? [] : port.spentOf(outputs);
+    });
+    return new Set((spent ?? []).map(named));
+  }
+
+  /** Whether something spends what was signed for a batch that is not here: that has left, or can be mined no more. Of what waits itself nothing is spent. */
+  function isSpent({ inputs }: Waiting, spent: ReadonlySet<string>): boolean {
+    const waiting = new Set([...signatures.waiting(currency).values()].flatMap(({ txids }) => txids));
+    return inputs.some((input) => spent.has(named(input)) && !waiting.has(input.txid));
+  }
+
+  async function write(batchId: string, compared: Compared): Promise<void> {
+    const written = await writeBack(ctx, options, batchId, { compared, onUnknown: signatures.noteUnknown });
+    if (written !== null) signatures.waiting(currency).delete(batchId);
+  }
+
   return {
     async writeSeen() {
       const waiting = signatures.waiting(currency);
-      for (const [batchId, txids] of waiting)
-        if ((await hasLeft(batchId, txids)) && (await writeBack(ctx, options, batchId, 'seen')) !== null) waiting.delete(batchId);
+      if (waiting.size === 0) return;
+      const spent = await spentOf([...waiting.values()].flatMap(({ inputs }) => inputs));
+      for (const [batchId, one] of waiting) {
+        const batch = await readBatch(ctx.db, batchId, { lock: false });
+        if ((await isShown(batch, one.txids)) || (batch === null && isSpent(one, spent))) await write(batchId, 'seen');
+      }
     },
     async writeRest() {
       const waiting = signatures.waiting(currency);
-      for (const batchId of [...waiting.keys()]) if ((await writeBack(ctx, options, batchId)) !== null) waiting.delete(batchId);
+      for (const batchId of [...waiting.keys()]) await write(batchId, 'compared');
       return waiting.size === 0;
     },
   };
 }
+
+const named = ({ txid, vout }: Outpoint): string => `${txid}:${vout}`;

@@ -1,18 +1,31 @@
 // What the signer has signed for a batch, and its answer did not reach us, is written back as what it was.
+import type { SignedTransaction } from '../../core/signer-wire.ts';
 import type { Context } from '../../flow/context.ts';
-import { type Compared, restoreSignature, whyLeft } from '../../flow/payouts/after-restore/restored-signatures.ts';
+import { whyLeft } from '../../flow/payouts/after-restore/never-sent.ts';
+import { type Compared, restoreSignature } from '../../flow/payouts/after-restore/restored-signatures.ts';
 import type { DriverOptions } from './driver-options.ts';
+
+type Writing = {
+  /** What is known of what has left; absent: outputs were compared. */
+  readonly compared?: Compared;
+  /** Told of each that was signed for payouts which this database does not know. */
+  readonly onUnknown?: (signed: SignedTransaction) => void;
+};
 
 /** @returns how many transactions the signer names; null when it does not answer */
 export async function writeBack(
   ctx: Context,
   { signing, onTrouble }: Pick<DriverOptions, 'signing' | 'onTrouble'>,
   batchId: string,
-  compared: Compared = 'compared',
+  { compared = 'compared', onUnknown = () => undefined }: Writing = {},
 ): Promise<number | null> {
   try {
     const { transactions } = await signing.signed({ after: 0, batchId });
-    for (const signed of transactions) if ((await restoreSignature(ctx, signed, compared)) === 'left') onTrouble(whyLeft(signed));
+    for (const signed of transactions) {
+      const restored = await restoreSignature(ctx, signed, compared);
+      if (restored === 'left') onTrouble(whyLeft(signed));
+      if (restored === 'unknown_payout') onUnknown(signed);
+    }
     return transactions.length;
   } catch (error) {
     const { fault, message } = error as { fault?: string; message: string };

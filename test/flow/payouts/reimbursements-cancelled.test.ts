@@ -121,7 +121,7 @@ test('cancelled, decided and let go at the same moment: one of them, and nothing
   await green();
 });
 
-test('a signature for it that is found afterwards takes nothing back: payouts stop until an operator has booked it', async () => {
+test('a signature for it that has left takes nothing back: payouts stop until an operator has booked it', async () => {
   await capital();
   const { id } = await paid(6);
   await reimburse(id);
@@ -141,7 +141,7 @@ test('a signature for it that is found afterwards takes nothing back: payouts st
   await cancel(await refusedOne(id));
   await service.judge();
   expect(await service.available()).toBe(PAID);
-  expect(await restoreSignature(ctx, lost)).toBe('unknown_payout');
+  expect(await restoreSignature(ctx, lost, 'seen')).toBe('unknown_payout');
   await service.judge();
   expect([await rowOf(id).then(({ status: now }) => now), await payable(id), await service.available()]).toEqual([
     'failed',

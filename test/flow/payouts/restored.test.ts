@@ -1,6 +1,7 @@
 // What the signer has signed and a database does not know, because it is an older copy: each signature is written back as what it was, whatever
 // the copy's merchants did meanwhile, and one that cannot be is named until an operator has it booked.
 import { expect, test } from 'vitest';
+import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
 import { awaitComparison } from '../../../src/flow/payouts/after-restore/comparison-wait.ts';
@@ -9,8 +10,11 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { cancelPayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { progress } from '../../../src/flow/payouts/progress.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { firstWaiting } from '../../../src/store/payouts/after-restore/waiting-signatures.ts';
 import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { saveChecked } from '../../../src/store/payouts/comparisons.ts';
+import { resolveMovement } from '../../../src/store/payouts/unknown-movements.ts';
+import { createSignatureCheck } from '../../../src/worker/payouts/signature-check.ts';
 import { RATE } from '../../support/batches.ts';
 import { FEE_MAX } from '../../support/funded.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
@@ -37,13 +41,13 @@ async function signedAndForgotten(amount = '0.002') {
 const cancel = (payoutId: string) => cancelPayout(ctx, { merchantId: service.merchantId, payoutId });
 const owed = () => service.balance(`asset:receivable:merchant:${service.merchantId}:BTC`);
 
-test('a payout that was cancelled in the copy goes on, and its hold is taken again', async () => {
+test('a payout that was cancelled in the copy, and has left, goes on, and its hold is taken again', async () => {
   await batches.earn(2);
   const before = await service.available();
   const { id, batch, signed } = await signedAndForgotten();
   await cancel(id);
   expect(await service.available()).toBe(before);
-  expect(await restoreSignature(ctx, signed)).toBe('written_back');
+  expect(await restoreSignature(ctx, signed, 'seen')).toBe('written_back');
   expect(await restoreSignature(ctx, signed)).toBe('known');
   expect(await batches.row(id)).toMatchObject({ status: 'processing', step: 'batched', error: null });
   expect(await batches.held()).toBe(AMOUNT + FEE_MAX);
@@ -68,7 +72,7 @@ test('a payout that was cancelled in the copy, and whose outputs are spent since
   });
   await batches.request('all');
   expect(await service.available()).toBe(0n);
-  expect(await restoreSignature(ctx, signed)).toBe('written_back');
+  expect(await restoreSignature(ctx, signed, 'seen')).toBe('written_back');
   expect(await batches.row(id)).toMatchObject({ status: 'processing', step: 'batched' });
   expect(await owed()).toBe(1_980_000n + FEE_MAX);
   const [open] = await openBreakers(ctx.db);
@@ -85,11 +89,22 @@ test('one that goes on after a cancel and can then never be mined gives its hold
   const before = await service.available();
   const { id, batch, signed } = await signedAndForgotten();
   await cancel(id);
-  await restoreSignature(ctx, signed);
+  await restoreSignature(ctx, signed, 'seen');
   service.spend('ab'.repeat(32), batch.inputs);
   await service.mine(6);
   expect(await progress(ctx, batch.id)).toBe('failed');
   expect(await batches.row(id)).toMatchObject({ status: 'failed', error: 'displaced' });
+  expect(await service.available()).toBe(before);
+  expect(await service.findings()).toEqual([]);
+});
+
+test('a payout that was cancelled in the copy, and that nobody shows, stays cancelled', async () => {
+  await batches.earn(2);
+  const before = await service.available();
+  const { id, signed } = await signedAndForgotten();
+  await cancel(id);
+  expect(await restoreSignature(ctx, signed)).toBe('left');
+  expect(await batches.row(id)).toMatchObject({ status: 'failed', error: 'cancelled' });
   expect(await service.available()).toBe(before);
   expect(await service.findings()).toEqual([]);
 });
@@ -108,7 +123,8 @@ test('a reservation of the copy gives up the payouts and outputs that a signatur
   expect(await service.findings()).toEqual([]);
 });
 
-test('a signature for a payout that another batch has paid stops payouts by name, and throws nothing', async () => {
+/** A signature whose batch is forgotten, and whose payout another one has paid since. */
+async function paidByAnother() {
   await batches.earn(2);
   const id = await batches.request();
   const batch = await batches.formed();
@@ -117,8 +133,94 @@ test('a signature for a payout that another batch has paid stops payouts by name
   const other = await batches.formed();
   await batches.mined(other, await batches.signed(other));
   await progress(ctx, other.id);
-  expect(await restoreSignature(ctx, forgotten)).toBe('unknown_payout');
+  return { id, batch, forgotten };
+}
+
+test('one that has left for a payout that another batch has paid stops payouts by name, and throws nothing', async () => {
+  const { id, forgotten } = await paidByAnother();
+  expect(await restoreSignature(ctx, forgotten, 'seen')).toBe('unknown_payout');
   expect((await openBreakers(ctx.db))[0]?.findings.join()).toContain(`for ${id}, which is completed here`);
+});
+
+test('one that nobody shows for a payout that another batch has paid is never sent, and its batch is dead for the signer', async () => {
+  const { batch, forgotten } = await paidByAnother();
+  expect(await restoreSignature(ctx, forgotten, 'starting')).toBe('waits');
+  expect(await restoreSignature(ctx, forgotten)).toBe('left');
+  expect(await readBatch(ctx.db, batch.id, { lock: false })).toMatchObject({
+    state: 'dead',
+    payouts: [],
+    attempts: [],
+    inputs: [],
+  });
+  for (const compared of ['starting', 'compared', 'seen'] as const)
+    expect(await restoreSignature(ctx, forgotten, compared)).toBe('left');
+  expect(await openBreakers(ctx.db)).toEqual([]);
+  expect(await service.findings()).toEqual([]);
+});
+
+test('what else it would have paid waits for a person, also out of another reservation', async () => {
+  await batches.earn(2);
+  const ids = [await batches.request(), await batches.request()];
+  const batch = await batches.formed();
+  const forgotten = await batches.signed(batch);
+  await batches.forgetBatches();
+  await sql(`update payouts set status = 'processing', step = 'held', held_reason = 'unknown_outcome' where id = $1`, ids[0]);
+  const reserved = await batches.formed();
+  expect((await batches.row(ids[1] as string)).batch_id).toBe(reserved.id);
+  expect(await restoreSignature(ctx, forgotten)).toBe('left');
+  for (const id of ids)
+    expect(await batches.row(id)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome', batch_id: null });
+  // the signer is asked about the reservation before its outputs are free
+  expect(await readBatch(ctx.db, reserved.id, { lock: false })).toMatchObject({ state: 'reserved', payouts: [] });
+  expect(await service.findings()).toEqual([]);
+});
+
+test('one that waits is asked for again by a worker that begins later, though something else was signed and stored since', async () => {
+  await batches.earn(2);
+  await batches.request();
+  const batch = await batches.formed();
+  const forgotten = await batches.signed(batch);
+  await batches.forgetBatches();
+  const journal: SignedTransaction[] = [forgotten];
+  const signing = {
+    sign: () => Promise.reject(new Error('nothing is signed')),
+    signed: async ({ after }: { after: number }) => ({
+      transactions: journal.filter((one) => one.sequence > after),
+      more: false,
+    }),
+  };
+  const begins = async () => {
+    const check = createSignatureCheck(ctx, { signing, onTrouble: () => undefined });
+    expect(await check.look(false)).toBe(true);
+    return [...check.waiting('BTC')].map(([id, { txids }]) => [id, txids]);
+  };
+  expect(await begins()).toEqual([[batch.id, [forgotten.txid]]]);
+  await batches.request();
+  const later = await batches.formed();
+  journal.push(await batches.signed(later));
+  expect(await begins()).toEqual([[batch.id, [forgotten.txid]]]);
+  expect(await restoreSignature(ctx, forgotten)).toBe('left');
+  expect(await begins()).toEqual([]);
+  expect(await firstWaiting(ctx.db)).toBeNull();
+});
+
+test('one that an operator has had booked is not recorded again', async () => {
+  await batches.earn();
+  await batches.request();
+  const batch = await batches.formed();
+  const signed = batches.signedOf(batch);
+  const outputs = signed.request.outputs.map((one) => ({ ...one, payoutId: 'payout_x' }));
+  const unknown = { ...signed, request: { ...signed.request, batchId: 'batch_x', outputs } };
+  expect(await restoreSignature(ctx, unknown)).toBe('unknown_payout');
+  // nobody is asked twice while it is open either
+  expect(await restoreSignature(ctx, unknown, 'starting')).toBe('unknown_payout');
+  await resolveMovement(
+    ctx.db,
+    { currency: 'BTC', txid: signed.txid },
+    { by: 'ann', text: 'booked', atMs: ctx.ports.clock.now() },
+  );
+  for (const compared of ['starting', 'compared'] as const) expect(await restoreSignature(ctx, unknown, compared)).toBe('known');
+  expect(await service.findings()).toEqual([]);
 });
 
 test('a signature for a payout that is not here is named by the audit until it is booked, and payouts cannot go on', async () => {

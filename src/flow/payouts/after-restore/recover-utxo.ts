@@ -27,6 +27,7 @@ import {
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { addAttempt } from '../progress.ts';
+import { takeOut } from './never-sent.ts';
 import { acceptedLoss, lockUnsigned, type Recovered, type RecoveryOf, type Refused, recovering } from './recover.ts';
 import { reopen } from './restored-signatures.ts';
 import { adopt, bookWithoutOutputs, differenceEntry, whyNotUnknown } from './unknown-outputs.ts';
@@ -173,12 +174,6 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
   const most = payouts.length === 0 ? whole : payouts.map(({ feeMax }) => feeMax).reduce(least) * BigInt(payouts.length);
   const fee = least(whole, most);
   return { payouts, adopted, change, fee, lost: plus(foreign, minus(whole, fee)) };
-}
-
-/** The signer may have signed for the reservation of a payout, which its answer has not reached: it is asked before anything of it is given up. */
-async function takeOut(sql: Sql, batchId: string | null): Promise<void> {
-  const batch = batchId === null ? null : await readBatch(sql, batchId, { lock: true });
-  if (batch !== null && batch.attempts.length === 0) await leaveReservation(sql, batch, []);
 }
 
 async function changeOf(ctx: Context, sql: Sql, key: SpendingKey, outputs: readonly OutputFacts[]): Promise<Plan['change']> {

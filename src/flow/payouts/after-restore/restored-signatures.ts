@@ -7,25 +7,24 @@ import type { SignedTransaction } from '../../../core/signer-wire.ts';
 import { listKeys, type StoredKey } from '../../../store/chain/xpubs.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { lockBalances, postEntries } from '../../../store/ledger/ledger.ts';
-import { isEmptied, leaveReservation } from '../../../store/payouts/after-restore/emptied-batches.ts';
+import { isEmptied } from '../../../store/payouts/after-restore/emptied-batches.ts';
+import { dropWaiting, insertWaiting } from '../../../store/payouts/after-restore/waiting-signatures.ts';
 import { isStored } from '../../../store/payouts/attempts.ts';
-import { type Batch, readBatch, setBatchState } from '../../../store/payouts/batch-rows.ts';
+import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { batchesOfOutputs, freeInputs, giveUpBatch, insertBatch, lockOutputs } from '../../../store/payouts/batches.ts';
 import { lockPayouts, type PayoutRow, paidFrom } from '../../../store/payouts/payouts.ts';
 import { writePayoutChanges } from '../../../store/payouts/status-changes.ts';
-import { recordMovements, unsignedPayouts } from '../../../store/payouts/unknown-movements.ts';
+import { movementOf, recordMovements, resolveMovement } from '../../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 import { addEvmAttempt } from '../../evm/progress.ts';
 import { writeSweepBack } from '../../sweeps/restored-sweeps.ts';
-import { CANCELLED } from '../cancel-and-approve.ts';
 import { addAttempt } from '../progress.ts';
-import { holdAlike, isToBeAsked } from './lost-outputs.ts';
-import { holdUnknown } from './unknown-movements.ts';
+import { leave, leaveWhatIsPaid, type Unstored, whyPaidHere } from './never-sent.ts';
 
 /**
- * `waits`: its batch is here without it, and nobody has compared outputs yet. `left`: it is never sent, because an operator had something
- * forgotten booked that has paid what it pays, or may have.
+ * `waits`: nobody has stored it here, and nobody has compared outputs yet. `left`: it is never sent, because something else has paid what it pays, or may
+ * have.
  */
 export type Restored = 'known' | 'written_back' | 'waits' | 'left' | 'unknown_payout';
 /** What is known of what has left: a worker begins, outputs were compared with the chain, or a node shows that this one has left. */
@@ -33,98 +32,83 @@ export type Compared = 'starting' | 'compared' | 'seen';
 
 /**
  * Writes one signature back if it is not here. One that this database cannot have asked for (it does not know the payout, or knows that
- * something else has paid it) stops all payouts, and is named until an operator has it booked.
+ * something else has paid it) and that has left, as far as anybody can tell, stops all payouts, and is named until an operator has it booked.
  */
 export function restoreSignature(ctx: Context, signed: SignedTransaction, compared: Compared = 'compared'): Promise<Restored> {
-  const { request } = signed;
-  const currency = CURRENCY_CODES.find((code) => code === request.currency);
-  if (currency === undefined) throw new Error(`the signer has signed a transaction of ${request.currency}`);
+  const currency = CURRENCY_CODES.find((code) => code === signed.request.currency);
+  if (currency === undefined) throw new Error(`the signer has signed a transaction of ${signed.request.currency}`);
+  const { txid, sequence } = signed;
   return ctx.db.transaction(async (sql): Promise<Restored> => {
-    if (await isStored(sql, currency, signed.txid)) return 'known';
-    await lockOutputs(sql, currency);
-    const payouts = await lockPayouts(
-      sql,
-      request.outputs.map((output) => output.payoutId),
-    );
-    const known = await readBatch(sql, request.batchId, { lock: true });
-    // whoever asked for it has stored it since
-    if (known?.attempts.some(({ txid }) => txid === signed.txid)) return 'known';
-    if (known !== null && isEmptied(known)) {
-      await leave(ctx, sql, known, payouts);
-      return 'left';
-    }
-    if (known !== null && isUnstored(known)) {
-      // on Ethereum's chain only one of all that have a nonce can be mined
-      if (compared === 'starting' && isUtxo(currency)) return 'waits';
-      if (compared === 'compared' && (await isToBeAsked(sql, currency, known.payouts))) {
-        await leaveReservation(sql, known, []);
-        await holdAlike(ctx, sql, currency, known.payouts);
-        await leave(ctx, sql, known, payouts);
-        return 'left';
-      }
-    }
-    const key = (await listKeys(sql)).find((one) => one.currency === currency && one.xpub === request.inputs[0]?.xpub);
-    if (request.evm?.purpose !== undefined && key !== undefined) {
-      await writeSweepBack(ctx, sql, { currency: currency as EvmCode, signed, key }, known as Batch<EvmCode> | null);
-      return 'written_back';
-    }
-    const why = await whyNot(sql, { currency, signed, payouts, key }, known);
-    if (why !== null) {
-      await recordSignature(ctx, sql, currency, { txid: signed.txid, why });
-      return 'unknown_payout';
-    }
-    const batch = known ?? (await writeBatch(ctx, sql, { currency, signed, payouts, key: key as StoredKey }));
-    if (request.evm !== undefined) await addEvmAttempt(ctx, sql, batch as unknown as Batch<EvmCode>, signed);
-    else await addAttempt(ctx, sql, batch, signed, { epoch: batch.leaseEpoch, feeRate: rateOf(signed) });
-    return 'written_back';
+    const restored = await restore(ctx, sql, { currency, signed, compared });
+    if (restored === 'waits') await insertWaiting(sql, { currency, txid }, sequence);
+    else await dropWaiting(sql, { currency, txid });
+    return restored;
   });
+}
+
+type Restoring = { readonly currency: CurrencyCode; readonly signed: SignedTransaction; readonly compared: Compared };
+
+async function restore(ctx: Context, sql: Sql, { currency, signed, compared }: Restoring): Promise<Restored> {
+  const { request } = signed;
+  if (await isStored(sql, currency, signed.txid)) return 'known';
+  await lockOutputs(sql, currency);
+  const payouts = await lockPayouts(
+    sql,
+    request.outputs.map((output) => output.payoutId),
+  );
+  const known = await readBatch(sql, request.batchId, { lock: true });
+  // whoever asked for it has stored it since
+  if (known?.attempts.some(({ txid }) => txid === signed.txid)) return 'known';
+  if (known !== null && isEmptied(known)) {
+    await leave(ctx, sql, known, payouts);
+    return 'left';
+  }
+  const movement = known === null ? await movementOf(sql, currency, signed.txid) : null;
+  // an operator has had it booked, or it can be mined no more
+  if (movement === 'resolved') return 'known';
+  // on Ethereum's chain only one of all that have a nonce can be mined
+  const isNowhere = known === null ? isUtxo(currency) && movement === null : isUnstored(known);
+  if (isNowhere && isUtxo(currency) && compared === 'starting') return 'waits';
+  const key = (await listKeys(sql)).find((one) => one.currency === currency && one.xpub === request.inputs[0]?.xpub);
+  const unstored: Unstored = { currency, signed, payouts, key, feeRate: rateOf(signed) };
+  if (isNowhere && compared === 'compared' && (await leaveWhatIsPaid(ctx, sql, unstored, known))) return 'left';
+  if (request.evm?.purpose !== undefined && key !== undefined) {
+    await writeSweepBack(ctx, sql, { currency: currency as EvmCode, signed, key }, known as Batch<EvmCode> | null);
+    return 'written_back';
+  }
+  const why = await whyNot(sql, unstored, known);
+  if (why !== null) {
+    await recordSignature(ctx, sql, unstored, why);
+    return 'unknown_payout';
+  }
+  const batch = known ?? (await writeBatch(ctx, sql, { ...unstored, key: key as StoredKey }));
+  if (request.evm !== undefined) await addEvmAttempt(ctx, sql, batch as unknown as Batch<EvmCode>, signed);
+  else await addAttempt(ctx, sql, batch, signed, { epoch: batch.leaseEpoch, feeRate: unstored.feeRate });
+  // a look may have found it in a block before it was written back
+  const atMs = ctx.ports.clock.now();
+  if (movement === 'open')
+    await resolveMovement(sql, { currency, txid: signed.txid }, { by: 'a later look', text: 'it was signed here', atMs });
+  return 'written_back';
 }
 
 /** Whether a batch of payouts is here, and none of what the signer may have signed for it: no worker has sent that, unless this database is a copy. */
 const isUnstored = ({ purpose, payouts, attempts }: Batch): boolean =>
   purpose === 'payout' && payouts.length > 0 && attempts.length === 0;
 
-/** What an operator must know of a signature that was left. */
-export const whyLeft = ({ txid }: Pick<SignedTransaction, 'txid'>): string =>
-  `${txid} is not sent from here any more: it was signed, and not known here when what had left before was booked. What else it would have paid waits: bursar payout resolve --failed, unless a database that was there before has sent it (an explorer of the chain shows ${txid})`;
-
-/**
- * What nobody has stored was never sent, and the batch that it was signed for was emptied: what else it would have paid can be signed for no more, since
- * the signer keeps to one transaction of a payout. A person gives that back; its outputs are free.
- */
-async function leave(ctx: Context, sql: Sql, batch: Batch, payouts: readonly PayoutRow[]): Promise<void> {
-  const unsigned = new Set((await unsignedPayouts(sql, batch.currency)).map(({ id }) => id));
-  const others = payouts.filter(({ id }) => unsigned.has(id)).map(({ id }) => id);
-  await holdUnknown(sql, others, ctx.ports.clock.now());
-  if (batch.state === 'dead') return;
-  await freeInputs(sql, batch.currency, batch.id, batch.inputs);
-  await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });
-}
-
 const rateOf = ({ fee, vbytes, request: { evm } }: SignedTransaction): bigint =>
   evm === undefined ? (BigInt(fee) * 1000n) / BigInt(vbytes) : BigInt(evm.maxFee);
 
-type Lost = {
-  readonly currency: CurrencyCode;
-  readonly signed: SignedTransaction;
-  readonly payouts: readonly PayoutRow[];
-  readonly key: StoredKey | undefined;
-};
-
 /** Why a signature cannot be written back as a batch of this database's payouts; null = it can. */
-async function whyNot(sql: Sql, { signed: { request }, payouts, key }: Lost, known: Batch | null): Promise<string | null> {
+async function whyNot(sql: Sql, { signed: { request }, payouts, key }: Unstored, known: Batch | null): Promise<string | null> {
   const there = new Set(payouts.map((payout) => payout.id));
   const missing = request.outputs.filter((output) => !there.has(output.payoutId)).map((output) => output.payoutId);
   if (missing.length > 0) return `for ${missing.join(', ')}, which this database does not know`;
   if (known !== null)
     return isOf(known, request) ? null : `as number ${request.number} of batch ${known.id}, which is another here`;
   if (key === undefined) return 'with a key that this database does not know';
-  for (const { id, status, error, batchId, reimburses } of payouts) {
-    // the payments of a reimbursement may have been decided otherwise since it was cancelled
-    const goesOn = status === 'failed' && error === CANCELLED && reimburses === null;
-    if (status === 'completed' || (status === 'failed' && !goesOn)) return `for ${id}, which is ${status} here`;
-    const other = batchId === null ? null : await readBatch(sql, batchId, { lock: true });
-    if (other !== null && other.attempts.length > 0) return `for ${id}, which batch ${other.id} pays here`;
+  for (const payout of payouts) {
+    const why = await whyPaidHere(sql, payout);
+    if (why !== null) return why;
   }
   return null;
 }
@@ -134,19 +118,20 @@ const isOf = ({ payouts, attempts }: Batch, { outputs, number }: SignedTransacti
   outputs.every(({ payoutId }) => payouts.some(({ id }) => id === payoutId)) &&
   !attempts.some((attempt) => attempt.number === number);
 
-async function recordSignature(
-  ctx: Context,
-  sql: Sql,
-  currency: CurrencyCode,
-  of: { readonly txid: string; readonly why: string },
-) {
-  const finding = `the signer has signed ${of.txid} ${of.why}`;
+async function recordSignature(ctx: Context, sql: Sql, { currency, signed }: Unstored, why: string): Promise<void> {
+  const { txid, request } = signed;
+  const finding = `the signer has signed ${txid} ${why}`;
   const atMs = ctx.ports.clock.now();
-  await recordMovements(sql, [{ currency, txid: of.txid, blockHash: null, finding }], atMs);
+  const spends = request.inputs.map((input) => ({ txid: input.txid, vout: input.vout }));
+  await recordMovements(sql, [{ currency, txid, blockHash: null, finding, spends }], atMs);
   await tripBreaker(sql, { name: 'payouts', by: ['INV-10'], findings: [finding], atMs });
 }
 
-async function writeBatch(ctx: Context, sql: Sql, { currency, signed, payouts, key }: Lost & { readonly key: StoredKey }) {
+async function writeBatch(
+  ctx: Context,
+  sql: Sql,
+  { currency, signed, payouts, key, feeRate }: Unstored & { readonly key: StoredKey },
+) {
   const { request } = signed;
   await freePlaces(sql, currency, { payouts, inputs: request.inputs });
   const atMs = ctx.ports.clock.now();
@@ -161,7 +146,7 @@ async function writeBatch(ctx: Context, sql: Sql, { currency, signed, payouts, k
   await insertBatch(sql, {
     id: request.batchId,
     currency,
-    feeRate: rateOf(signed),
+    feeRate,
     ...(request.evm === undefined ? {} : { gas: { tip: BigInt(request.evm.tip), limit: request.evm.gas } }),
     accountId: key.id,
     change:

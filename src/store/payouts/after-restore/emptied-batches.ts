@@ -41,6 +41,18 @@ export async function leaveReservation(
   await wakeDriver(sql);
 }
 
+/** Notes a batch that is not here, and for which the signer has signed what is never sent, as a dead one: the signer lets others have its outputs then. */
+export async function insertDeadBatch(
+  sql: Sql,
+  of: { readonly id: string; readonly currency: CurrencyCode; readonly feeRate: bigint; readonly atMs: number },
+): Promise<void> {
+  await sql.query({
+    name: 'insert_dead_batch',
+    text: `insert into outgoing_batches (id, currency, state, fee_rate, created_at) values ($1, $2, 'dead', $3, $4)`,
+    values: [of.id, of.currency, of.feeRate, new Date(of.atMs)],
+  });
+}
+
 /** Whether a batch was emptied: it is dead once the signer has named what it had signed for it, and is there no more where that was nothing. */
 export const isEmptied = ({ purpose, payouts, attempts }: Batch<CurrencyCode>): boolean =>
   purpose === 'payout' && payouts.length === 0 && attempts.length === 0;
