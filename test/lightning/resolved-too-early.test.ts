@@ -106,6 +106,27 @@ test.each<[string, { readonly port?: Partial<LightningPort> | null; readonly tra
   expect(await ended(true)).toMatchObject({ status: 'failed' });
 });
 
+test.each<[string, Partial<LightningPort>, RegExp]>([
+  ['that a channel holds', { holds: async () => true }, /A channel of the Lightning node holds this payment/],
+  [
+    'that a channel may hold that is being closed',
+    { isClosing: async () => true },
+    /is closing a channel that may hold this payment/,
+  ],
+])('one %s is failed by nobody, whatever the signer knows and its operator says', async (_what, port, why) => {
+  const { id } = await heldForAnotherNode();
+  Object.assign(at.ctx.ports.lightning ?? {}, port);
+  expect(await failed(id)).toMatch(why);
+  expect(await failedForGood(id, async () => ({ unasked: 'no signer' }))).toMatch(why);
+});
+
+test('one about which a node was asked that is reading its chain is failed by its operator', async () => {
+  const { id } = await heldForAnotherNode();
+  const reading = async () => ({ state: 'syncing', reason: 'it has not read its chain to the end' }) as const;
+  Object.assign(at.ctx.ports.lightning ?? {}, { condition: reading });
+  expect(await failed(id)).toBe('failed');
+});
+
 test('one about which the node is not asked, for a fault of ours', async () => {
   const { id } = await heldForAnotherNode();
   Object.assign(at.ctx.ports.lightning ?? {}, { holds: () => Promise.reject(new TypeError('a fault')) });
