@@ -289,7 +289,12 @@ export const AREAS = [
   },
   {
     code: /^src\/flow\/lightning\/may-arrive\.ts$/,
-    tests: ['test/lightning/resolved-too-early', 'test/lightning/payout-resolved', 'test/lightning/closing'],
+    tests: [
+      'test/lightning/resolved-too-early',
+      'test/lightning/payout-resolved',
+      'test/lightning/closing',
+      'test/flow/payouts/resolved',
+    ],
   },
   {
     code: /^src\/core\/lightning\/payer\.ts$/,
@@ -308,6 +313,7 @@ export const AREAS = [
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/commit-guards',
+      'test/lightning/payouts-here',
       'test/lightning/payout-guards',
       'test/lightning/false-preimage',
       'test/lightning/other-amount',

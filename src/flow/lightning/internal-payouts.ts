@@ -15,7 +15,7 @@ import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import { whyNotBooked } from '../payouts/internal-payouts.ts';
 import { holdForOperator } from '../payouts/waiting-for-operator.ts';
-import { type Booked, expireLocked, onLeased, owedOf } from './payout-progress.ts';
+import { type Booked, expireLocked, expirePayment, onLeased, owedOf } from './payout-progress.ts';
 
 /**
  * Books a leased one, or fails it where its invoice cannot be paid any more.
@@ -23,6 +23,11 @@ import { type Booked, expireLocked, onLeased, owedOf } from './payout-progress.t
  * @returns what is in its way; null when nothing is
  */
 export async function bookInvoiceHere(ctx: Context, payment: LightningPayment, intents: AskTrust): Promise<string | null> {
+  // its transaction times out with the next look at the node, which may come later
+  if (ctx.ports.clock.now() >= payment.expiresAtMs) {
+    await expirePayment(ctx, payment);
+    return null;
+  }
   const isIntended = await intents();
   if (isIntended === null) return 'the signer does not say which APIs are trusted';
   if ((await openBreakers(ctx.db)).length > 0) return null;
