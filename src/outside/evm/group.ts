@@ -98,6 +98,15 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     return addresses.map((_, at) => said.map((one) => one[at] as bigint).reduce(greatest));
   }
 
+  /** The same of a token: one node that is wrong makes nothing missing. */
+  async function mostUnits(address: string, height: number): Promise<bigint> {
+    const asked = members().map((member) => saidInTime(member, member.node.account(address, height), waiting));
+    const answers = await Promise.all(asked);
+    const said = answers.flatMap((one) => (one instanceof NodeTrouble ? [] : [one.units]));
+    if (said.length === 0) throw answers[0];
+    return said.reduce(greatest);
+  }
+
   /** The most that one of the nodes says, as far as it may be given. */
   async function mostGas(call: Parameters<EvmPort['gasOf']>[0]): ReturnType<EvmPort['gasOf']> {
     const { answer, saidBy } = await use(async (one) => ({ answer: await one.gasOf(call), saidBy: one }));
@@ -125,6 +134,7 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     send: (raw) => sendToAll(members(), raw, waiting),
     gasFees: () => prices.of(middleGasFees(members(), waiting)),
     account: (address, height) => use((one) => one.account(address, height)),
+    mostUnits,
     sentBy: (address) => sentByWord(members(), address, waiting),
     heldBy: (address, block) => heldByWord(members(), { address, block }, waiting),
     etherOf: heldMost,
