@@ -39,6 +39,15 @@ const saying =
     return { ...said, ...more(said.payment as PaymentFacts) };
   };
 
+/** The node has paid it, as it says. */
+const paid =
+  (as: Partial<PaymentFacts>): Track =>
+  async (hash) => {
+    if (outgoing().payment(hash)?.status === 'IN_FLIGHT') outgoing().resolve(hash, true);
+    const said = await at.paying.track(hash);
+    return { ...said, payment: { ...(said.payment as PaymentFacts), ...as } };
+  };
+
 test('one of which the node says that it may still arrive, once the node is back that was asked for it', async () => {
   const { id, hash } = await heldForAnotherNode();
   const mayArrive = saying(() => ({ isPending: true, arrivesUntil: 500 }));
@@ -69,9 +78,21 @@ test('one of which a part was taken', async () => {
   ).toMatch(/^not_resolvable: The recipient has taken a part of it, with the preimage abab/);
 });
 
+test('one that the node has paid, before a worker has looked at it', async () => {
+  const { id, hash } = await heldForAnotherNode();
+  outgoing().resolve(hash, true);
+  expect(await failed(id)).toMatch(
+    /^not_resolvable: The Lightning node has paid it, with the preimage [0-9a-f]{64}: the worker completes it/,
+  );
+  expect(await failedForGood(id)).toMatch(/has paid it/);
+  await looks(1, MINUTE);
+  expect(await at.payout(id)).toMatchObject({ status: 'completed' });
+});
+
 test.each<[string, () => Track]>([
   ['may come no more', () => at.paying.track],
-  ['the node has paid with another amount', () => saying((payment) => ({ payment: { ...payment, status: 'succeeded' } }))],
+  ['the node has paid with another amount', () => paid({ amountMsat: '999999' })],
+  ['the node calls paid, and shows no preimage of it', () => paid({ preimage: 'ab'.repeat(32) })],
 ])('one that %s is failed by its operator', async (_what, track) => {
   const { id } = await heldForAnotherNode();
   expect(await failed(id, track())).toBe('failed');

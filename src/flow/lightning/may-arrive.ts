@@ -1,7 +1,10 @@
 // Whether a payment that the Lightning node was asked for may still arrive, or be taken: what may, nobody calls failed. Nor does anybody call failed what
 // nobody was asked about, unless he says that the node is gone for good.
+import { createHash } from 'node:crypto';
+import { MSAT } from '../../core/currencies/lightning.ts';
 import { mayStillArrive, type TrackedPayment } from '../../core/lightning/payer.ts';
 import type { LightningPort } from '../../core/lightning/port.ts';
+import { mulDivDown } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { type PaymentToResolve, paymentToResolve } from '../../store/lightning/payment-hashes.ts';
 import type { Context } from '../context.ts';
@@ -27,8 +30,8 @@ export async function refuseWhileOpen(
     throw refused('A request to pay it was not answered, and may still arrive at the Lightning node: try again in two minutes.');
   // an HTLC that the other side has not confirmed is in no list of a channel: only who pays can ask for it
   const said = await track(payment.paymentHash);
-  if (!isUnasked(said) && said.payment?.status === 'in_flight' && (said.isPending || said.payment.preimage !== null))
-    throw refused(whyOpen(said));
+  const open = isUnasked(said) ? null : whyOpen(said, payment);
+  if (open !== null) throw refused(open);
   const held = await refuseWhileHeld(ctx.ports.lightning, payment);
   const { unasked } = isUnasked(said) ? said : (held ?? { unasked: null });
   if (unasked === null || isNodeGone) return;
@@ -40,12 +43,28 @@ export async function refuseWhileOpen(
 const refused = (message: string): Refusal => new Refusal('not_resolvable', { message });
 const isUnasked = (said: object): said is Unasked => 'unasked' in said;
 
-function whyOpen({ payment, isPending, arrivesUntil }: TrackedPayment): string {
-  if (!isPending) return `The recipient has taken a part of it, with the preimage ${payment?.preimage}: the worker completes it.`;
-  return arrivesUntil === undefined
-    ? 'A channel of the Lightning node holds this payment: its recipient may still take it.'
-    : `The Lightning node calls it under way, and what has left may still arrive, up to block ${arrivesUntil}.`;
+/** Why the node's word keeps it from being called failed; null where it does not. */
+function whyOpen({ payment, isPending, arrivesUntil }: TrackedPayment, of: PaymentToResolve): string | null {
+  if (payment === null || payment.status === 'failed') return null;
+  const { preimage } = payment;
+  if (payment.status === 'succeeded')
+    return isReceipt(preimage, of) && BigInt(payment.amountMsat) === mulDivDown(of.amount, MSAT, 1n)
+      ? `The Lightning node has paid it, with the preimage ${preimage}: the worker completes it.`
+      : null;
+  if (isPending)
+    return arrivesUntil === undefined
+      ? 'A channel of the Lightning node holds this payment: its recipient may still take it.'
+      : `The Lightning node calls it under way, and what has left may still arrive, up to block ${arrivesUntil}.`;
+  return preimage === null
+    ? null
+    : `The recipient has taken a part of it, with the preimage ${preimage}: the worker completes it.`;
 }
+
+/** What is none completes nothing. */
+const isReceipt = (preimage: string | null, { paymentHash }: PaymentToResolve): boolean =>
+  createHash('sha256')
+    .update(Buffer.from(preimage ?? '', 'hex'))
+    .digest('hex') === paymentHash;
 
 /** What a channel holds, or one that is being closed may hold, its recipient may still take. @returns why that is not known; null where it is */
 async function refuseWhileHeld(

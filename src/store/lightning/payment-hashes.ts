@@ -31,16 +31,20 @@ export type PaymentToResolve = {
   readonly unansweredUntilMs: number | null;
   /** The public key of the node that was asked; null while none was. */
   readonly node: string | null;
+  /** What its recipient gets, satoshis. */
+  readonly amount: bigint;
 };
 
 /** The payment of a payout over Lightning; null of any other payout. */
 export async function paymentToResolve(sql: Sql, payoutId: string): Promise<PaymentToResolve | null> {
-  const { rows } = await sql.query<{ payment_hash: string; until: Date | null; node: string | null }>({
+  const { rows } = await sql.query<{ payment_hash: string; until: Date | null; node: string | null; amount: string }>({
     name: 'payment_to_resolve',
-    text: 'select payment_hash, unanswered_until as until, node from lightning_payments where payout_id = $1',
+    text: `select l.payment_hash, l.unanswered_until as until, l.node, p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount
+             from lightning_payments l join payouts p on p.id = l.payout_id where l.payout_id = $1`,
     values: [payoutId],
   });
   const [row] = rows;
   if (row === undefined) return null;
-  return { paymentHash: row.payment_hash, unansweredUntilMs: row.until?.getTime() ?? null, node: row.node };
+  const { payment_hash: paymentHash, until, node, amount } = row;
+  return { paymentHash, unansweredUntilMs: until?.getTime() ?? null, node, amount: BigInt(amount) };
 }
