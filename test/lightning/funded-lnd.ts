@@ -2,7 +2,7 @@
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { lndEngine } from '../support/lightning-engines.ts';
-import { type LightningPayouts, openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { type LightningPayouts, openLightningPayouts, paidIn, withClock } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
 
 export const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
@@ -14,7 +14,10 @@ export async function open(): Promise<void> {
   engine = await lndEngine();
   at = await openLightningPayouts(
     createLnd(async () => engine.target(), { chain: 'regtest' }),
-    createLndPayer(async () => engine.payTarget()),
+    withClock(
+      createLndPayer(async () => engine.payTarget()),
+      clock,
+    ),
     clock,
   );
   await at.work();

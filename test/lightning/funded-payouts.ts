@@ -18,7 +18,8 @@ import { eventually } from '../support/service.ts';
 
 export const MINUTE = 60_000;
 export const AMOUNT = '0.00001';
-export const clock = { nowMs: 0, now: () => clock.nowMs };
+/** `behindMs`: by how much the clock of the node is behind. */
+export const clock = { nowMs: 0, behindMs: 0, now: () => clock.nowMs };
 export function pass(ms: number): void {
   clock.nowMs += ms;
 }
@@ -31,8 +32,8 @@ export async function open(
   around = (payer: LightningPayer): LightningPayer => payer,
   more: Omit<LightningPayoutsOptions, 'limits'> = {},
 ): Promise<void> {
-  clock.nowMs = Date.now();
-  engine = await simulatedEngine(clock.now);
+  Object.assign(clock, { nowMs: Date.now(), behindMs: 0 });
+  engine = await simulatedEngine(() => clock.nowMs - clock.behindMs);
   const port = createLnd(async () => engine.target(), { chain: 'regtest' });
   const payer = createLndPayer(async () => engine.payTarget());
   at = await openLightningPayouts(port, around(payer), clock, { limits, ...more });

@@ -8,7 +8,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
-import { openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { openLightningPayouts, paidIn, withClock } from '../support/lightning-payouts.ts';
 import { eventually } from '../support/service.ts';
 
 const AMOUNT = '0.00001';
@@ -23,7 +23,10 @@ test.runIf(HAS_LND)(
     const engine = await lndEngine({ hasWords: true });
     const at = await openLightningPayouts(
       createLnd(async () => engine.target(), { chain: 'regtest' }),
-      createLndPayer(async () => engine.payTarget()),
+      withClock(
+        createLndPayer(async () => engine.payTarget()),
+        clock,
+      ),
       clock,
     );
     const status = async (id: string) => (await at.payout(id)).status;

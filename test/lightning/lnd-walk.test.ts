@@ -7,7 +7,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { openAnswerRelay } from '../support/answer-relay.ts';
 import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
-import { openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
+import { openLightningPayouts, paidIn, withClock } from '../support/lightning-payouts.ts';
 import { walk } from '../support/lightning-walk.ts';
 import type { LndNode } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
@@ -60,7 +60,10 @@ test.runIf(HAS_LND)('a random walk on LND ends with books that are the lists of 
   const clock = { skewMs: 0, now: () => Date.now() + clock.skewMs };
   const at = await openLightningPayouts(
     createLnd(async () => through(engine.target()), { chain: 'regtest' }),
-    createLndPayer(async () => through(engine.payTarget())),
+    withClock(
+      createLndPayer(async () => through(engine.payTarget())),
+      clock,
+    ),
     clock,
   );
   /** Until what hangs could not arrive any more. */

@@ -31,6 +31,8 @@ describe('what a node says of it', () => {
       '/v1/getinfo': { block_height: 500 },
     };
     const node = createServer((request, response) => {
+      // it does not tell its clock
+      response.sendDate = false;
       response.end(JSON.stringify(answers[request.url ?? ''] ?? { result: { ...payment, htlcs } }));
     });
     const url = `http://127.0.0.1:${await listen(node, 0)}`;

@@ -62,6 +62,17 @@ export type LightningPayoutsOptions = {
   readonly journalled?: (journal: PaymentJournal) => PaymentJournal;
 };
 
+/** A real node as the signer asks it, whose clock goes with that of a test. */
+export function withClock(payer: LightningPayer, clock: { readonly skewMs: number }): LightningPayer {
+  return {
+    ...payer,
+    async track(paymentHash) {
+      const { saidAtMs, ...said } = await payer.track(paymentHash);
+      return saidAtMs === undefined ? said : { ...said, saidAtMs: saidAtMs + clock.skewMs };
+    },
+  };
+}
+
 export async function openLightningPayouts(
   port: LightningPort,
   payer: LightningPayer,

@@ -53,15 +53,23 @@ export type SendAnswer =
   | { readonly state: 'known' }
   | { readonly state: 'refused' | 'never' | 'unanswered'; readonly reason: string };
 
-/** How far the node's clock may be behind ours. */
+/** How far the node's clock may be behind ours where it does not tell it, and what it has begun may take. */
 export const CLOCKS_DIFFER_MS = 60_000;
 
 /**
  * Whether a request to pay that was not answered may still arrive at the node.
  * @param of.unansweredUntilMs up to when the node takes it, by its clock; null = each was answered
+ * @param saidAtMs the node's clock when it said last what it has; absent: it was not asked, or does not tell
  */
-export const mayStillArrive = ({ unansweredUntilMs }: { readonly unansweredUntilMs: number | null }, nowMs: number): boolean =>
-  unansweredUntilMs !== null && nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS;
+export const mayStillArrive = (
+  { unansweredUntilMs }: { readonly unansweredUntilMs: number | null },
+  nowMs: number,
+  saidAtMs = Number.POSITIVE_INFINITY,
+): boolean => unansweredUntilMs !== null && (nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS || saidAtMs <= unansweredUntilMs);
+
+/** Why a request may still arrive though our clock says that it cannot. */
+export const clockBehind = (nowMs: number, saidAtMs: number): string =>
+  `the Lightning node's clock is ${Math.round((nowMs - saidAtMs) / 1_000)} seconds behind this server's: by it, a request that was not answered may still arrive`;
 
 export type PayingNode = {
   /** Its public key. */
@@ -78,12 +86,13 @@ export type PayingNode = {
 
 /**
  * What the node says of one payment: null = it was never asked for it; `isPending`: a channel holds an HTLC of this hash, or one has left whose other side has
- * not said that it has it, and may arrive up to the block `arrivesUntil`.
+ * not said that it has it, and may arrive up to the block `arrivesUntil`; `saidAtMs`: its own clock when it said so, absent where it does not tell.
  */
 export type TrackedPayment = {
   readonly payment: PaymentFacts | null;
   readonly isPending: boolean;
   readonly arrivesUntil?: number;
+  readonly saidAtMs?: number;
 };
 
 /** Every call may throw NodeTrouble: the node as a whole cannot be used, and has said nothing. */

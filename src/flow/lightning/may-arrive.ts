@@ -2,7 +2,7 @@
 // nobody was asked about, unless he says that the node is gone for good.
 import { createHash } from 'node:crypto';
 import { MSAT } from '../../core/currencies/lightning.ts';
-import { mayStillArrive, type TrackedPayment } from '../../core/lightning/payer.ts';
+import { clockBehind, mayStillArrive, type TrackedPayment } from '../../core/lightning/payer.ts';
 import type { LightningPort } from '../../core/lightning/port.ts';
 import { mulDivDown } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
@@ -32,6 +32,9 @@ export async function refuseWhileOpen(
   const said = await track(payment.paymentHash);
   const open = isUnasked(said) ? null : whyOpen(said, payment);
   if (open !== null) throw refused(open);
+  const nowMs = ctx.ports.clock.now();
+  if (!isUnasked(said) && said.saidAtMs !== undefined && mayStillArrive(payment, nowMs, said.saidAtMs))
+    throw refused(`Wait: ${clockBehind(nowMs, said.saidAtMs)}.`);
   const held = await refuseWhileHeld(ctx.ports.lightning, payment);
   const { unasked } = isUnasked(said) ? said : (held ?? { unasked: null });
   if (unasked === null || isNodeGone) return;

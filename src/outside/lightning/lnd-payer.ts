@@ -206,9 +206,13 @@ export function createLndPayer(
       const timer = setTimeout(() => ending.abort(), CALL_MS);
       let payment: PaymentFacts | null = null;
       let open: readonly Answer[] = [];
+      let clock: { readonly saidAtMs?: number } = {};
+      const onClock = (saidAtMs: number): void => {
+        clock = { saidAtMs };
+      };
       try {
         // the first line is the present state
-        for await (const line of rest.lines(`/v2/router/track/${inPath(paymentHash)}`, ending.signal)) {
+        for await (const line of rest.lines(`/v2/router/track/${inPath(paymentHash)}`, ending.signal, { onClock })) {
           payment = paymentFacts(line);
           open = openParts(line);
           break;
@@ -222,9 +226,11 @@ export function createLndPayer(
       const lock = Buffer.from(paymentHash, 'hex').toString('base64');
       const channels = objects(await get('/v1/channels'), 'channels');
       const isHeld = channels.some((channel) => objects(channel, 'pending_htlcs').some((one) => one.hash_lock === lock));
-      if (isHeld) return { payment, isPending: true };
+      if (isHeld) return { payment, isPending: true, ...clock };
       const until = await arrivesUntil(open, channels);
-      return until === null ? { payment, isPending: false } : { payment, isPending: true, arrivesUntil: until };
+      return until === null
+        ? { payment, isPending: false, ...clock }
+        : { payment, isPending: true, arrivesUntil: until, ...clock };
     },
     async payments(afterIndex) {
       for (;;) {

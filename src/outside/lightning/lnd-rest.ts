@@ -89,6 +89,8 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     readonly narrowed?: (macaroon: string) => string;
     /** The lists of this name that the answer is read without. */
     readonly without?: string;
+    /** Told of the node's clock as the head of its answer says it (`Date`), which is in whole seconds that have begun. */
+    readonly onClock?: (atMs: number) => void;
   };
   type Sent = { readonly url: string; readonly response: IncomingMessage };
 
@@ -164,17 +166,19 @@ export function createLndRest(target: () => Promise<LndTarget>) {
     /**
      * Reads an answer line by line, until it ends or breaks, or the signal ends it. When the reader leaves, the answer has a second more to end,
      * unless the signal ends it: then its connection serves the next call.
-     * @param posted what is sent; without a body: nothing, by GET
+     * @param asked what is sent; without a body: nothing, by GET
      * @throws NodeTrouble, LndRefusal
      */
-    async *lines(path: string, signal: AbortSignal, posted?: Asked): AsyncGenerator<Answer> {
-      const { url, response } = await send(posted?.body === undefined ? 'GET' : 'POST', path, posted ?? {}, signal, true);
+    async *lines(path: string, signal: AbortSignal, asked: Asked = {}): AsyncGenerator<Answer> {
+      const { url, response } = await send(asked.body === undefined ? 'GET' : 'POST', path, asked, signal, true);
+      const atMs = Date.parse(response.headers.date ?? '');
+      if (!Number.isNaN(atMs)) asked.onClock?.(atMs);
       try {
         /** A line as far as it has come. */
         let begun: string[] = [];
         let size = 0;
         response.setEncoding('utf8');
-        const read = leavingOut(posted?.without);
+        const read = leavingOut(asked.without);
         for await (const chunk of response.iterator({ destroyOnReturn: false })) {
           const [first = '', ...others] = read(chunk as string).split('\n');
           begun.push(first);

@@ -82,6 +82,8 @@ export function serveLightning(
 
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (node.trouble().down) return void request.socket.destroy();
+    // by its own clock, which may be ahead of this machine's
+    response.setHeader('Date', new Date(options.now()).toUTCString());
     const url = new URL(request.url ?? '/', 'https://sandbox');
     const body = await bodyOf(request);
     const permission = url.pathname === SUBSCRIBE.path ? SUBSCRIBE.permission : undefined;

@@ -37,28 +37,29 @@ export function createFailedPayments({ db, now }: { readonly db: Database; reado
   const paid = new Set<string>();
   const gone = new Set<string>();
 
-  function mayArrive(payoutId: string, authorizedAtMs: number): boolean {
+  function mayArrive(payoutId: string, authorizedAtMs: number, saidAtMs?: number): boolean {
     // requests of the process before this one are not known
     const times = [...(unanswered.get(payoutId) ?? [])].map(({ untilMs }) => untilMs);
     if (authorizedAtMs <= startedMs) times.push(startedMs + LEASED_BEFORE_MS);
-    return times.some((unansweredUntilMs) => mayStillArrive({ unansweredUntilMs }, now()));
+    return times.some((unansweredUntilMs) => mayStillArrive({ unansweredUntilMs }, now(), saidAtMs));
   }
 
   async function hasEnded(payoutId: string): Promise<boolean> {
     return (await readPayerFacts(db, payoutId))?.isHoldEnded === true;
   }
 
-  async function isFailed(node: LightningPayer, payoutId: string, paymentHash: string): Promise<boolean> {
-    const { payment, isPending } = await node.track(paymentHash);
+  async function isFailed(node: LightningPayer, { payoutId, paymentHash, authorizedAtMs }: AuthorizedPayment): Promise<boolean> {
+    const { payment, isPending, saidAtMs } = await node.track(paymentHash);
     if (payment?.status === 'succeeded') paid.add(payoutId);
-    return payment?.status === 'failed' && !payment.isPartOpen && !isPending;
+    return payment?.status === 'failed' && !payment.isPartOpen && !isPending && !mayArrive(payoutId, authorizedAtMs, saidAtMs);
   }
 
-  async function hasFailed(node: LightningPayer, { payoutId, paymentHash, authorizedAtMs }: AuthorizedPayment): Promise<boolean> {
+  async function hasFailed(node: LightningPayer, payment: AuthorizedPayment): Promise<boolean> {
+    const { payoutId, authorizedAtMs } = payment;
     // in this order: a request that begins after the first look finds that the hold has ended
     if (paid.has(payoutId) || !(await hasEnded(payoutId)) || mayArrive(payoutId, authorizedAtMs)) return false;
     const before = asked.get(payoutId);
-    if (!(await isFailed(node, payoutId, paymentHash)) || asked.get(payoutId) !== before) return false;
+    if (!(await isFailed(node, payment)) || asked.get(payoutId) !== before) return false;
     gone.add(payoutId);
     return true;
   }

@@ -1,7 +1,14 @@
 // A payment that the node calls under way is looked at more and more rarely, and an operator is asked only once nothing can end it any more; so is one of
 // which the node's word proves nothing.
 import { hasRunSince, isSameStart, knowsWhoIsThere, type NodeRun } from '../../../core/lightning/node-run.ts';
-import { mayStillArrive, type PayingNode, type PaymentFacts, type TrackedPayment } from '../../../core/lightning/payer.ts';
+import {
+  CLOCKS_DIFFER_MS,
+  clockBehind,
+  mayStillArrive,
+  type PayingNode,
+  type PaymentFacts,
+  type TrackedPayment,
+} from '../../../core/lightning/payer.ts';
 import type { Context } from '../../../flow/context.ts';
 import { completePayment, holdUnknownPayment } from '../../../flow/lightning/payout-progress.ts';
 import { type Asked, askPayingNode, type SeenRun } from '../../../flow/lightning/restored-node.ts';
@@ -118,6 +125,18 @@ export async function notInJournal(ctx: Context, payment: LightningPayment, refu
   if (mayStillArrive(payment, ctx.ports.clock.now())) return { againMs: LOOK_MS, trouble: refusal };
   await holdUnknownPayment(ctx, payment);
   return { againMs: RARE_LOOK_MS, trouble: `${refusal}; the Lightning node does not have it: decide (bursar payout resolve)` };
+}
+
+/**
+ * While a request that was not answered may still arrive, what the node says is not the last. It takes one by its own clock, so where that was stopped with its
+ * machine, and is behind since, later than ours says. Null: none may.
+ */
+export function whileUnanswered(payment: LightningPayment, nowMs: number, saidAtMs?: number): Next | null {
+  const { unansweredUntilMs: until } = payment;
+  if (until === null || !mayStillArrive(payment, nowMs, saidAtMs)) return null;
+  const leftMs = until + CLOCKS_DIFFER_MS - nowMs;
+  if (leftMs >= 0 || saidAtMs === undefined) return { againMs: Math.max(leftMs, 0) + LOOK_MS };
+  return { againMs: LOOK_MS, trouble: clockBehind(nowMs, saidAtMs) };
 }
 
 /** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */

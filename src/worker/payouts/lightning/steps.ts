@@ -2,7 +2,7 @@
 // says is followed. A time-out is never a failure.
 
 import type { PayingNode, PaymentFacts, SendAnswer, TrackedPayment } from '../../../core/lightning/payer.ts';
-import { CLOCKS_DIFFER_MS, mayStillArrive } from '../../../core/lightning/payer.ts';
+import { mayStillArrive } from '../../../core/lightning/payer.ts';
 import { failureText, LACKS_BALANCE } from '../../../core/lightning/payment-failures.ts';
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../../core/lightning/under-way.ts';
 import { plus } from '../../../core/money.ts';
@@ -36,6 +36,7 @@ import {
   ofAnotherNode,
   RARE_LOOK_MS,
   RETRY_MS,
+  whileUnanswered,
 } from './hanging.ts';
 
 /** Asks the signer; throws with a `fault`: `refused` (by a rule, and nothing was asked of the node), anything else is no answer. */
@@ -196,9 +197,9 @@ async function failNever(
   payment: LightningPayment,
   reason: string,
 ): Promise<Next> {
-  const { payment: said, isPending } = await options.paying.track(payment.paymentHash);
+  const { payment: said, isPending, saidAtMs } = await options.paying.track(payment.paymentHash);
   const isOpen = said !== null || isPending || payment.paymentIndex !== null || payment.isDoubted;
-  if (isOpen || mayStillArrive(payment, ctx.ports.clock.now())) return { againMs: RETRY_MS, trouble: reason };
+  if (isOpen || mayStillArrive(payment, ctx.ports.clock.now(), saidAtMs)) return { againMs: RETRY_MS, trouble: reason };
   return failed(ctx, options, payment, `the Lightning node cannot pay the invoice: ${reason}`);
 }
 
@@ -245,8 +246,8 @@ export async function follow(
   }
   const nowMs = ctx.ports.clock.now();
   if (nowMs < payment.expiresAtMs) return send(ctx, options, node, payment);
-  const { unansweredUntilMs: until } = payment;
-  if (until !== null && mayStillArrive(payment, nowMs)) return { againMs: until + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
+  const waits = whileUnanswered(payment, nowMs, tracked.saidAtMs);
+  if (waits !== null) return waits;
   return failed(ctx, options, payment, 'the invoice expired, and the Lightning node was never asked to pay it');
 }
 
@@ -281,11 +282,10 @@ async function followed(
   if (said.status === 'in_flight') return inFlight(ctx, payment, { ...tracked, payment: said }, nowMs);
   if (payment.isDoubted) return { againMs: RARE_LOOK_MS };
   // the word of a request's own answer, or of a time when another request may still arrive, is not the last
-  const { payment: again, isPending } = await options.paying.track(payment.paymentHash);
+  const { payment: again, isPending, saidAtMs } = await options.paying.track(payment.paymentHash);
   if (again?.status !== 'failed' || again.isPartOpen || isPending) return { againMs: LOOK_MS };
-  const { unansweredUntilMs } = payment;
-  if (unansweredUntilMs !== null && mayStillArrive(payment, nowMs))
-    return { againMs: unansweredUntilMs + CLOCKS_DIFFER_MS - nowMs + LOOK_MS };
+  const waits = whileUnanswered(payment, nowMs, saidAtMs);
+  if (waits !== null) return waits;
   // what our channels lack today they may have tomorrow: it waits as one does that was never asked for
   if (again.failure === LACKS_BALANCE && nowMs < payment.expiresAtMs) {
     const againMs = Math.min(LONGEST_RETRY_MS, Math.max(RETRY_MS, (nowMs - payment.createdAtMs) / 10));
