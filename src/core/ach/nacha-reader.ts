@@ -34,12 +34,16 @@ export class NachaMalformed extends Error {
 /** How every NACHA file begins; nothing else that a bank may lay into its folder can tell of a return. */
 export const NACHA_BEGINS = '101';
 const LINE = 94;
+/** Blanks at the end of a line, which some tools for text cut off, are put back; all that counts of the first line stands before, and of others more. */
+const LEAST = 40;
 const BLOCK = 10;
 const MOST_LINES = 100_000;
 const RETURN_CODE = /^R\d\d$/;
 /** The bank that sent a payment does not take its return (R61 to R70), or is answered by the other one (R71 to R77). */
 const DISPUTE_CODE = /^R(6[1-9]|7[0-7])$/;
 const CHANGE_CODE = /^C\d\d$/;
+/** An addenda that says what became of an entry: a notice of change, or a return. */
+const ANSWER = /^79[89]/;
 /** Transaction codes that move money out of the receiver's account. */
 const DEBITS = new Set(['26', '27', '28', '36', '37', '38']);
 
@@ -51,19 +55,22 @@ export function isDispute(code: string): boolean {
   return DISPUTE_CODE.test(code);
 }
 
-/** Throws NachaMalformed. Line ends may be LF or CRLF. */
+/**
+ * Throws NachaMalformed. Line ends may be LF, CRLF or missing, and so may the lines that fill the last block, and blanks at the end of the first and
+ * last record: what is sent as a fixed block by one bank goes through tools for text at another.
+ */
 export function readNachaFile(content: string): ReadFile {
-  const lines = content.slice(0, endOf(content)).split(/\r?\n/, MOST_LINES + 1);
-  if (lines.length > MOST_LINES) throw new NachaMalformed(`the file has more than ${MOST_LINES} lines`);
+  const lines = linesOf(content);
   for (const [at, line] of lines.entries())
     if (!/^[\x20-\x7e]*$/.test(line) || line.length !== LINE)
       throw new NachaMalformed(`line ${at + 1} has not ${LINE} characters of ASCII`);
-  if (lines.length % BLOCK !== 0) throw new NachaMalformed(`${lines.length} lines are no multiple of ${BLOCK}`);
   const end = lines.findLastIndex((line) => /[^9]/.test(line));
+  if (lines.length % BLOCK !== 0 && end + 1 !== lines.length)
+    throw new NachaMalformed(`${lines.length} lines are no multiple of ${BLOCK}`);
   const [header = '', ...body] = lines.slice(0, end);
   if (!header.startsWith(NACHA_BEGINS) || header.slice(34, 40) !== '094101') throw new NachaMalformed('line 1 is no file header');
   const batches = readBatches(body);
-  checkFileControl(lines[end] ?? '', batches, lines.length);
+  checkFileControl(lines[end] ?? '', batches, Math.ceil(lines.length / BLOCK));
   return {
     bankRouting: header.slice(4, 13),
     companyId: header.slice(13, 23).trim(),
@@ -71,6 +78,16 @@ export function readNachaFile(content: string): ReadFile {
     modifier: header.slice(33, 34),
     entries: batches.flatMap(({ entries }) => entries),
   };
+}
+
+function linesOf(content: string): readonly string[] {
+  const text = content.slice(0, endOf(content));
+  const found = text.split(/\r?\n/, MOST_LINES + 1);
+  const isUnbroken = found.length === 1 && text.length % LINE === 0;
+  if (found.length > MOST_LINES || (isUnbroken && text.length > MOST_LINES * LINE))
+    throw new NachaMalformed(`the file has more than ${MOST_LINES} lines`);
+  if (isUnbroken) return Array.from({ length: text.length / LINE }, (_, at) => text.slice(at * LINE, (at + 1) * LINE));
+  return found.map((line) => (line.length >= LEAST ? line.padEnd(LINE) : line));
 }
 
 /** Where the last line ends. Not by an expression: on millions of empty lines one takes for ever, or all of the stack. */
@@ -101,9 +118,10 @@ function readBatch(header: string, records: readonly string[], control: string):
   for (let at = 0; at < records.length; at++) {
     const line = records[at] as string;
     if (!line.startsWith('6')) throw new NachaMalformed(`a record of type ${line[0]} stands where an entry belongs`);
-    const addenda = line[78] === '1' ? records[++at] : null;
+    const addenda: string[] = [];
+    while (line[78] === '1' && records[at + 1]?.startsWith('7')) addenda.push(records[++at] as string);
     const entry = readEntry(line, addenda);
-    totals.count += addenda === null ? 1 : 2;
+    totals.count += 1 + addenda.length;
     totals.hash += BigInt(entry.routing.slice(0, 8));
     if (DEBITS.has(entry.transactionCode)) totals.debit += entry.cents;
     else totals.credit += entry.cents;
@@ -121,17 +139,21 @@ function readBatch(header: string, records: readonly string[], control: string):
   return { entries, totals };
 }
 
-function readEntry(line: string, addenda: string | null | undefined): ReadEntry {
+function readEntry(line: string, addenda: readonly string[]): ReadEntry {
   const routing = number(line, 3, 12);
   if (!isRouting(routing)) throw new NachaMalformed(`the check digit of ${routing} is wrong`);
   const trace = number(line, 79, 94);
-  const type = addenda?.slice(0, 3);
-  if (addenda === undefined || (addenda !== null && (!/^7\d\d$/.test(type ?? '') || addenda.slice(79) !== trace)))
+  const answers = addenda.filter((one) => ANSWER.test(one));
+  // what else may follow (remittance) ends with the last seven digits of its entry
+  const isOfEntry = (one: string): boolean =>
+    answers.includes(one) ? one.slice(79) === trace : /^7\d\d/.test(one) && one.slice(87) === trace.slice(8);
+  if ((line[78] === '1' && addenda.length === 0) || answers.length > 1 || !addenda.every(isOfEntry))
     throw new NachaMalformed(`what follows entry ${trace} is no addenda of it`);
-  const said = addenda === null ? null : { code: addenda.slice(3, 6), trace: addenda.slice(6, 21) };
-  const isReturn = type === '799';
-  const isChange = type === '798';
-  if (said !== null && ((isReturn && !RETURN_CODE.test(said.code)) || (isChange && !CHANGE_CODE.test(said.code))))
+  const [answer] = answers;
+  const said = answer === undefined ? null : { code: answer.slice(3, 6), trace: answer.slice(6, 21) };
+  const isReturn = answer?.startsWith('799') === true;
+  const isChange = answer?.startsWith('798') === true;
+  if (said !== null && !(isReturn ? RETURN_CODE : CHANGE_CODE).test(said.code))
     throw new NachaMalformed(`entry ${trace} has a code that is none`);
   return {
     transactionCode: number(line, 1, 3),
@@ -164,7 +186,7 @@ function checkTotals(totals: Totals, said: Readonly<Record<keyof Totals, string>
   }
 }
 
-function checkFileControl(control: string, batches: readonly Batch[], lines: number): void {
+function checkFileControl(control: string, batches: readonly Batch[], blocks: number): void {
   if (!control.startsWith('9')) throw new NachaMalformed('the file has no control record');
   const totals: Totals = {
     count: batches.reduce((count, batch) => count + batch.totals.count, 0),
@@ -179,6 +201,6 @@ function checkFileControl(control: string, batches: readonly Batch[], lines: num
     credit: control.slice(43, 55),
   };
   checkTotals(totals, said, 'the file');
-  if (Number(control.slice(1, 7)) !== batches.length || Number(control.slice(7, 13)) !== lines / BLOCK)
+  if (Number(control.slice(1, 7)) !== batches.length || Number(control.slice(7, 13)) !== blocks)
     throw new NachaMalformed('the file says another number of batches or blocks');
 }
