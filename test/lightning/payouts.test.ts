@@ -129,6 +129,22 @@ describe.each(ENGINES)('%s', (name, open) => {
     expect(await at.compared()).toEqual([]);
   });
 
+  test('the node says by which clock it has no payment, and how one is', { timeout: TIMEOUT }, async () => {
+    const to = await engine.invoice({ sat: 1_000 });
+    const payer = createLndPayer(async () => engine.payTarget());
+    const told = async (hash: string): Promise<void> => {
+      const beganMs = Date.now();
+      const { saidAtMs } = await payer.track(hash);
+      // whole seconds that have begun
+      expect(saidAtMs).toBeGreaterThan(beganMs - 1_001);
+      expect(saidAtMs).toBeLessThanOrEqual(Date.now());
+    };
+    await told(to.hash);
+    await becomes((await at.request(to.request, AMOUNT)).id, 'completed');
+    await told(to.hash);
+    payer.close();
+  });
+
   test('a request that arrives after its lease is refused by the node itself', async () => {
     const to = await engine.invoice({ sat: 1_000 });
     const payer = createLndPayer(async () => engine.payTarget());
