@@ -377,6 +377,7 @@ export const AREAS = [
   {
     code: /^src\/store\/lightning\/(asked-before|channels)\.ts$/,
     tests: [
+      'test/lightning/asked-before',
       'test/lightning/put-back-together',
       'test/lightning/other-side-away',
       'test/lightning/copied-under-way',
