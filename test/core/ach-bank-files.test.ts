@@ -1,0 +1,143 @@
+// Files of banks as they come: as moov-io/ach reads them, also where tools for text were at them, and what is refused.
+import { describe, expect, test } from 'vitest';
+import { type NachaEntry, type NachaFile, returnAddenda, writeNachaFile } from '../../src/core/ach/nacha-file.ts';
+import { NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
+import { checkedByMoov } from '../support/moov-ach.ts';
+
+const ORIGIN = {
+  bankRouting: '091000019',
+  bankName: 'Wells Fargo Bank',
+  companyId: '1234567890',
+  companyName: 'Example Payments Inc',
+};
+const TWO: readonly NachaEntry[] = [
+  {
+    transactionCode: 22,
+    routing: '011401533',
+    account: '123456789',
+    cents: 99_000n,
+    id: 'PO7K2M9Q4T1',
+    name: 'Acme Coffee LLC',
+    trace: '091000010000001',
+  },
+  {
+    transactionCode: 32,
+    routing: '021000021',
+    account: '000987654321',
+    cents: 2_500_050n,
+    id: 'PO8R3N1W6X2',
+    name: 'Blue Bike Inc',
+    trace: '091000010000002',
+  },
+];
+const fileOf = (entries: readonly NachaEntry[], more: Partial<NachaFile> = {}): NachaFile => ({
+  origin: ORIGIN,
+  date: '2026-11-21',
+  time: '1430',
+  modifier: 'A',
+  entryClass: 'CCD',
+  description: 'PAYOUT',
+  effective: '2026-11-23',
+  entries,
+  ...more,
+});
+
+describe('a NACHA file of a bank', () => {
+  const of = { trace: '091000010000001', routing: '011401533' };
+  const back: NachaEntry = { ...(TWO[0] as NachaEntry), transactionCode: 21, routing: '091000019', trace: '011401530000007' };
+  const second: NachaEntry = {
+    ...back,
+    trace: '011401530000008',
+    addenda: returnAddenda('R02', { ...of, trace: '091000010000002' }),
+  };
+  const origin = { ...ORIGIN, bankRouting: '011401533' };
+  const returned = writeNachaFile(fileOf([{ ...back, addenda: returnAddenda('R03', of) }], { origin }));
+  const withTwo = writeNachaFile(fileOf([{ ...back, addenda: returnAddenda('R03', of) }, second], { origin }));
+  const isFill = (line: string): boolean => /^9+$/.test(line);
+  const linesOf = (text: string): string[] => text.trimEnd().split('\n');
+  const codes = (text: string) => readNachaFile(text).entries.map(({ returned: said }) => said?.code ?? null);
+  const moovCodes = (text: string) =>
+    checkedByMoov('-', text).batches.flatMap(({ entries }) => entries.map((entry) => entry.return?.code));
+
+  test.each([
+    [
+      'without the lines that fill its last block',
+      linesOf(withTwo)
+        .filter((line) => !isFill(line))
+        .join('\n'),
+    ],
+    [
+      'without the blanks at the ends of its lines',
+      linesOf(withTwo)
+        .map((line) => line.trimEnd())
+        .join('\r\n'),
+    ],
+    [
+      'whose header names nobody, without its blanks',
+      linesOf(withTwo)
+        .map((line, at) => (at === 0 ? line.slice(0, 40) : line))
+        .join('\n'),
+    ],
+    ['without line ends', linesOf(withTwo).join('')],
+  ])('is read %s, as moov-io/ach does', (_, text) => {
+    expect(codes(text)).toEqual(['R03', 'R02']);
+    expect(moovCodes(text)).toEqual(['R03', 'R02']);
+  });
+
+  test.each([
+    ['whose last block is filled in part', linesOf(returned).slice(0, 9).join('\n')],
+    [
+      'whose lines are too long',
+      linesOf(returned)
+        .map((line) => `${line} `)
+        .join('\n'),
+    ],
+    ['whose end is cut off', linesOf(returned).join('').slice(0, -95)],
+    [
+      'whose last line lacks more than blanks',
+      linesOf(returned)
+        .map((line) => (line.startsWith('9000') ? line.slice(0, 54) : line))
+        .join('\n'),
+    ],
+    ['with addenda that an entry does not announce', returned.replace(/1(011401530000007\n7)/, '0$1')],
+    ['with addenda of another entry', returned.replace(/011401530000007\n8/, '011401530000009\n8')],
+    ['with addenda of no kind', returned.replace('\n799', '\n7X9')],
+  ])('is not read %s', (_, text) => {
+    expect(() => readNachaFile(text)).toThrow(NachaMalformed);
+  });
+
+  test('with as many lines as would look like one without line ends is read', () => {
+    const entries = Array.from({ length: 91 }, (_, at) => ({
+      ...(TWO[0] as NachaEntry),
+      trace: `09100001${String(at + 1).padStart(7, '0')}`,
+    }));
+    const text = linesOf(writeNachaFile(fileOf(entries)))
+      .filter((line) => !isFill(line))
+      .join('\n');
+    expect([text.length % 94, readNachaFile(text).entries.length]).toEqual([0, 91]);
+  });
+
+  const remittance = (trace: string): string => `705${'INVOICE 17'.padEnd(80)}0001${trace.slice(8)}`;
+  const beside = (trace: string): string =>
+    linesOf(withTwo)
+      .map((line, at) => (at === 2 ? line.replace(/^621/, '622') : at === 3 ? remittance(trace) : line))
+      .join('\n');
+  test('with remittance of an entry that is no return is read: the returns beside it count', () => {
+    expect(codes(beside(back.trace))).toEqual([null, 'R02']);
+    expect(() => readNachaFile(beside(second.trace))).toThrow(NachaMalformed);
+  });
+
+  test('with several addenda of an entry is read, as long as one of them at most says what became of it', () => {
+    const others = (text: string, ...more: readonly string[]): string => {
+      const found = linesOf(text).filter((line) => !isFill(line));
+      const count = (line: string, from: number, width: number): string =>
+        line.slice(0, from) +
+        String(Number(line.slice(from, from + width)) + more.length).padStart(width, '0') +
+        line.slice(from + width);
+      const [control = '', last = ''] = found.splice(-2);
+      return [...found, ...more, count(control, 4, 6), count(last, 13, 8)].join('\n');
+    };
+    expect(codes(others(returned, remittance(back.trace), remittance(back.trace)))).toEqual(['R03']);
+    expect(() => readNachaFile(others(returned, linesOf(returned)[3] as string))).toThrow(NachaMalformed);
+  });
+});
