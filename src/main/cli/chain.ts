@@ -76,7 +76,8 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
         ]),
     ...takenBack.map((one) => `taken back ${named(one)}: no node shows it there any more`),
     ...isBack.map(
-      (one) => `recorded again ${named(one)}, which had come to an address that payouts leave from: nodes show it again`,
+      (one) =>
+        `recorded ${named(one)}, which has come to an address that payouts leave from, and which nodes had not shown, or no more`,
     ),
     ...doubted.map(
       (one) =>

@@ -157,6 +157,22 @@ export async function goneAmong<T extends Shown>(sql: Sql, currency: CurrencyCod
   return rows.map(({ nth }) => outputs[nth] as T);
 }
 
+/** Which of these outputs at our own addresses are recorded in no block. */
+export async function unrecordedAmong<T extends Shown>(
+  sql: Sql,
+  currency: CurrencyCode,
+  outputs: readonly T[],
+): Promise<readonly T[]> {
+  const { rows } = await sql.query<{ nth: number }>({
+    name: 'unrecorded_among_outputs',
+    text: `select (o.nth - 1)::int as nth from unnest($2::text[], $3::int[]) with ordinality as o(txid, vout, nth)
+            where not exists (select from own_outputs c where c.currency = $1 and c.txid = o.txid and c.vout = o.vout and c.height is not null)
+            order by o.nth`,
+    values: [currency, outputs.map(({ txid }) => txid), outputs.map(({ vout }) => vout)],
+  });
+  return rows.map(({ nth }) => outputs[nth] as T);
+}
+
 /** What the ledger holds on a chain that is not on its way out, in minor units, whatever its depth. */
 export async function chainAssets(sql: Sql, currency: CurrencyCode): Promise<bigint> {
   const { rows } = await sql.query<{ amount: string }>({

@@ -1,7 +1,7 @@
 // What is known here to have come to our addresses on Ethereum's chain and gone from them, up to a block, and what a node has said that they hold
 // there. The audit names the differences (store/ledger/balance-audit.ts).
 import type { BlockRef } from '../../core/block-ref.ts';
-import { ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
+import { type CurrencyCode, ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SENDER } from './addresses.ts';
 import { WRITTEN_OFF } from './written-off.ts';
@@ -146,6 +146,19 @@ export async function isMissingAtOwn(sql: Sql): Promise<boolean> {
     values: [],
   });
   return rows[0]?.missing === true;
+}
+
+export type MoreAtOwn = { readonly script: Buffer; readonly height: number; readonly amount: bigint };
+
+/** The addresses of our own that held more than is known after the block of the last comparison, and how much more, in minor units. */
+export async function moreAtOwn(sql: Sql, currency: CurrencyCode): Promise<readonly MoreAtOwn[]> {
+  const { rows } = await sql.query<{ script: Buffer; height: number; amount: string }>({
+    name: 'more_at_own',
+    text: `select c.script, c.height, c.found - ${KNOWN} as amount from address_balances c
+            where c.currency = $1 and c.found > ${KNOWN} and exists (select from own_addresses o where o.currency = $1 and o.script = c.script)`,
+    values: [currency],
+  });
+  return rows.map(({ amount, ...row }) => ({ ...row, amount: BigInt(amount) }));
 }
 
 /**

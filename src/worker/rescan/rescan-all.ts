@@ -1,7 +1,7 @@
 // `bursar chain rescan`: compares every output from a height up to the watcher's cursor with all addresses, whatever their age, and records
 // what is missing as the watchers record it; the judge books it by the same rules. On Ethereum's chain, where what a block pays is a node's word,
 // what nodes show no more is taken back. Works beside a running watcher.
-import { type CurrencyCode, isUtxo } from '../../core/currency.ts';
+import type { CurrencyCode } from '../../core/currency.ts';
 import { MOST_ADDRESSES } from '../../core/evm/port.ts';
 import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import { CursorMoved, readCursor } from '../../store/chain/blocks.ts';
@@ -11,13 +11,19 @@ import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { missingPayments } from '../../store/chain/payment-facts.ts';
 import { knownScripts } from '../../store/chain/script-owners.ts';
 import { evmScripts, spentOutpoints } from '../../store/chain/watched.ts';
-import { goneOwnScripts } from '../../store/payouts/own-outputs.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { isPassing } from '../chain/pass-result.ts';
 import { createOutpointSet, watchOnly } from '../chain/watch-list.ts';
 import { createCollector } from './block-collector.ts';
 import { type KnownBlock, readAgain, recordAgain } from './rescan.ts';
-import { bringBackCapital, takeBackUnshown, type Unshown, type UnshownWhy } from './taken-back.ts';
+import {
+  bringBackCapital,
+  type CapitalSought,
+  soughtCapital,
+  takeBackUnshown,
+  type Unshown,
+  type UnshownWhy,
+} from './taken-back.ts';
 
 export type Rescanned = {
   readonly fromHeight: number;
@@ -33,7 +39,7 @@ export type Rescanned = {
   readonly takenBack: readonly Unshown[];
   /** The same where several nodes are configured, and no second one says so, or where nobody sees any more what contracts sent beside it. */
   readonly doubted: readonly (Unshown & { readonly reason: string })[];
-  /** What was taken back at addresses that payouts leave from, and is shown again. */
+  /** What nodes had not shown, or no more, at addresses that payouts leave from, and is shown there. */
   readonly isBack: readonly Unshown[];
 };
 export type FoundPayment = { readonly outpoint: string; readonly transactionId: string; readonly height: number };
@@ -68,10 +74,10 @@ export async function rescan(
   const missed: MissedPayment[] = [];
   const unshown: UnshownWhy[] = [];
   const isBack: Unshown[] = [];
-  const gone = isUtxo(currency) ? [] : await goneOwnScripts(ctx.db, currency);
+  const capital = await soughtCapital(ctx, currency);
   let unseen = 0;
   for (let height = options.fromHeight; height <= cursor.height; height++) {
-    const read = await rescanBlock(ctx, port, height, { spent, gone }, options.wait);
+    const read = await rescanBlock(ctx, port, height, { spent, capital }, options.wait);
     missed.push(...read.missed);
     unshown.push(...read.unshown);
     isBack.push(...read.isBack);
@@ -99,8 +105,8 @@ type ReadBlock = {
   readonly isBack: readonly Unshown[];
 };
 type Recorded = Pick<ReadBlock, 'missed' | 'isUnseen'>;
-/** The outpoints of what is known to be spent, and the addresses of our own from which something was taken back. */
-type Sought = { readonly spent: ReturnType<typeof createOutpointSet>; readonly gone: readonly Buffer[] };
+/** The outpoints of what is known to be spent, and where capital is looked for. */
+type Sought = { readonly spent: ReturnType<typeof createOutpointSet>; readonly capital: CapitalSought };
 
 function refuseUnfit(currency: CurrencyCode, fromHeight: number, toHeight: number, condition: NodeCondition): void {
   if (condition.state !== 'ready') throw new RescanRefused(`the node of ${currency} is ${condition.state}: ${condition.reason}`);
@@ -125,7 +131,7 @@ async function rescanBlock(
   ctx: ChainContext,
   port: ChainPort,
   height: number,
-  { spent, gone }: Sought,
+  { spent, capital }: Sought,
   wait?: () => Promise<void>,
 ): Promise<ReadBlock> {
   const takenBack: UnshownWhy[] = [];
@@ -138,7 +144,7 @@ async function rescanBlock(
       const unshown = await takeBackUnshown(ctx, port, block);
       // it is read anew where what comes next fails, and shows no more then what is taken back already
       takenBack.push(...unshown.filter(({ reason }) => reason === null));
-      isBack.push(...(await bringBackCapital(ctx, port, block, { gone, paid: collector.scripts() })));
+      isBack.push(...(await bringBackCapital(ctx, port, block, { ...capital, paid: collector.scripts() })));
       const others = { unshown: [...takenBack, ...unshown.filter(({ reason }) => reason !== null)], isBack };
       if (block.facts.inner !== undefined) return { ...(await recordHidden(ctx, port, block, spent)), ...others };
       const known = await knownScripts(ctx.db, collector.scripts());

@@ -2,12 +2,14 @@
 // shows any more is taken back; what was taken back at our own addresses is brought back where they show it again. Payments that are shown again
 // are found as any that was missed.
 import { type CurrencyCode, ETHER, isUtxo } from '../../core/currency.ts';
+import { minus, sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort } from '../../core/ports.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { asRecorded, isInnerPlace, type RecordedPlace } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { recordedAt, scriptsPaidIn } from '../../store/chain/unconfirmed-blocks.ts';
-import { goneAmong } from '../../store/payouts/own-outputs.ts';
+import { goneAmong, goneOwnScripts, unrecordedAmong } from '../../store/payouts/own-outputs.ts';
+import { type MoreAtOwn, moreAtOwn } from '../../store/sweeps/balances.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { notShown, scriptsOf } from '../chain/unconfirmed-blocks.ts';
 import { watchOnly } from '../chain/watch-list.ts';
@@ -67,26 +69,38 @@ function whyDoubted(
   };
 }
 
+/** Where capital is looked for: addresses of our own at which something was taken back, and those that hold more than is known. */
+export type CapitalSought = { readonly gone: readonly Buffer[]; readonly more: MoreAtOwn[] };
+
+/** Where a rescan of a chain looks for capital. */
+export async function soughtCapital(ctx: ChainContext, currency: CurrencyCode): Promise<CapitalSought> {
+  if (isUtxo(currency)) return { gone: [], more: [] };
+  return { gone: await goneOwnScripts(ctx.db, currency), more: [...(await moreAtOwn(ctx.db, currency))] };
+}
+
 /**
- * Records again what a block pays to our own addresses in transactions of which something was taken back there.
- * @param of `gone`: the addresses; `paid`: what the block pays, as far as its calls are shown
+ * Records what a block pays to our own addresses in transactions of which something was taken back there, and what a node had not shown as far as the
+ * address holds more than is known: what it had before this database began has long been spent.
+ * @param paid what the block pays, as far as its calls are shown
  */
 export async function bringBackCapital(
   ctx: ChainContext,
   port: ChainPort,
   block: KnownBlock,
-  { gone, paid }: { readonly gone: readonly Buffer[]; readonly paid: Iterable<Uint8Array> },
+  { gone, more, paid }: CapitalSought & { readonly paid: Iterable<Uint8Array> },
 ): Promise<readonly Unshown[]> {
-  if (gone.length === 0) return [];
-  const wanted = new Set(gone.map((script) => script.toString('hex')));
+  const scripts = [...gone, ...more.map(({ script }) => script)];
+  if (scripts.length === 0) return [];
+  const wanted = new Set(scripts.map((script) => script.toString('hex')));
   const isPaid = [...paid].some((script) => wanted.has(Buffer.from(script).toString('hex')));
   if (!isPaid && block.facts.inner === undefined) return [];
   const { currency } = port;
-  const read = await port.readBlock(block.hash, watchOnly(gone));
+  const read = await port.readBlock(block.hash, watchOnly(scripts));
   const fromOthers = await withoutOwnSends(ctx.db, currency, read.touched, block);
   const { facts } = await asRecorded(ctx.db, currency, block.hash, fromOthers);
   const outputs = facts.flatMap(({ txid, outputs: all }) => all.map((output) => ({ txid, ...output })));
-  const missing = await goneAmong(ctx.db, currency, outputs);
+  const back = await goneAmong(ctx.db, currency, outputs);
+  const missing = [...back, ...heldThere(block, await unrecordedAmong(ctx.db, currency, outputs), { back, more })];
   if (missing.length === 0) return [];
   const txids = new Set(missing.map(({ txid }) => txid));
   await recordAgain(ctx, port, block, { ...read, touched: facts.filter(({ txid }) => txids.has(txid)) });
@@ -96,3 +110,28 @@ export async function bringBackCapital(
     amount: amountMinor,
   }));
 }
+
+type Output = { readonly txid: string; readonly script: string; readonly amountMinor: bigint };
+
+/**
+ * Which of these outputs their addresses hold: of a transaction all or none, since they are recorded together. What is found is held by them no more
+ * beyond what is known.
+ */
+function heldThere<T extends Output>(
+  { height }: KnownBlock,
+  unrecorded: readonly T[],
+  { back, more }: { readonly back: readonly Output[]; readonly more: MoreAtOwn[] },
+): readonly T[] {
+  const isBack = new Set(back.map(({ txid }) => txid));
+  const held: T[] = [];
+  for (const [txid, all] of Map.groupBy(unrecorded, (one) => one.txid)) {
+    const left = more.map((one) => ({ ...one, amount: minus(one.amount, paidAt(all, one.script.toString('hex'))) }));
+    const isHeld = all.every(({ script }) => more.some((one) => one.script.toString('hex') === script && one.height >= height));
+    if (isBack.has(txid) || !isHeld || left.some(({ amount }) => amount < 0n)) continue;
+    more.splice(0, more.length, ...left);
+    held.push(...all);
+  }
+  return held;
+}
+const paidAt = (all: readonly Output[], script: string): bigint =>
+  sum(all.filter((one) => one.script === script).map(({ amountMinor }) => amountMinor));

@@ -1,0 +1,83 @@
+// Capital of the service that a contract has sent while its node did not show that: a rescan finds it, as far as its address holds it.
+import { afterEach, expect, test } from 'vitest';
+import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
+import { rescan } from '../../src/worker/rescan/rescan-all.ts';
+import type { Alteration } from '../support/nodes/altered-node.ts';
+import { openAlteredService } from './altered-anvil.ts';
+import { FINAL } from './evm-lied-to.ts';
+import { ledgerIsChain, works } from './evm-steps.ts';
+
+const TIMEOUT = 300_000;
+const WEI = 10n ** 17n;
+type Traced = { readonly result: Record<string, unknown> };
+const HIDES_CALLS: Alteration = {
+  afterwards: ({ method }, answer) =>
+    method.startsWith('debug_traceBlock')
+      ? {
+          ...answer,
+          result: (answer.result as readonly Traced[]).map((one) => ({ ...one, result: { ...one.result, calls: [] } })),
+        }
+      : answer,
+};
+let altered: Awaited<ReturnType<typeof openAlteredService>> | undefined;
+afterEach(() => altered?.close(), TIMEOUT);
+
+test('it is recorded once, and what the address does not hold any more is not', { timeout: TIMEOUT }, async () => {
+  altered = await openAlteredService(HIDES_CALLS);
+  const { service, alter, pay, url } = altered;
+  const hot = await service.hot('ETH');
+  const fromHeight = Number(await service.anvil.rpc<string>('eth_blockNumber'));
+  await pay(hot, WEI);
+  await service.mine(FINAL);
+  expect(await service.findings()).toEqual([expect.stringMatching(/^EVM-2: .* of ETH .* more than is known/)]);
+  alter({});
+  const urls = new Map([['ETH' as const, [url()]]]);
+  const again = async (): Promise<bigint> => {
+    const nodes = createChainNodes({
+      network: 'regtest',
+      clock: service.ctx.ports.clock,
+      urls,
+      tokenContract: service.anvil.token,
+    });
+    const { isBack } = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains: nodes.chains } }, 'ETH', {
+      fromHeight,
+    });
+    await nodes.close();
+    return isBack.reduce((all, { amount }) => all + amount, 0n);
+  };
+  expect(await again()).toBe(WEI);
+  await service.mine(FINAL);
+  await works(service, 2);
+  await ledgerIsChain(service, [hot, await service.hot('USDT')]);
+  // what is there is known
+  const admin = await service.db.query({
+    text: 'select count(*)::int as count from own_outputs where height > $1',
+    values: [fromHeight],
+  });
+  expect(admin.rows).toEqual([{ count: 2 }]);
+  expect(await again()).toBe(0n);
+});
+
+test('what has left before this database began is not taken for what is there', { timeout: TIMEOUT }, async () => {
+  altered = await openAlteredService(HIDES_CALLS);
+  const { service, alter, pay, url } = altered;
+  const hot = await service.hot('ETH');
+  const fromHeight = Number(await service.anvil.rpc<string>('eth_blockNumber'));
+  await pay(hot, WEI);
+  await service.mine();
+  // it holds a wei more than is known
+  await service.anvil.rpc('anvil_setBalance', hot, `0x${((await service.ether(hot)) - WEI + 1n).toString(16)}`);
+  await service.mine(FINAL);
+  expect(await service.findings()).toEqual([expect.stringMatching(/^EVM-2: .* 1 more than is known/)]);
+  alter({});
+  const urls = new Map([['ETH' as const, [url()]]]);
+  const nodes = createChainNodes({
+    network: 'regtest',
+    clock: service.ctx.ports.clock,
+    urls,
+    tokenContract: service.anvil.token,
+  });
+  const done = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains: nodes.chains } }, 'ETH', { fromHeight });
+  await nodes.close();
+  expect(done.isBack).toEqual([]);
+});
