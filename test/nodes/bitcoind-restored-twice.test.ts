@@ -1,7 +1,6 @@
 // A database is put back twice, on a real bitcoind: once with its signer, by which both forget a transaction that has paid, and once more without it, by which the
 // database forgets the batch for which that signer has signed the same payout since. What was signed and never left is not sent.
 import { expect, test, vi } from 'vitest';
-import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
 import { newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
 import {
   capital,
@@ -14,14 +13,13 @@ import {
   lend,
   mempool,
   received,
+  request,
   type Service,
   world,
 } from './forgotten-service.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 forgottenServiceForAll();
-const request = (service: Service, amount: string, to: string) =>
-  requestPayout(service.ctx, { merchantId: service.merchantId, amount, destination: to });
 
 type Before = {
   /** Where what was signed would have paid too, for payouts that the copy does not have. */
@@ -57,6 +55,17 @@ async function restoredTwice({ beside = [], isRequestedLater = false }: Before =
   return { raw, third };
 }
 
+/** Once the forgotten transaction is booked: it is final, payouts go on, and others begin again. */
+async function goesOn(third: Service): Promise<void> {
+  await daemon.mine(6);
+  await third.work(2);
+  await third.clear();
+  await third.work(3);
+  await daemon.mine(1);
+  await third.work(2);
+  expect([await received(), await mempool(), await third.findings()]).toEqual([[0.1, 1], [], []]);
+}
+
 test.each([
   ['a mempool', false],
   ['a block', true],
@@ -71,13 +80,7 @@ test.each([
   // others begin, again and again
   await third.work(11);
   expect(await third.recovers()).toMatchObject({ payoutIds: [(await third.payouts())[0]?.id], lost: 0n });
-  await daemon.mine(6);
-  await third.work(2);
-  await third.clear();
-  await third.work(3);
-  await daemon.mine(1);
-  await third.work(2);
-  expect([await received(), await mempool(), await third.findings()]).toEqual([[0.1, 1], [], []]);
+  await goesOn(third);
   expect(await third.payouts()).toMatchObject([{ status: 'completed' }]);
   // what was not sent holds nothing up
   const other = await daemon.address();
@@ -96,13 +99,7 @@ test('what else it would have paid, and this database does not know, is paid to 
   await daemon.rpc('generateblock', await daemon.address(), [raw]);
   await third.work(11);
   expect(await third.recovers()).toMatchObject({ lost: 0n });
-  await daemon.mine(6);
-  await third.work(2);
-  await third.clear();
-  await third.work(3);
-  await daemon.mine(1);
-  await third.work(2);
-  expect([await received(), await mempool(), await third.findings()]).toEqual([[0.1, 1], [], []]);
+  await goesOn(third);
   expect(await daemon.rpc('getreceivedbyaddress', other)).toBe(0);
   await third.end();
 });
@@ -112,13 +109,7 @@ test('no database that is left knows the payout: what was lost to where it goes 
   await daemon.rpc('generateblock', await daemon.address(), [raw]);
   await third.work(11);
   await third.recovers();
-  await daemon.mine(6);
-  await third.work(2);
-  await third.clear();
-  await third.work(3);
-  await daemon.mine(1);
-  await third.work(2);
-  expect([await received(), await mempool(), await third.findings()]).toEqual([[0.1, 1], [], []]);
+  await goesOn(third);
   await third.end();
 });
 

@@ -1,7 +1,6 @@
 // A forgotten transaction comes to light in a block a moment after outputs were compared, on a real bitcoind: what asks for the same, or was signed for it, is
 // not sent by that comparison.
 import { afterEach, expect, test, vi } from 'vitest';
-import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
 import {
   capital,
   capitalWithoutWorker,
@@ -13,7 +12,7 @@ import {
   lend,
   mempool,
   received,
-  type Service,
+  request,
   world,
 } from './forgotten-service.ts';
 
@@ -21,8 +20,6 @@ vi.setConfig({ testTimeout: 240_000 });
 forgottenServiceForAll();
 const steady = performance.now.bind(performance);
 afterEach(() => void vi.restoreAllMocks());
-const request = (service: Service, amount: string, to: string) =>
-  requestPayout(service.ctx, { merchantId: service.merchantId, amount, destination: to });
 
 test.each([
   ['the signer has signed for it, and its answer was lost', 'losesAnswers'],

@@ -1,7 +1,6 @@
 // The signer has signed a payout and its answer is lost, on a real bitcoind; before it is asked again a forgotten transaction comes to light that has
 // paid the same payout, and an operator has it booked. What was signed is then never sent: the payee has his money.
 import { afterEach, expect, test, vi } from 'vitest';
-import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import {
   capital,
@@ -14,6 +13,7 @@ import {
   lend,
   mempool,
   received,
+  request,
   type Service,
   world,
 } from './forgotten-service.ts';
@@ -22,8 +22,6 @@ vi.setConfig({ testTimeout: 240_000 });
 forgottenServiceForAll();
 const steady = performance.now.bind(performance);
 afterEach(() => void vi.restoreAllMocks());
-const request = (service: Service, amount: string, to: string) =>
-  requestPayout(service.ctx, { merchantId: service.merchantId, amount, destination: to });
 
 /** A service whose copy has a payout that the one before has paid, of which no node shows anything; `raw` is what has paid it. */
 async function paidBefore() {

@@ -8,6 +8,7 @@ import type { ChainPort, TransactionFacts } from '../../src/core/ports.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import { recoverTransaction } from '../../src/flow/payouts/after-restore/recover-utxo.ts';
 import { requestAutomaticPayouts } from '../../src/flow/payouts/automatic-payouts.ts';
+import { requestPayout } from '../../src/flow/payouts/bitcoin-request.ts';
 import { bookCapital, newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
 import { openIntentKey } from '../../src/main/wiring/intent-key.ts';
 import { encoderOf } from '../../src/outside/utxo/address-encoder.ts';
@@ -163,6 +164,10 @@ export async function lend({ ctx, merchantId }: Service, amount: bigint): Promis
     { entry: { key: `test:lent:${atMs}`, kind: 'test_funds', postings, parts: [] }, transactionId: null, atMs },
   ]);
 }
+/** A payout in bitcoin of the service's merchant. */
+export const request = ({ ctx, merchantId }: Service, amount: string, to: string) =>
+  requestPayout(ctx, { merchantId, amount, destination: to });
+
 /**
  * A service whose copies of now, of database and signer, another one begins with later.
  * @param isRestoredTwice the database is put back to the same copy a second time
