@@ -395,6 +395,7 @@ export const AREAS = [
     code: /^src\/(outside\/lightning\/(lnd|lnd-answers|lnd-connections|lnd-payer|lnd-rest)|core\/lightning\/payment-failures)\.ts$/,
     tests: [
       'test/lightning/connections',
+      'test/lightning/conditions',
       'test/lightning/long-lists',
       'test/lightning/many-parts',
       'test/lightning/permissions',

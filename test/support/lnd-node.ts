@@ -23,6 +23,8 @@ export type LndNode = {
   freeze(): () => void;
   /** Starts it again on the same folder and ports, and waits until it serves. */
   start(): Promise<void>;
+  /** Starts it again with its wallet locked; the function returned unlocks it, and waits until it serves. Of a node with words only. */
+  startLocked(): Promise<() => Promise<void>>;
   /** A copy of its folder, made while it is down; the function returned puts it back. */
   backup(): Promise<() => Promise<void>>;
   /** Its disk is lost: it begins anew from its words and the file that names its channels. Of a node with words only. */
@@ -121,7 +123,7 @@ export async function openNode({ folder, alias, bitcoind, zmq, hasWords }: Place
     await until(`${alias} asks for a wallet`, async () => {
       if (!existsSync(join(home, 'tls.cert'))) return false;
       certificate = readFileSync(join(home, 'tls.cert'), 'utf8');
-      return (await call<{ state: string }>('GET', '/v1/state')).state === 'NON_EXISTING';
+      return (await state()) === 'NON_EXISTING';
     });
     if (channels === null)
       words = (await call<{ cipher_seed_mnemonic: readonly string[] }>('GET', '/v1/genseed')).cipher_seed_mnemonic;
@@ -139,20 +141,37 @@ export async function openNode({ folder, alias, bitcoind, zmq, hasWords }: Place
     rmSync(home, { recursive: true });
     await start(() => makeWallet(channels));
   }
-  async function start(made: () => Promise<void> = async () => undefined): Promise<void> {
-    const running = spawn(lndPath(), args, { stdio: 'ignore', env: { PATH: process.env.PATH, HOME: folder } });
+  function launch(given: readonly string[]): ChildProcess {
+    const running = spawn(lndPath(), given, { stdio: 'ignore', env: { PATH: process.env.PATH, HOME: folder } });
     child = running;
     ended = new Promise((resolve) => running.once('exit', () => resolve()));
+    return running;
+  }
+  const state = async () => (await call<{ state: string }>('GET', '/v1/state')).state;
+  async function start(made: () => Promise<void> = async () => undefined): Promise<void> {
+    const running = launch(args);
     await made();
+    await serves(running);
+  }
+  async function serves(running: ChildProcess): Promise<void> {
     await until(`${alias} serves`, async () => {
       if (running.exitCode !== null) throw new Error(`${alias} ended with ${running.exitCode}`);
       const files = [join(home, 'tls.cert'), join(home, 'data/chain/bitcoin/regtest/admin.macaroon')] as const;
       if (!files.every(existsSync)) return false;
       certificate = readFileSync(files[0], 'utf8');
       macaroon = readFileSync(files[1]).toString('hex');
-      const { state } = await call<{ state: string }>('GET', '/v1/state');
-      return state === 'SERVER_ACTIVE' && (await call<{ synced_to_chain: boolean }>('GET', '/v1/getinfo')).synced_to_chain;
+      return (
+        (await state()) === 'SERVER_ACTIVE' && (await call<{ synced_to_chain: boolean }>('GET', '/v1/getinfo')).synced_to_chain
+      );
     });
+  }
+  async function startLocked(): Promise<() => Promise<void>> {
+    const running = launch(args.filter((arg) => !arg.startsWith('--wallet-unlock-')));
+    await until(`${alias} is locked`, async () => (await state()) === 'LOCKED');
+    return async () => {
+      await call('POST', '/v1/unlockwallet', { wallet_password: base64(PASSWORD) });
+      await serves(running);
+    };
   }
   async function end(signal: NodeJS.Signals): Promise<void> {
     child?.kill(signal);
@@ -190,6 +209,7 @@ export async function openNode({ folder, alias, bitcoind, zmq, hasWords }: Place
       frozen?.kill('SIGSTOP');
       return () => void frozen?.kill('SIGCONT');
     },
+    startLocked,
     stop: () => end('SIGTERM'),
     start: () => start(),
   };
