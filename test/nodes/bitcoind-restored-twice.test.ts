@@ -2,6 +2,7 @@
 // database forgets the batch for which that signer has signed the same payout since. What was signed and never left is not sent.
 import { expect, test, vi } from 'vitest';
 import { newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import {
   capital,
   capitalWithoutWorker,
@@ -158,5 +159,30 @@ test('several that spend one another have left, and all are written back as what
   await second.work(2);
   expect((await second.payouts()).map(({ status }) => status)).toEqual(['completed']);
   expect((await received())[1]).toBe(3);
+  await second.end();
+});
+
+test('blocks are read while the node is asked for what was signed: what it has paid is no finding', async () => {
+  const { first, reopenedWithSigner } = await copied(async (service) => {
+    await capital(service, '0.5');
+    await lend(service, 40_000_000n);
+    await request(service, '0.1', destination);
+  });
+  await first.work();
+  await daemon.mine(1);
+  await first.work(1);
+  await first.end();
+  const second = await reopenedWithSigner();
+  second.state.beforeRaw = second.reads;
+  await second.worker('one').run();
+  second.state.beforeRaw = async () => undefined;
+  expect(await openBreakers(second.ctx.db)).toEqual([]);
+  await second.work(2);
+  expect([await received(), await second.payouts(), await openBreakers(second.ctx.db), await second.findings()]).toMatchObject([
+    [0.1, 1],
+    [{ status: 'completed' }],
+    [],
+    [],
+  ]);
   await second.end();
 });

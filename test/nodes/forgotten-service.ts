@@ -69,13 +69,26 @@ async function open(folder: string, database?: TestDatabase) {
   const bursar = await openBursar('BTC', null, [daemon.url], database === undefined ? {} : { database });
   const clock = { now: () => Date.now() + world.skew, steady: () => performance.now() };
   const node = payingPortOf(bursar.ctx, 'BTC');
-  const priced = { get: (of: object, name: string) => (name === 'feeRate' ? async () => world.feeRate : Reflect.get(of, name)) };
-  const chains = new Map([['BTC' as const, new Proxy(node, priced) as ChainPort]]);
+  const own: Partial<typeof node> = {
+    feeRate: async () => world.feeRate,
+    // as of a node without an index of transactions, which need not have one
+    async rawTransaction(txid, blockHash) {
+      await state.beforeRaw();
+      return blockHash === null && !(await mempool()).includes(txid) ? null : node.rawTransaction(txid, blockHash);
+    },
+  };
+  const chains = new Map([['BTC' as const, { ...node, ...own } as ChainPort]]);
   const ports = { ...bursar.ctx.ports, chains, clock, intentKey: await openIntentKey(folder) };
   const ctx = { ...bursar.ctx, ports };
   const signer = await openPayoutSigner({ db: ctx.db, url: bursar.url }, { folder, currencies: ['BTC'], tokenContract: null });
   const watcher = bursar.worker(500);
-  const state = { isSignerAway: false, losesAnswers: false, troubles: [] as object[] };
+  const state = {
+    isSignerAway: false,
+    losesAnswers: false,
+    troubles: [] as object[],
+    /** Happens each time before the node is asked for a transaction. */
+    beforeRaw: async (): Promise<void> => undefined,
+  };
   const signing: typeof signer.signing = {
     ...signer.signing,
     async sign(request) {
@@ -96,6 +109,8 @@ async function open(folder: string, database?: TestDatabase) {
     merchantId: bursar.merchantId,
     /** A worker that lives on, for {@link work}. */
     worker,
+    /** Blocks are read to the end. */
+    reads: () => bursar.settle(watcher),
     /** Two workers look at the same time, each minute; without `jobs` they are new each time. */
     async work(minutes = 1, jobs?: readonly Job[]): Promise<void> {
       for (let n = 0; n < minutes; n++) {

@@ -50,8 +50,15 @@ export type OutputCheck = {
  */
 export type Trouble = { readonly what: string; readonly isFound: boolean; readonly isShort?: boolean };
 
-/** The comparison for one currency of Bitcoin's family; nothing has passed when it is made. */
-export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck {
+/**
+ * The comparison for one currency of Bitcoin's family; nothing has passed when it is made.
+ * @param noteShown told of the transactions that a look has found; whether one of them was signed here, and is to be written back before it is judged
+ */
+export function createOutputCheck(
+  ctx: Context,
+  currency: UtxoCode,
+  noteShown: (txids: readonly string[]) => boolean = () => false,
+): OutputCheck {
   const port = payingPortOf(ctx, currency);
   let passedAtMs: number | null = null;
   /** The newest block then. */
@@ -134,6 +141,7 @@ export function createOutputCheck(ctx: Context, currency: UtxoCode): OutputCheck
     if (ended === null || ended.node !== begun.node) return 'our outputs are compared when the chain rests';
     // blocks that a reorganisation may remove are read again
     read = null;
+    if (noteShown(found.map(({ facts }) => facts.txid))) return 'what was signed and has left is written back first';
     const unknown = await judge(ctx, { currency, wanted, spent, found });
     await recordUnknown(ctx, currency, unknown);
     const finalHeight = cursor.height - finalDepth(currency).depth + 1;

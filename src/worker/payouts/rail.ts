@@ -13,7 +13,7 @@ import { createLane, createNonceCheck } from './evm/lane.ts';
 import { createOutputCheck, type OutputCheck } from './output-check.ts';
 import type { SignatureCheck } from './signature-check.ts';
 import { tried } from './tried.ts';
-import { createUnstored } from './unstored.ts';
+import { createUnstored, type Unstored } from './unstored.ts';
 import { createPayoutDriver } from './utxo/driver.ts';
 
 /** What a look has found of a currency. */
@@ -41,11 +41,16 @@ export type Rail = {
 function partsOf(
   ctx: Context,
   currency: CurrencyCode,
+  signatures: SignatureCheck,
   options: DriverOptions,
-): { readonly driver: PayoutDriver; readonly check: OutputCheck } {
-  if (isUtxo(currency)) return { driver: createPayoutDriver(ctx, currency, options), check: createOutputCheck(ctx, currency) };
+): { readonly driver: PayoutDriver; readonly check: OutputCheck; readonly unstored: Unstored | null } {
+  if (isUtxo(currency)) {
+    const unstored = createUnstored(ctx, currency, { signatures, options });
+    const check = createOutputCheck(ctx, currency, unstored.noteShown);
+    return { driver: createPayoutDriver(ctx, currency, options), check, unstored };
+  }
   const lane = createLane(ctx, currency);
-  return { driver: createEvmDriver(ctx, lane, options), check: createNonceCheck(ctx, lane) };
+  return { driver: createEvmDriver(ctx, lane, options), check: createNonceCheck(ctx, lane), unstored: null };
 }
 
 /**
@@ -53,8 +58,7 @@ function partsOf(
  * @throws when no node is configured for the currency
  */
 export function createRail(ctx: Context, currency: CurrencyCode, signatures: SignatureCheck, options: DriverOptions): Rail {
-  const { driver, check } = partsOf(ctx, currency, options);
-  const unstored = isUtxo(currency) ? createUnstored(ctx, currency, { signatures, options }) : null;
+  const { driver, check, unstored } = partsOf(ctx, currency, signatures, options);
   let look: Look | null = null;
   let version = signatures.version();
   const goesOn = (): boolean => signatures.holds() && signatures.version() === version;

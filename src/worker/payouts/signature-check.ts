@@ -100,6 +100,8 @@ export function createSignatureCheck(
   function noteWaiting({ txid, request: { batchId, currency, inputs } }: SignedTransaction): void {
     const batches = waiting.get(currency as CurrencyCode);
     const before = batches?.get(batchId);
+    // a look that could not be ended is made again
+    if (before?.txids.includes(txid) === true) return;
     batches?.set(batchId, { txids: [...(before?.txids ?? []), txid], inputs: [...(before?.inputs ?? []), ...inputs] });
   }
 

@@ -17,6 +17,11 @@ import { writeBack } from './write-back.ts';
 export type Unstored = {
   /** Writes back what a block or a mempool shows: it has left, and what is compared next must know it. */
   writeSeen(): Promise<void>;
+  /**
+   * Takes note of what blocks or a mempool have shown to somebody else.
+   * @returns whether something of that waits here: it is written back first
+   */
+  noteShown(txids: readonly string[]): boolean;
   /** Writes back the rest, once everything that has left is known. @returns whether nothing waits any more */
   writeRest(): Promise<boolean>;
 };
@@ -28,10 +33,13 @@ export function createUnstored(
   { signatures, options }: { readonly signatures: SignatureCheck; readonly options: DriverOptions },
 ): Unstored {
   const port = payingPortOf(ctx, currency);
+  /** What waits, and was shown to somebody else than who is asked here: blocks are read, and nodes get to know of it, meanwhile. */
+  const shown = new Set<string>();
   const nodes: readonly Pick<PayingPort, 'rawTransaction'>[] = port.nodes?.() ?? [port];
 
-  /** Whether a node has one of them, or a block that was read spends what its batch has by one of them. */
+  /** Whether one of them was shown, a node has it, or a block that was read spends what its batch has by it. */
   async function isShown(batch: Batch | null, txids: readonly string[]): Promise<boolean> {
+    if (txids.some((txid) => shown.has(txid))) return true;
     if (batch?.inputs.some(({ spentBy }) => spentBy !== null && txids.includes(spentBy))) return true;
     for (const node of nodes)
       for (const txid of txids) if ((await reachable(() => node.rawTransaction(txid, null))) !== null) return true;
@@ -47,9 +55,12 @@ export function createUnstored(
     return new Set((spent ?? []).map(named));
   }
 
+  const txidsWaiting = (): ReadonlySet<string> =>
+    new Set([...signatures.waiting(currency).values()].flatMap(({ txids }) => txids));
+
   /** Whether something spends what was signed for a batch that is not here: that has left, or can be mined no more. Of what waits itself nothing is spent. */
   function isSpent({ inputs }: Waiting, spent: ReadonlySet<string>): boolean {
-    const waiting = new Set([...signatures.waiting(currency).values()].flatMap(({ txids }) => txids));
+    const waiting = txidsWaiting();
     return inputs.some((input) => spent.has(named(input)) && !waiting.has(input.txid));
   }
 
@@ -65,8 +76,14 @@ export function createUnstored(
       const spent = await spentOf([...waiting.values()].flatMap(({ inputs }) => inputs));
       for (const [batchId, one] of waiting) {
         const batch = await readBatch(ctx.db, batchId, { lock: false });
-        if ((await isShown(batch, one.txids)) || (batch === null && isSpent(one, spent))) await write(batchId, 'seen');
+        if ((batch === null && isSpent(one, spent)) || (await isShown(batch, one.txids))) await write(batchId, 'seen');
       }
+    },
+    noteShown(txids) {
+      const waiting = txidsWaiting();
+      const found = txids.filter((txid) => waiting.has(txid));
+      for (const txid of found) shown.add(txid);
+      return found.length > 0;
     },
     async writeRest() {
       const waiting = signatures.waiting(currency);
