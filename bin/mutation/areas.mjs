@@ -291,6 +291,7 @@ export const AREAS = [
     code: /^src\/flow\/lightning\/may-arrive\.ts$/,
     tests: [
       'test/lightning/resolved-too-early',
+      'test/lightning/node-clock-behind',
       'test/lightning/payout-resolved',
       'test/lightning/closing',
       'test/flow/payouts/resolved',
