@@ -78,6 +78,22 @@ test('one that failed is not the last word either: it may be asked for once more
   expect(await status(id)).toBe('failed');
 });
 
+test('what it took in the last moment has a while to be known, by its clock too', async () => {
+  const to = invoice('hold');
+  const { id } = await at.request(to.request, AMOUNT);
+  await at.look();
+  outgoing().resolve(to.hash, false);
+  const untilMs = clock.nowMs + 20_000;
+  await at.admin.query('update lightning_payments set unanswered_until = $1 where payout_id = $2', [new Date(untilMs), id]);
+  stopped(2 * HOUR);
+  clock.behindMs = clock.nowMs - untilMs - 3_000;
+  await looks(2, 2_000);
+  expect(await status(id)).toBe('processing');
+  clock.behindMs = clock.nowMs - untilMs - 12_000;
+  await looks(2);
+  expect(await status(id)).toBe('failed');
+});
+
 test('an operator who calls it failed is told to wait', async () => {
   const { id } = await lateRequest();
   await at.admin.query(`update payouts set step = 'held', held_reason = 'unknown_outcome' where id = $1`, [id]);

@@ -55,6 +55,8 @@ export type SendAnswer =
 
 /** How far the node's clock may be behind ours where it does not tell it, and what it has begun may take. */
 export const CLOCKS_DIFFER_MS = 60_000;
+/** By its own clock: what the node took at the end of a request may take this long until it says that it has it. */
+const BEGUN_MS = 10_000;
 
 /**
  * Whether a request to pay that was not answered may still arrive at the node.
@@ -65,7 +67,8 @@ export const mayStillArrive = (
   { unansweredUntilMs }: { readonly unansweredUntilMs: number | null },
   nowMs: number,
   saidAtMs = Number.POSITIVE_INFINITY,
-): boolean => unansweredUntilMs !== null && (nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS || saidAtMs <= unansweredUntilMs);
+): boolean =>
+  unansweredUntilMs !== null && (nowMs <= unansweredUntilMs + CLOCKS_DIFFER_MS || saidAtMs <= unansweredUntilMs + BEGUN_MS);
 
 /** Why a request may still arrive though our clock says that it cannot. */
 export const clockBehind = (nowMs: number, saidAtMs: number): string =>
