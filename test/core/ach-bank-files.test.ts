@@ -1,7 +1,8 @@
 // Files of banks as they come: as moov-io/ach reads them, also where tools for text were at them, and what is refused.
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type NachaEntry, type NachaFile, returnAddenda, writeNachaFile } from '../../src/core/ach/nacha-file.ts';
-import { NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
+import { beginsAsNacha, NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
 
 const ORIGIN = {
@@ -55,6 +56,14 @@ describe('a NACHA file of a bank', () => {
   const withTwo = writeNachaFile(fileOf([{ ...back, addenda: returnAddenda('R03', of) }, second], { origin }));
   const isFill = (line: string): boolean => /^9+$/.test(line);
   const linesOf = (text: string): string[] => text.trimEnd().split('\n');
+  const recordsIn = (text: string): string[] => linesOf(text).filter((line) => !isFill(line));
+  /** One less is counted, and the entry announces none. */
+  const withoutAddenda = (text: string): string =>
+    recordsIn(text)
+      .filter((line) => !line.startsWith('799'))
+      .map((line) => (line.startsWith('6') ? `${line.slice(0, 78)}0${line.slice(79)}` : line))
+      .map((line) => line.replace(/^(8\d{3})000002/, '$1000001').replace(/^(9.{12})00000002/, '$100000001'))
+      .join('\n');
   const codes = (text: string) => readNachaFile(text).entries.map(({ returned: said }) => said?.code ?? null);
   const moovCodes = (text: string) =>
     checkedByMoov('-', text).batches.flatMap(({ entries }) => entries.map((entry) => entry.return?.code));
@@ -79,20 +88,43 @@ describe('a NACHA file of a bank', () => {
         .join('\n'),
     ],
     ['without line ends', linesOf(withTwo).join('')],
+    ['without line ends and the blanks at its end', recordsIn(withTwo).join('').trimEnd()],
+    ['with CR alone at the ends of its lines', linesOf(withTwo).join('\r')],
+    ['with CR twice at the ends of its lines', linesOf(withTwo).join('\r\r\n')],
+    ['with empty lines', `\r\n${linesOf(withTwo).join('\n\n')}\n`],
+    ['with a line of blanks after it', `${withTwo}${' '.repeat(94)}\n`],
+    ['whose last block is filled in part', linesOf(withTwo).slice(0, 9).join('\n')],
+    ['whose last block is filled by blanks', [...recordsIn(withTwo), ' '.repeat(94)].join('\n')],
+    [
+      'whose last block is filled by shorter lines',
+      linesOf(withTwo)
+        .map((line) => (isFill(line) ? line.slice(9) : line))
+        .join('\n'),
+    ],
+    ['that is filled by a block too much', [...linesOf(withTwo), ...Array<string>(10).fill('9'.repeat(94))].join('\n')],
   ])('is read %s, as moov-io/ach does', (_, text) => {
     expect(codes(text)).toEqual(['R03', 'R02']);
     expect(moovCodes(text)).toEqual(['R03', 'R02']);
   });
 
+  test('is read with blanks after each of its lines', () => {
+    const wide = linesOf(withTwo).map((line) => line.padEnd(100));
+    expect(codes(wide.join('\n'))).toEqual(['R03', 'R02']);
+  });
+
   test.each([
-    ['whose last block is filled in part', linesOf(returned).slice(0, 9).join('\n')],
     [
-      'whose lines are too long',
+      'one of whose lines is too long',
       linesOf(returned)
-        .map((line) => `${line} `)
+        .map((line, at) => (at === 2 ? `${line}1` : line))
         .join('\n'),
     ],
-    ['whose end is cut off', linesOf(returned).join('').slice(0, -95)],
+    ['with another file after it', `${returned}${returned}`],
+    ['with something after its end that is no fill', `${recordsIn(returned).join('\n')}\n\x1a`],
+    ['that says another number of blocks', returned.replace(/\n9000001000001/, '\n9000001000002')],
+    ['of which a return has one wrong digit in what says that it is one', returned.replace('\n799R03', '\n769R03')],
+    ['of which a return has no addenda any more', `${withoutAddenda(returned)}`],
+    ['whose end is cut off', recordsIn(returned).join('').slice(0, -50)],
     [
       'whose last line lacks more than blanks',
       linesOf(returned)
@@ -117,6 +149,16 @@ describe('a NACHA file of a bank', () => {
     expect([text.length % 94, readNachaFile(text).entries.length]).toEqual([0, 91]);
   });
 
+  test.each([
+    ['as it is', withTwo, true],
+    ['after empty lines', `\r\n\n${withTwo}`, true],
+    ['after the mark of UTF-8', Buffer.from(`\ufeff${withTwo}`).toString('latin1'), true],
+    ['after other words', `ACK ${withTwo}`, false],
+    ['that is empty', '', false],
+  ])('may be what begins %s: %#', (_, text, may) => {
+    expect(beginsAsNacha(text)).toBe(may);
+  });
+
   const remittance = (trace: string): string => `705${'INVOICE 17'.padEnd(80)}0001${trace.slice(8)}`;
   const beside = (trace: string): string =>
     linesOf(withTwo)
@@ -139,5 +181,52 @@ describe('a NACHA file of a bank', () => {
     };
     expect(codes(others(returned, remittance(back.trace), remittance(back.trace)))).toEqual(['R03']);
     expect(() => readNachaFile(others(returned, linesOf(returned)[3] as string))).toThrow(NachaMalformed);
+  });
+
+  /** What tools for text do to a file. */
+  const layouts = fc.record({
+    ending: fc.constantFrom('\n', '\r', '\r\n', '\r\r\n', '\n\n', ''),
+    fill: fc.integer({ min: 0, max: 12 }),
+    isTrimmed: fc.boolean(),
+  });
+  /** A character that is another one, is missing or is one too much, and where. */
+  const damages = fc.array(
+    fc.record({ at: fc.nat(), kind: fc.constantFrom('other', 'less', 'more'), as: fc.constantFrom(...'0123456789 R\n\r') }),
+    { maxLength: 2 },
+  );
+  test('that is damaged is read as moov-io/ach reads it, or not at all', { timeout: 60_000 }, () => {
+    const said = (text: string): string | null => {
+      try {
+        return JSON.stringify(
+          readNachaFile(text).entries.map(({ cents, returned: one }) => [one?.code, one?.trace, Number(cents)]),
+        );
+      } catch (error) {
+        if (error instanceof NachaMalformed) return null;
+        throw error;
+      }
+    };
+    let [read, refused] = [0, 0];
+    fc.assert(
+      fc.property(layouts, damages, ({ ending, fill, isTrimmed }, all) => {
+        const records = [...recordsIn(withTwo), ...Array<string>(fill).fill('9'.repeat(94))];
+        const whole = records.map((line) => (isTrimmed && ending !== '' ? line.trimEnd() : line)).join(ending);
+        const text = all.reduce((now, { at, kind, as }) => {
+          const place = at % now.length;
+          return `${now.slice(0, place)}${kind === 'less' ? '' : as}${now.slice(kind === 'more' ? place : place + 1)}`;
+        }, whole);
+        const ours = said(text);
+        if (all.length === 0) expect(ours).not.toBeNull();
+        if (ours === null) {
+          refused += 1;
+          return;
+        }
+        read += 1;
+        // it refuses more for what stands in the header, which says nothing of an entry
+        const entries = checkedByMoov('-', text).batches.flatMap((batch) => batch.entries);
+        expect(ours).toBe(JSON.stringify(entries.map((one) => [one.return?.code, one.return?.originalTrace, one.cents])));
+      }),
+      { numRuns: 400 },
+    );
+    expect(Math.min(read, refused)).toBeGreaterThan(40);
   });
 });

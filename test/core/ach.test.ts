@@ -204,7 +204,6 @@ describe('a NACHA file', () => {
     ['control of another batch', changed(4, 87, '0000002')],
     ['an addenda that is not there', changed(3, 78, '1')],
     ['a short line', `${lines.map((line, n) => (n === 2 ? line.slice(1) : line)).join('\n')}\n`],
-    ['nine lines', lines.slice(0, 9).join('\n')],
     ['no file control', `${[...lines.slice(0, 5), ...Array.from({ length: 5 }, () => '9'.repeat(94))].join('\n')}\n`],
     ['a batch without an end', `${[...lines.slice(0, 4), ...lines.slice(5), '9'.repeat(94)].join('\n')}\n`],
     ['nothing', ''],
@@ -234,12 +233,12 @@ describe('a NACHA file', () => {
 
   // a bank's tools, or a thief in its folder, lay down anything of up to 16 MiB
   test.each([
-    ['empty lines', `101${'\n'.repeat(16_000_000)}`, /characters of ASCII/],
+    ['empty lines', `101${'\n'.repeat(16_000_000)}`, /more than 100000 lines/],
     ['empty lines and a letter', `101${'\n'.repeat(16_000_000)}x`, /more than 100000 lines/],
     ['line ends of another system', `101${'\r\n'.repeat(8_000_000)}\r`, /more than 100000 lines/],
     ['characters and no line end, as many as it may have', '1'.repeat(94 * 100_000), /no file header/],
     ['characters and no line end', '1'.repeat(94 * 100_001), /more than 100000 lines/],
-    ['half line ends', `101${'\r'.repeat(16_000_000)}\n`, /characters of ASCII/],
+    ['half line ends', `101${'\r'.repeat(16_000_000)}\n`, /more than 100000 lines/],
   ])('with millions of %s is read in the time that its length takes', (_, content, why) => {
     const began = workedMs();
     expect(() => readNachaFile(content)).toThrow(why);

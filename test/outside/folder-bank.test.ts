@@ -106,7 +106,7 @@ test('what the bank puts into incoming is read until it is acknowledged', async 
   writeFileSync(join(incoming, '2026-11-23-B.ach.refused'), '');
   writeFileSync(join(incoming, '2026-11-23-C.refused'), 'DUPLICATE FILE');
   writeFileSync(join(incoming, 'large'), Buffer.alloc(17 * 1024 * 1024));
-  writeFileSync(join(incoming, 'large-returns'), Buffer.alloc(17 * 1024 * 1024, '101 '));
+  writeFileSync(join(incoming, 'large-returns'), Buffer.concat([Buffer.from('\r\n'), Buffer.alloc(17 * 1024 * 1024, '101 ')]));
   const reports = [
     { id: '2026-11-23-A.refused', kind: 'refused', file: '2026-11-23-A', reason: 'company unknown' },
     {

@@ -26,15 +26,19 @@ export type ReadFile = {
   readonly entries: readonly (ReadEntry & { /** yymmdd */ readonly effective: string })[];
 };
 
-/** A file that is not what NACHA's rules say: which line, and why. */
+/** A file that is not what NACHA's rules say: which record, and why. */
 export class NachaMalformed extends Error {
   override readonly name = 'NachaMalformed';
 }
 
-/** How every NACHA file begins; nothing else that a bank may lay into its folder can tell of a return. */
-export const NACHA_BEGINS = '101';
+/** How every NACHA file begins, after what tools for text may put before it; nothing else that a bank may lay into its folder can tell of a return. */
+const NACHA_BEGINS = '101';
+/** As much of a file as shows that. */
+export const NACHA_START = 1_024;
+/** The mark by which some tools for text say that a file is UTF-8, read as one character a byte. */
+const MARK = '\u00ef\u00bb\u00bf';
 const LINE = 94;
-/** Blanks at the end of a line, which some tools for text cut off, are put back; all that counts of the first line stands before, and of others more. */
+/** Blanks at the end of a record, which some tools for text cut off, are put back; all that counts of the first one stands before, and of others more. */
 const LEAST = 40;
 const BLOCK = 10;
 const MOST_LINES = 100_000;
@@ -44,6 +48,10 @@ const DISPUTE_CODE = /^R(6[1-9]|7[0-7])$/;
 const CHANGE_CODE = /^C\d\d$/;
 /** An addenda that says what became of an entry: a notice of change, or a return. */
 const ANSWER = /^79[89]/;
+/** Transaction codes of what comes back, or asks for other details: an addenda must say which, or a return with one wrong digit would be none. */
+const ANSWERING = /^[2-5][16]$/;
+/** Lines that fill the last block. */
+const FILL = /^9+ *$/;
 /** Transaction codes that move money out of the receiver's account. */
 const DEBITS = new Set(['26', '27', '28', '36', '37', '38']);
 
@@ -55,22 +63,28 @@ export function isDispute(code: string): boolean {
   return DISPUTE_CODE.test(code);
 }
 
+/** Whether a file may be one of NACHA's, by its first {@link NACHA_START} bytes as one character each. */
+export function beginsAsNacha(start: string): boolean {
+  const text = start.startsWith(MARK) ? start.slice(MARK.length) : start;
+  return text.trimStart().startsWith(NACHA_BEGINS);
+}
+
 /**
- * Throws NachaMalformed. Line ends may be LF, CRLF or missing, and so may the lines that fill the last block, and blanks at the end of the first and
- * last record: what is sent as a fixed block by one bank goes through tools for text at another.
+ * Throws NachaMalformed. Line ends may be LF, CR, both or missing, and so may the lines that fill the last block; blanks at the ends of lines, and lines
+ * of nothing else, say nothing: what is sent as a fixed block by one bank goes through tools for text at another.
  */
 export function readNachaFile(content: string): ReadFile {
-  const lines = linesOf(content);
-  for (const [at, line] of lines.entries())
-    if (!/^[\x20-\x7e]*$/.test(line) || line.length !== LINE)
-      throw new NachaMalformed(`line ${at + 1} has not ${LINE} characters of ASCII`);
-  const end = lines.findLastIndex((line) => /[^9]/.test(line));
-  if (lines.length % BLOCK !== 0 && end + 1 !== lines.length)
-    throw new NachaMalformed(`${lines.length} lines are no multiple of ${BLOCK}`);
-  const [header = '', ...body] = lines.slice(0, end);
-  if (!header.startsWith(NACHA_BEGINS) || header.slice(34, 40) !== '094101') throw new NachaMalformed('line 1 is no file header');
+  const all = recordsOf(content);
+  const end = all.findLastIndex((record) => !FILL.test(record));
+  const records = all.slice(0, end + 1);
+  for (const [at, record] of records.entries())
+    if (!/^[\x20-\x7e]*$/.test(record) || record.length !== LINE)
+      throw new NachaMalformed(`record ${at + 1} has not ${LINE} characters of ASCII`);
+  const [header = '', ...body] = records.slice(0, end);
+  if (!header.startsWith(NACHA_BEGINS) || header.slice(34, 40) !== '094101')
+    throw new NachaMalformed('record 1 is no file header');
   const batches = readBatches(body);
-  checkFileControl(lines[end] ?? '', batches, Math.ceil(lines.length / BLOCK));
+  checkFileControl(records[end] ?? '', batches, { least: blocks(records), most: blocks(all) });
   return {
     bankRouting: header.slice(4, 13),
     companyId: header.slice(13, 23).trim(),
@@ -80,21 +94,22 @@ export function readNachaFile(content: string): ReadFile {
   };
 }
 
-function linesOf(content: string): readonly string[] {
-  const text = content.slice(0, endOf(content));
-  const found = text.split(/\r?\n/, MOST_LINES + 1);
-  const isUnbroken = found.length === 1 && text.length % LINE === 0;
-  if (found.length > MOST_LINES || (isUnbroken && text.length > MOST_LINES * LINE))
-    throw new NachaMalformed(`the file has more than ${MOST_LINES} lines`);
-  if (isUnbroken) return Array.from({ length: text.length / LINE }, (_, at) => text.slice(at * LINE, (at + 1) * LINE));
-  return found.map((line) => (line.length >= LEAST ? line.padEnd(LINE) : line));
-}
+/** How many blocks records make; they may be filled by more than is needed. */
+const blocks = (records: readonly string[]): number => Math.ceil(records.length / BLOCK);
 
-/** Where the last line ends. Not by an expression: on millions of empty lines one takes for ever, or all of the stack. */
-function endOf(content: string): number {
-  let end = content.length;
-  while (content[end - 1] === '\n') end -= content[end - 2] === '\r' ? 2 : 1;
-  return end;
+/** Each has as many characters as a line at most, as moov-io/ach cuts them: what a line has more begins another record. */
+function recordsOf(content: string): readonly string[] {
+  // a line end of three characters leaves an empty line
+  const lines = content.split(/\r\n?|\n/, 2 * MOST_LINES + 1);
+  const records: string[] = [];
+  for (const line of lines)
+    for (let at = 0; at < line.length; at += LINE) {
+      const record = line.slice(at, at + LINE);
+      if (record.trimEnd() !== '') records.push(record.length >= LEAST ? record.padEnd(LINE) : record);
+    }
+  if (lines.length > 2 * MOST_LINES || records.length > MOST_LINES)
+    throw new NachaMalformed(`the file has more than ${MOST_LINES} lines`);
+  return records;
 }
 
 type Batch = { readonly entries: readonly ReadFile['entries'][number][]; readonly totals: Totals };
@@ -105,7 +120,7 @@ function readBatches(body: readonly string[]): readonly Batch[] {
     const start = body[at] as string;
     let end = at + 1;
     while (end < body.length && !body[end]?.startsWith('8')) end++;
-    if (!start.startsWith('5') || end >= body.length) throw new NachaMalformed(`line ${at + 2} begins no batch that ends`);
+    if (!start.startsWith('5') || end >= body.length) throw new NachaMalformed(`record ${at + 2} begins no batch that ends`);
     batches.push(readBatch(start, body.slice(at + 1, end), body[end] as string));
     at = end + 1;
   }
@@ -143,6 +158,7 @@ function readEntry(line: string, addenda: readonly string[]): ReadEntry {
   const routing = number(line, 3, 12);
   if (!isRouting(routing)) throw new NachaMalformed(`the check digit of ${routing} is wrong`);
   const trace = number(line, 79, 94);
+  const transactionCode = number(line, 1, 3);
   const answers = addenda.filter((one) => ANSWER.test(one));
   // what else may follow (remittance) ends with the last seven digits of its entry
   const isOfEntry = (one: string): boolean =>
@@ -150,13 +166,15 @@ function readEntry(line: string, addenda: readonly string[]): ReadEntry {
   if ((line[78] === '1' && addenda.length === 0) || answers.length > 1 || !addenda.every(isOfEntry))
     throw new NachaMalformed(`what follows entry ${trace} is no addenda of it`);
   const [answer] = answers;
+  if (answer === undefined && ANSWERING.test(transactionCode))
+    throw new NachaMalformed(`entry ${trace} comes back, and nothing says why`);
   const said = answer === undefined ? null : { code: answer.slice(3, 6), trace: answer.slice(6, 21) };
   const isReturn = answer?.startsWith('799') === true;
   const isChange = answer?.startsWith('798') === true;
   if (said !== null && !(isReturn ? RETURN_CODE : CHANGE_CODE).test(said.code))
     throw new NachaMalformed(`entry ${trace} has a code that is none`);
   return {
-    transactionCode: number(line, 1, 3),
+    transactionCode,
     routing,
     account: line.slice(12, 29).trim(),
     cents: BigInt(number(line, 29, 39)),
@@ -186,7 +204,11 @@ function checkTotals(totals: Totals, said: Readonly<Record<keyof Totals, string>
   }
 }
 
-function checkFileControl(control: string, batches: readonly Batch[], blocks: number): void {
+function checkFileControl(
+  control: string,
+  batches: readonly Batch[],
+  made: { readonly least: number; readonly most: number },
+): void {
   if (!control.startsWith('9')) throw new NachaMalformed('the file has no control record');
   const totals: Totals = {
     count: batches.reduce((count, batch) => count + batch.totals.count, 0),
@@ -201,6 +223,7 @@ function checkFileControl(control: string, batches: readonly Batch[], blocks: nu
     credit: control.slice(43, 55),
   };
   checkTotals(totals, said, 'the file');
-  if (Number(control.slice(1, 7)) !== batches.length || Number(control.slice(7, 13)) !== blocks)
+  const saidBlocks = Number(control.slice(7, 13));
+  if (Number(control.slice(1, 7)) !== batches.length || !(saidBlocks >= made.least && saidBlocks <= made.most))
     throw new NachaMalformed('the file says another number of batches or blocks');
 }

@@ -13,7 +13,7 @@ import {
   type BankWaiting,
   type DatedFile,
 } from '../../core/ach/bank-port.ts';
-import { NACHA_BEGINS } from '../../core/ach/nacha-reader.ts';
+import { beginsAsNacha, NACHA_START } from '../../core/ach/nacha-reader.ts';
 
 const PART = '.part';
 /** Moved away as read, and not yet compared with what was read. */
@@ -252,8 +252,8 @@ const fileIn = (name: string): string => name.slice(0, -REFUSED.length).replace(
 async function isNacha(path: string): Promise<boolean> {
   const handle = await open(path, 'r');
   try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(NACHA_BEGINS.length), 0, NACHA_BEGINS.length, 0);
-    return buffer.toString('latin1', 0, bytesRead) === NACHA_BEGINS;
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(NACHA_START), 0, NACHA_START, 0);
+    return beginsAsNacha(buffer.toString('latin1', 0, bytesRead));
   } finally {
     await handle.close();
   }

@@ -1,6 +1,7 @@
 // What a bank says of whole files, and reports that cannot be booked: a refusal counts whenever it comes, a duplicate is no refusal, and one
 // report that waits holds back nothing but the files that it may concern.
 import { beforeEach, expect, test } from 'vitest';
+import type { BankReport } from '../../../src/core/ach/bank-port.ts';
 import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
@@ -94,6 +95,26 @@ test('what is no report holds back nothing, and is told until it is taken away',
   await bank.acknowledge(bank.reports()[0]?.id ?? '');
   await bank.look();
   expect((await problems()).join()).not.toContain('NACHA');
+});
+
+test('a report before which a tool for text has put something may tell of any return: nothing is completed before it is read', async () => {
+  const merchantId = await shopWith(BTC);
+  const [first, second] = [await handedOver(merchantId), await handedOver(merchantId)];
+  const { trace } = await entryOf(first);
+  bank.answer(trace, 'R03');
+  const [report] = bank.reports();
+  const { id, content } = report as Extract<BankReport, { readonly kind: 'nacha' }>;
+  await bank.acknowledge(id);
+  bank.say(`\u00ef\u00bb\u00bf${content}`);
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['processing', 'processing']);
+  expect((await problems()).join()).toContain('cannot be read, and nothing is completed before it is');
+  await bank.acknowledge(bank.reports()[0]?.id ?? '');
+  bank.say(`\r\n${content}`);
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'completed']);
+  await green();
 });
 
 test('a return without a rate holds back its own file only', async () => {

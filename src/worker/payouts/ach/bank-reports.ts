@@ -1,7 +1,7 @@
 // Books what the bank reports. Each report stays with the bank until it is booked and kept in our folder; one that cannot be booked yet is set
 // aside and told, and holds back only the completion of the files that it may concern.
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
-import { isDispute, NACHA_BEGINS, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
+import { beginsAsNacha, isDispute, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
 import { stopByInv20 } from '../../../flow/ach/checks.ts';
 import {
   acknowledgeFile,
@@ -113,7 +113,7 @@ async function bookReport(ctx: Context, report: BankReport, booking: Booking): P
     await tellRefused(ctx, report.file, booking);
     return aboutFile(report, (await acknowledgeFile(ctx, report.file)) ? 'booked' : 'unknown');
   }
-  if (report.kind === 'unreadable' || !report.content.startsWith(NACHA_BEGINS)) {
+  if (report.kind === 'unreadable' || !beginsAsNacha(report.content)) {
     const why = report.kind === 'unreadable' ? report.reason : 'it is no NACHA file';
     return {
       how: 'waits',
