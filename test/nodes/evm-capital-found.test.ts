@@ -58,6 +58,48 @@ test('it is recorded once, and what the address does not hold any more is not', 
   expect(await again()).toBe(0n);
 });
 
+test('what has left is not booked by a second rescan, nor beside what is shown again', { timeout: TIMEOUT }, async () => {
+  altered = await openAlteredService(HIDES_CALLS);
+  const { service, alter, pay, url } = altered;
+  const hot = await service.hot('ETH');
+  const height = async (): Promise<number> => Number(await service.anvil.rpc<string>('eth_blockNumber'));
+  const chains = () =>
+    createChainNodes({
+      network: 'regtest',
+      clock: service.ctx.ports.clock,
+      urls: new Map([['ETH' as const, [url()]]]),
+      tokenContract: service.anvil.token,
+    });
+  const again = async (fromHeight: number): Promise<bigint> => {
+    const nodes = chains();
+    const { isBack } = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains: nodes.chains } }, 'ETH', {
+      fromHeight,
+    });
+    await nodes.close();
+    return isBack.reduce((all, { amount }) => all + amount, 0n);
+  };
+  const first = await height();
+  await pay(hot, WEI);
+  await service.mine();
+  // the first one has left
+  await service.anvil.rpc('anvil_setBalance', hot, `0x${((await service.ether(hot)) - WEI).toString(16)}`);
+  const second = await height();
+  await pay(hot, WEI);
+  await service.mine(FINAL);
+  expect(await service.findings()).toEqual([expect.stringMatching(/^EVM-2: .* more than is known/)]);
+  alter({});
+  expect(await again(second)).toBe(WEI);
+  expect(await again(first)).toBe(0n);
+  expect(await service.findings()).toEqual([]);
+  // taken back, as nodes show it no more
+  alter(HIDES_CALLS);
+  await again(second);
+  expect(await service.findings()).toEqual([expect.stringMatching(/^EVM-2: .* more than is known/)]);
+  alter({});
+  expect(await again(first)).toBe(WEI);
+  expect(await service.findings()).toEqual([]);
+});
+
 test('what has left before this database began is not taken for what is there', { timeout: TIMEOUT }, async () => {
   altered = await openAlteredService(HIDES_CALLS);
   const { service, alter, pay, url } = altered;

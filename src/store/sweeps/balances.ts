@@ -1,6 +1,7 @@
 // What is known here to have come to our addresses on Ethereum's chain and gone from them, up to a block, and what a node has said that they hold
 // there. The audit names the differences (store/ledger/balance-audit.ts).
 import type { BlockRef } from '../../core/block-ref.ts';
+import { BALANCE_PLACE, DISPROVED_PLACE } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SENDER } from './addresses.ts';
@@ -150,15 +151,34 @@ export async function isMissingAtOwn(sql: Sql): Promise<boolean> {
 
 export type MoreAtOwn = { readonly script: Buffer; readonly height: number; readonly amount: bigint };
 
-/** The addresses of our own that held more than is known after the block of the last comparison, and how much more, in minor units. */
+/** SQL: the balances of our own addresses in a currency ($1) that were compared. */
+const AT_OWN = 'own_addresses o join address_balances c on c.currency = o.currency and c.script = o.script where o.currency = $1';
+
+/** SQL: what was recorded there and is in no block now: it is the first of what an address may hold beyond what is known. */
+const GONE = `coalesce((select sum(g.amount) from own_outputs g where g.currency = c.currency and g.script = c.script and g.height is null
+                            and (g.vout < ${DISPROVED_PLACE} or g.vout >= ${BALANCE_PLACE})), 0)`;
+
+/**
+ * The addresses of our own that held more than is known after the block of the last comparison, and how much more, in minor units, than what was
+ * taken back there besides.
+ */
 export async function moreAtOwn(sql: Sql, currency: CurrencyCode): Promise<readonly MoreAtOwn[]> {
   const { rows } = await sql.query<{ script: Buffer; height: number; amount: string }>({
     name: 'more_at_own',
-    text: `select c.script, c.height, c.found - ${KNOWN} as amount from address_balances c
-            where c.currency = $1 and c.found > ${KNOWN} and exists (select from own_addresses o where o.currency = $1 and o.script = c.script)`,
+    text: `select c.script, c.height, c.found - ${KNOWN} - ${GONE} as amount from ${AT_OWN} and c.found > ${KNOWN} + ${GONE}`,
     values: [currency],
   });
   return rows.map(({ amount, ...row }) => ({ ...row, amount: BigInt(amount) }));
+}
+
+/** What is known at addresses of our own that held something else is derived anew: it may have been recorded since they were compared. */
+export async function ownKnownAnew(sql: Sql, currency: CurrencyCode): Promise<void> {
+  const { rows } = await sql.query<{ script: Buffer }>({
+    name: 'otherwise_at_own',
+    text: `select c.script from ${AT_OWN} and c.found <> ${KNOWN} order by c.script`,
+    values: [currency],
+  });
+  for (const { script } of rows) await knownAnew(sql, script);
 }
 
 /**

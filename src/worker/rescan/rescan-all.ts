@@ -19,6 +19,7 @@ import { type KnownBlock, readAgain, recordAgain } from './rescan.ts';
 import {
   bringBackCapital,
   type CapitalSought,
+  knowOwnAnew,
   soughtCapital,
   takeBackUnshown,
   type Unshown,
@@ -84,6 +85,7 @@ export async function rescan(
     if (read.isUnseen) unseen++;
     options.onProgress?.(height, cursor.height);
   }
+  await knowOwnAnew(ctx, currency);
   const blocks = cursor.height - options.fromHeight + 1;
   return {
     fromHeight: options.fromHeight,

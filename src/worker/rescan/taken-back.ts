@@ -1,15 +1,16 @@
 // What a rescan makes of what nodes show otherwise than it is recorded, on Ethereum's chain, where what a block pays is a node's word: what none
 // shows any more is taken back; what was taken back at our own addresses is brought back where they show it again. Payments that are shown again
 // are found as any that was missed.
-import { type CurrencyCode, ETHER, isUtxo } from '../../core/currency.ts';
+import { type CurrencyCode, ETHER, EVM_CODES, isUtxo } from '../../core/currency.ts';
 import { minus, sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort } from '../../core/ports.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { asRecorded, isInnerPlace, type RecordedPlace } from '../../store/chain/inner-ether.ts';
 import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { recordedAt, scriptsPaidIn } from '../../store/chain/unconfirmed-blocks.ts';
+import { lockOutputs } from '../../store/payouts/batches.ts';
 import { goneAmong, goneOwnScripts, unrecordedAmong } from '../../store/payouts/own-outputs.ts';
-import { type MoreAtOwn, moreAtOwn } from '../../store/sweeps/balances.ts';
+import { type MoreAtOwn, moreAtOwn, ownKnownAnew } from '../../store/sweeps/balances.ts';
 import type { ChainContext } from '../chain/context.ts';
 import { notShown, scriptsOf } from '../chain/unconfirmed-blocks.ts';
 import { watchOnly } from '../chain/watch-list.ts';
@@ -72,9 +73,21 @@ function whyDoubted(
 /** Where capital is looked for: addresses of our own at which something was taken back, and those that hold more than is known. */
 export type CapitalSought = { readonly gone: readonly Buffer[]; readonly more: MoreAtOwn[] };
 
+/** What is known at our own addresses on Ethereum's chain counts as a rescan has left it, and not as it was when they were compared. */
+export async function knowOwnAnew(ctx: ChainContext, currency: CurrencyCode): Promise<void> {
+  if (isUtxo(currency)) return;
+  await ctx.db.transaction(async (sql) => {
+    // whoever books changes what is known of all currencies of an address
+    for (const code of EVM_CODES) await lockOutputs(sql, code);
+    await ownKnownAnew(sql, currency);
+  });
+}
+
 /** Where a rescan of a chain looks for capital. */
 export async function soughtCapital(ctx: ChainContext, currency: CurrencyCode): Promise<CapitalSought> {
   if (isUtxo(currency)) return { gone: [], more: [] };
+  // another rescan may have found some since
+  await knowOwnAnew(ctx, currency);
   return { gone: await goneOwnScripts(ctx.db, currency), more: [...(await moreAtOwn(ctx.db, currency))] };
 }
 
@@ -100,10 +113,12 @@ export async function bringBackCapital(
   const { facts } = await asRecorded(ctx.db, currency, block.hash, fromOthers);
   const outputs = facts.flatMap(({ txid, outputs: all }) => all.map((output) => ({ txid, ...output })));
   const back = await goneAmong(ctx.db, currency, outputs);
-  const missing = [...back, ...heldThere(block, await unrecordedAmong(ctx.db, currency, outputs), { back, more })];
+  const { held, left } = heldThere(block, await unrecordedAmong(ctx.db, currency, outputs), { back, more });
+  const missing = [...back, ...held];
   if (missing.length === 0) return [];
   const txids = new Set(missing.map(({ txid }) => txid));
   await recordAgain(ctx, port, block, { ...read, touched: facts.filter(({ txid }) => txids.has(txid)) });
+  more.splice(0, more.length, ...left);
   return missing.map(({ txid, vout, amountMinor }) => ({
     outpoint: `${txid}:${vout}`,
     height: block.height,
@@ -114,24 +129,25 @@ export async function bringBackCapital(
 type Output = { readonly txid: string; readonly script: string; readonly amountMinor: bigint };
 
 /**
- * Which of these outputs their addresses hold: of a transaction all or none, since they are recorded together. What is found is held by them no more
- * beyond what is known.
+ * Which of these outputs their addresses hold: of a transaction all or none, since they are recorded together. `left`: how much more they hold than is
+ * known with these.
  */
 function heldThere<T extends Output>(
   { height }: KnownBlock,
   unrecorded: readonly T[],
-  { back, more }: { readonly back: readonly Output[]; readonly more: MoreAtOwn[] },
-): readonly T[] {
+  { back, more }: { readonly back: readonly Output[]; readonly more: readonly MoreAtOwn[] },
+): { readonly held: readonly T[]; readonly left: readonly MoreAtOwn[] } {
   const isBack = new Set(back.map(({ txid }) => txid));
   const held: T[] = [];
+  let left = more;
   for (const [txid, all] of Map.groupBy(unrecorded, (one) => one.txid)) {
-    const left = more.map((one) => ({ ...one, amount: minus(one.amount, paidAt(all, one.script.toString('hex'))) }));
     const isHeld = all.every(({ script }) => more.some((one) => one.script.toString('hex') === script && one.height >= height));
-    if (isBack.has(txid) || !isHeld || left.some(({ amount }) => amount < 0n)) continue;
-    more.splice(0, more.length, ...left);
+    const then = left.map((one) => ({ ...one, amount: minus(one.amount, paidAt(all, one.script.toString('hex'))) }));
+    if (isBack.has(txid) || !isHeld || then.some(({ amount }) => amount < 0n)) continue;
+    left = then;
     held.push(...all);
   }
-  return held;
+  return { held, left };
 }
 const paidAt = (all: readonly Output[], script: string): bigint =>
   sum(all.filter((one) => one.script === script).map(({ amountMinor }) => amountMinor));
