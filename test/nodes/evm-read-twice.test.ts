@@ -58,3 +58,30 @@ test('an answer that is wrong for a moment is no finding, and one that stays so 
   await readsOn();
   expect(await findings()).toEqual([]);
 });
+
+const FAILS = { error: { code: -32603, message: 'Internal error' } };
+
+test('a chain that is read on between wrong answers is no finding', { timeout: TIMEOUT }, async () => {
+  provider.alter({});
+  while ((await readsOn()).more);
+  for (let reading = 0; reading < 3; reading++) {
+    let shown = 0;
+    await service.mine(FINAL);
+    provider.alter({ instead: ({ method }) => (method.endsWith('ByHash') && ++shown > 6 ? FAILS : null) });
+    expect(await readsOn()).toMatchObject({ unread: true, blocksRead: expect.toSatisfy((blocks: number) => blocks > 0) });
+    await passes(6 * MINUTE_MS);
+    expect(await findings()).toEqual([]);
+  }
+});
+
+test('a clock that is set back hides no longer that a chain cannot be read', { timeout: TIMEOUT }, async () => {
+  provider.alter({});
+  while ((await readsOn()).more);
+  await service.mine(FINAL);
+  provider.alter({ instead: ({ method }) => (method.endsWith('ByHash') ? FAILS : null) });
+  expect(await readsOn()).toMatchObject({ unread: true });
+  await passes(-24 * 60 * MINUTE_MS);
+  expect(await findings()).toEqual([]);
+  await passes(11 * MINUTE_MS);
+  expect(await findings()).toEqual([expect.stringMatching(/^USDT cannot be read on from block \d+: .*Internal error/)]);
+});

@@ -37,6 +37,11 @@ export async function moveWaitingTimes(
     values,
   });
   await sql.query({
+    name: 'move_trouble_time',
+    text: `update chain_reconciled set trouble_counts_from = trouble_counts_from + $2 * interval '1 ms' where currency = $1 and trouble is not null`,
+    values,
+  });
+  await sql.query({
     name: 'move_condition_time',
     text: `update node_conditions set checked_at = checked_at + $2 * interval '1 ms' where currency = $1`,
     values,

@@ -39,18 +39,22 @@ export async function readReconciled(sql: Sql, currency: CurrencyCode): Promise<
 
 /**
  * Records why the second reading cannot continue, or (null) that it can.
- * @param trouble `countsFromMs`: from when on the audit names it, on the chain's clock; what was recorded before may count earlier
+ * @param trouble `lastsMs`: after how long on the chain's clock the audit names it; what was recorded before may count earlier, unless it was read on since
  */
 export async function setReconciledTrouble(
   sql: Sql,
   currency: CurrencyCode,
-  trouble: { readonly reason: string; readonly countsFromMs: number } | null,
+  trouble: { readonly reason: string; readonly lastsMs: number; readonly wasReadOn: boolean } | null,
 ): Promise<void> {
   await sql.query({
     name: 'set_reconciled_trouble',
-    text: `update chain_reconciled set trouble = $2, trouble_counts_from = case when $2::text is not null then least(trouble_counts_from, $3) end
+    // a clock that is set at this moment moves both
+    text: `with k as materialized (select caught_up_at from chain_cursors where currency = $1 for share)
+           update chain_reconciled set trouble = $2,
+                  trouble_counts_from = case when $2::text is not null
+                    then least(case when not $4 then trouble_counts_from end, (select caught_up_at from k) + $3 * interval '1 ms') end
             where currency = $1`,
-    values: [currency, trouble?.reason ?? null, trouble === null ? null : new Date(trouble.countsFromMs)],
+    values: [currency, trouble?.reason ?? null, trouble?.lastsMs ?? 0, trouble?.wasReadOn ?? false],
   });
 }
 

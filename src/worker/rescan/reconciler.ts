@@ -77,9 +77,10 @@ export async function reconcile(
     const trouble = troubleOf(error);
     if (trouble === null && !(error instanceof CursorMoved)) throw error;
     const unread = (trouble?.state === 'pruned' || trouble?.state === 'bad_answer') && !isPassing(error);
-    if (unread && trouble !== null && trouble.reason !== at.trouble) {
-      const countsFromMs = cursor.caughtUpAtMs + (trouble.state === 'pruned' ? 0 : LASTING_MS);
-      await setReconciledTrouble(ctx.db, currency, { reason: trouble.reason, countsFromMs });
+    const wasReadOn = blocksRead > 0;
+    if (unread && trouble !== null && (wasReadOn || trouble.reason !== at.trouble)) {
+      const lastsMs = trouble.state === 'pruned' ? 0 : LASTING_MS;
+      await setReconciledTrouble(ctx.db, currency, { reason: trouble.reason, lastsMs, wasReadOn });
     }
     return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
   }
