@@ -193,3 +193,34 @@ test.each([
     expect(await found()).toEqual([]);
   },
 );
+
+test('of two nodes one names other places of equal payments after the second reading: each is read anew', {
+  timeout: TIMEOUT,
+}, async () => {
+  const [one, two] = [await service.owe('USDT', 90_00n), await service.owe('USDT', 90_00n)];
+  const { hash } = await service.pay('USDT', NOBODY, 5n);
+  /** Ninety dollars to each, in this order. */
+  const inOrder = (...all: readonly { readonly address: string }[]): Alteration =>
+    receipts((receipt) => {
+      const [log] = receipt.logs;
+      if (receipt.transactionHash !== hash || log === undefined) return receipt;
+      const [event, from] = log.topics;
+      const logs = all.map(({ address }, place) => ({
+        ...log,
+        logIndex: `0x${(90 + place).toString(16)}`,
+        topics: [event, from, word(address)],
+        data: word(90_000_000n.toString(16)),
+      }));
+      return { ...receipt, logs };
+    });
+  for (const node of [nodes.read, nodes.other]) node.alter(inOrder(one, two));
+  await service.mine(FINAL);
+  const found = async () => (await service.findings()).filter((finding) => finding.includes(hash));
+  expect(await found()).toEqual([]);
+  nodes.read.alter(inOrder(two, one));
+  await reads(async (ctx) => {
+    while ((await deepScan(ctx, 'USDT')) > 0);
+  });
+  expect(await found()).toEqual([]);
+  expect([await service.status(one.id), await service.status(two.id)]).toEqual(['succeeded', 'succeeded']);
+});

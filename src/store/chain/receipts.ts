@@ -151,7 +151,7 @@ export async function rewindWhereUnfound(
     name: 'unfound_in_block',
     text: `select from payments p where p.currency = $1 and p.height = $2 and p.block_hash = $3
               and not exists (select from chain_receipts r where r.currency = $1 and r.txid = p.txid and r.vout = p.vout
-                                 and r.block_hash = p.block_hash and r.amount = p.amount) limit 1`,
+                                 and r.block_hash = p.block_hash and r.amount = p.amount and r.transaction_id = p.transaction_id) limit 1`,
     values: [currency, height, hash],
   });
   if (rows.length > 0) await rewindBelow(sql, currency, { height: height - 1, hash: previousHash }, atMs);
