@@ -138,7 +138,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
     code: string,
     answers: readonly { readonly trace: string; readonly cents: bigint; readonly code?: string }[],
   ): string {
-    const { routing, account, id, name } = entryOf(trace) ?? NOBODYS;
+    const { routing } = entryOf(trace) ?? NOBODYS;
     const isReturn = code.startsWith('R');
     return writeNachaFile({
       origin: { ...SANDBOX_BANK, bankRouting: routing },
@@ -150,6 +150,7 @@ export function testBank(ctx: Context, { dedupes }: { readonly dedupes: boolean 
       effective: '2026-06-02',
       entries: answers.map((answer, at) => {
         const of = { trace: answer.trace, routing };
+        const { account, id, name } = entryOf(answer.trace) ?? NOBODYS;
         return {
           transactionCode: 21,
           routing: SANDBOX_BANK.bankRouting,

@@ -139,7 +139,7 @@ export async function bookReturn(
   { stopsOnUnknown }: { readonly stopsOnUnknown: boolean },
 ): Promise<BookedReturn> {
   return ctx.db.transaction(async (sql) => {
-    const { trace, code, cents } = returned;
+    const { trace, code, cents, reference } = returned;
     const found = await entryMeant(sql, returned);
     if (found !== null && 'byHand' in found) return bookReturnByHand(ctx, sql, found.byHand, returned);
     if (found !== null && 'reference' in found) return bookLostReturn(ctx, sql, found, returned);
@@ -148,7 +148,7 @@ export async function bookReturn(
     const row = found === null ? null : await lockPayout(sql, found.payoutId, { wait: true });
     const payout = row === null ? null : await oneAsBooked(sql, row);
     if (found === null || payout === null || !isSourced(payout) || found.cents !== cents) {
-      const finding = `the bank returns ${cents} cents of trace number ${trace}, which is not what was paid`;
+      const finding = `the bank returns ${cents} cents of trace number ${trace} and names ${reference === '' ? 'nobody' : reference}, which is not what was paid`;
       if (stopsOnUnknown)
         await tripBreaker(sql, { name: 'payouts', by: ['INV-20'], findings: [finding], atMs: ctx.ports.clock.now() });
       return 'unknown';
@@ -168,7 +168,8 @@ export async function bookReturn(
 
 /**
  * The entry of a trace number. A database that was put back may have given the number of a file that it has forgotten to another payout: where
- * the bank names a payout that a person has decided, that one is meant; where it names nobody here, what was booked as lost.
+ * the bank names a payout that a person has decided, that one is meant; where it names nobody here, what was booked as lost. Where it names any other
+ * payout, nobody knows which of the two came back.
  */
 async function entryMeant(
   sql: Sql,
@@ -180,9 +181,10 @@ async function entryMeant(
   const lost = await readLostEntry(sql, trace, reference);
   if (lost?.cents === cents) return lost;
   const id = (await payoutsByReference(sql, [reference])).get(reference);
-  if (id === undefined || !(await isResolved(sql, id))) return entry;
+  if (id === undefined) return entry;
+  if (!(await isResolved(sql, id))) return null;
   const payout = await lockPayout(sql, id, { wait: true });
-  return payout === null || payout.amount !== cents ? entry : { byHand: payout };
+  return payout === null || payout.amount !== cents ? null : { byHand: payout };
 }
 
 /** The file that a return is about; null where it is about none of ours, or about a payout that a person has found paid. */
