@@ -113,6 +113,11 @@ test.each<[string, { readonly port?: Partial<LightningPort> | null; readonly tra
     { port: { condition: async () => there } },
     /\(node \w+ was asked to pay it, and this is node 02abab\w+\)/,
   ],
+  [
+    'whose node is reading its chain, and may be another one',
+    { port: { condition: async () => ({ state: 'syncing', reason: 'it reads its chain' }) } },
+    /\(it reads its chain\)/,
+  ],
 ])('one %s is failed only for who says that the node is gone', async (_what, { port, ...asked }, why) => {
   const { id } = await heldForAnotherNode();
   const { ports } = at.ctx;
@@ -139,13 +144,6 @@ test.each<[string, Partial<LightningPort>, RegExp]>([
   Object.assign(at.ctx.ports.lightning ?? {}, port);
   expect(await failed(id)).toMatch(why);
   expect(await failedForGood(id, async () => ({ unasked: 'no signer' }))).toMatch(why);
-});
-
-test('one about which a node was asked that is reading its chain is failed by its operator', async () => {
-  const { id } = await heldForAnotherNode();
-  const reading = async () => ({ state: 'syncing', reason: 'it has not read its chain to the end' }) as const;
-  Object.assign(at.ctx.ports.lightning ?? {}, { condition: reading });
-  expect(await failed(id)).toBe('failed');
 });
 
 test('one about which the node is not asked, for a fault of ours', async () => {

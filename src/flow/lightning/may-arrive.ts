@@ -90,7 +90,8 @@ async function refuseWhileHeld(
     );
   if (holds !== false) return holds;
   if (isClosing !== false) return isClosing;
-  return there.state !== 'ready' || node === null || there.identity === node
-    ? null
-    : { unasked: `node ${node} was asked to pay it, and this is node ${there.identity}` };
+  if (node === null) return null;
+  // it answers before it says which node it is, or has read in its blocks which channels were closed
+  if (there.state !== 'ready') return { unasked: there.reason };
+  return there.identity === node ? null : { unasked: `node ${node} was asked to pay it, and this is node ${there.identity}` };
 }
