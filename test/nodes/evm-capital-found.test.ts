@@ -2,10 +2,13 @@
 import { afterEach, expect, test } from 'vitest';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { rescan } from '../../src/worker/rescan/rescan-all.ts';
+import { callData } from '../support/evm/anvil.ts';
+import { FORWARDER } from '../support/evm/compiled.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
-import { openAlteredService } from './altered-anvil.ts';
+import { openAlteredService, readsBalances } from './altered-anvil.ts';
 import { FINAL } from './evm-lied-to.ts';
 import { ledgerIsChain, works } from './evm-steps.ts';
+import { openOnTwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const WEI = 10n ** 17n;
@@ -20,7 +23,10 @@ const HIDES_CALLS: Alteration = {
       : answer,
 };
 let altered: Awaited<ReturnType<typeof openAlteredService>> | undefined;
-afterEach(() => altered?.close(), TIMEOUT);
+afterEach(async () => {
+  await altered?.close();
+  altered = undefined;
+}, TIMEOUT);
 
 test('it is recorded once, and what the address does not hold any more is not', { timeout: TIMEOUT }, async () => {
   altered = await openAlteredService(HIDES_CALLS);
@@ -122,4 +128,44 @@ test('what has left before this database began is not taken for what is there', 
   const done = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains: nodes.chains } }, 'ETH', { fromHeight });
   await nodes.close();
   expect(done.isBack).toEqual([]);
+});
+
+/** Balances have so much more of one address. */
+const saysMore = (address: string, wei: bigint): Alteration => ({
+  afterwards(call, answer) {
+    if (!readsBalances(call) || typeof answer.result !== 'string') return answer;
+    const words = answer.result.slice(2).match(/.{64}/g) ?? [];
+    const { data } = call.params[0] as { readonly data: string };
+    // the number and the hash of the block come before the balances
+    const addresses: readonly string[] = data.slice(-40 * (words.length - 2)).match(/.{40}/g) ?? [];
+    const at = addresses.indexOf(address.slice(2)) + 2;
+    if (at < 2) return answer;
+    words[at] = (BigInt(`0x${words[at]}`) + wei).toString(16).padStart(64, '0');
+    return { ...answer, result: `0x${words.join('')}` };
+  },
+});
+
+test('what has left is not booked by the word of one of two nodes that says too much', { timeout: TIMEOUT }, async () => {
+  const nodes = await openOnTwoNodes({ read: HIDES_CALLS, other: HIDES_CALLS });
+  const { service } = nodes;
+  try {
+    const hot = await service.hot('ETH');
+    const fromHeight = Number(await service.anvil.rpc<string>('eth_blockNumber'));
+    await service.anvil.send({ to: service.anvil.forwarder, value: WEI, input: callData(FORWARDER, 'halves(address)', hot) });
+    await service.mine();
+    await service.anvil.rpc('anvil_setBalance', hot, `0x${((await service.ether(hot)) - WEI).toString(16)}`);
+    await service.mine(FINAL);
+    expect(await service.findings()).toEqual([]);
+    nodes.read.alter({});
+    nodes.other.alter(saysMore(hot, WEI));
+    expect(await service.findings()).toEqual([expect.stringMatching(/^EVM-2: .* more than is known/)]);
+    const { clock } = service.ctx.ports;
+    const urls = new Map([['ETH' as const, [nodes.read.url, nodes.other.url]]]);
+    const { chains, close } = createChainNodes({ network: 'regtest', clock, urls, tokenContract: service.anvil.token });
+    const { isBack } = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains } }, 'ETH', { fromHeight });
+    await close();
+    expect(isBack).toEqual([]);
+  } finally {
+    await nodes.close();
+  }
 });

@@ -70,6 +70,8 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   sentBy(address: string): Promise<SentByWord>;
   /** The units that an account has after a block, as the node says that says most. */
   mostUnits(address: string, height: number): Promise<bigint>;
+  /** The same as the node says that says least; of several nodes two must answer. */
+  leastUnits(address: string, height: number): Promise<bigint>;
   /** What an account holds of this port's currency after a block, by the word of all nodes. */
   heldBy(address: string, block: BlockRef): Promise<HeldByWord>;
   /** The ether that addresses (at most {@link MOST_ADDRESSES}) hold after a block, in their order; null where the node cannot say of so many at once. */

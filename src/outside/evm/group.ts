@@ -2,7 +2,7 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { GAS } from '../../core/currencies/evm.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
-import { greatest } from '../../core/money.ts';
+import { greatest, least } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
 import { comparedPrices, grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
 import { type Member, patienceNow, rest, saidInTime, steadyMs } from '../utxo/node/member.ts';
@@ -98,13 +98,13 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     return addresses.map((_, at) => said.map((one) => one[at] as bigint).reduce(greatest));
   }
 
-  /** The same of a token: one node that is wrong makes nothing missing. */
-  async function mostUnits(address: string, height: number): Promise<bigint> {
+  /** What each says that answers. @throws NodeTrouble where fewer do */
+  async function unitsSaid(address: string, height: number, fewest: number): Promise<readonly bigint[]> {
     const asked = members().map((member) => saidInTime(member, member.node.account(address, height), waiting));
     const answers = await Promise.all(asked);
     const said = answers.flatMap((one) => (one instanceof NodeTrouble ? [] : [one.units]));
-    if (said.length === 0) throw answers[0];
-    return said.reduce(greatest);
+    if (said.length < fewest) throw answers.find((one) => one instanceof NodeTrouble);
+    return said;
   }
 
   /** The most that one of the nodes says, as far as it may be given. */
@@ -134,7 +134,9 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     send: (raw) => sendToAll(members(), raw, waiting),
     gasFees: () => prices.of(middleGasFees(members(), waiting)),
     account: (address, height) => use((one) => one.account(address, height)),
-    mostUnits,
+    // one node that is wrong makes nothing missing, and nothing that has left be there
+    mostUnits: async (address, height) => (await unitsSaid(address, height, 1)).reduce(greatest),
+    leastUnits: async (address, height) => (await unitsSaid(address, height, Math.min(2, members().length))).reduce(least),
     sentBy: (address) => sentByWord(members(), address, waiting),
     heldBy: (address, block) => heldByWord(members(), { address, block }, waiting),
     etherOf: heldMost,

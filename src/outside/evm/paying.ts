@@ -96,6 +96,7 @@ export function createEvmSending(
     },
     account,
     mostUnits: async (address, height) => (await account(address, height)).units,
+    leastUnits: async (address, height) => (await account(address, height)).units,
     async sentBy(address) {
       const counts = ['latest', 'pending'].map((at) => ({ method: 'eth_getTransactionCount', params: [address, at] }));
       const answers = await orRefusal(rpc.batch(counts));

@@ -1,8 +1,10 @@
 // What a rescan makes of what nodes show otherwise than it is recorded, on Ethereum's chain, where what a block pays is a node's word: what none
 // shows any more is taken back; what was taken back at our own addresses is brought back where they show it again. Payments that are shown again
 // are found as any that was missed.
-import { type CurrencyCode, ETHER, EVM_CODES, isUtxo } from '../../core/currency.ts';
-import { minus, sum } from '../../core/money.ts';
+import { evmAddressOf } from '../../core/currencies/evm.ts';
+import { type CurrencyCode, ETHER, EVM_CODES, type EvmCode, isUtxo } from '../../core/currency.ts';
+import type { EvmPort } from '../../core/evm/port.ts';
+import { least, minus, sum } from '../../core/money.ts';
 import type { BlockFacts, ChainPort } from '../../core/ports.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
 import { asRecorded, isInnerPlace, type RecordedPlace } from '../../store/chain/inner-ether.ts';
@@ -10,8 +12,9 @@ import { withoutOwnSends } from '../../store/chain/own-senders.ts';
 import { recordedAt, scriptsPaidIn } from '../../store/chain/unconfirmed-blocks.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
 import { goneAmong, goneOwnScripts, unrecordedAmong } from '../../store/payouts/own-outputs.ts';
-import { type MoreAtOwn, moreAtOwn, ownKnownAnew } from '../../store/sweeps/balances.ts';
-import type { ChainContext } from '../chain/context.ts';
+import { comparableBlock, knownBalances, type MoreAtOwn, moreAtOwn, ownKnownAnew } from '../../store/sweeps/balances.ts';
+import { type ChainContext, portOf } from '../chain/context.ts';
+import { reachable } from '../chain/pass-result.ts';
 import { notShown, scriptsOf } from '../chain/unconfirmed-blocks.ts';
 import { watchOnly } from '../chain/watch-list.ts';
 import { type KnownBlock, recordAgain } from './rescan.ts';
@@ -88,7 +91,23 @@ export async function soughtCapital(ctx: ChainContext, currency: CurrencyCode): 
   if (isUtxo(currency)) return { gone: [], more: [] };
   // another rescan may have found some since
   await knowOwnAnew(ctx, currency);
-  return { gone: await goneOwnScripts(ctx.db, currency), more: [...(await moreAtOwn(ctx.db, currency))] };
+  const more = await Promise.all((await moreAtOwn(ctx.db, currency)).map((one) => saidByAll(ctx, currency, one)));
+  return { gone: await goneOwnScripts(ctx.db, currency), more: more.filter(({ amount }) => amount > 0n) };
+}
+
+/**
+ * No more than each node says that the address holds now beyond what is known: when addresses are compared, the most that one says counts, and that
+ * one may be wrong. Nothing, where they cannot be asked.
+ */
+async function saidByAll(ctx: ChainContext, currency: CurrencyCode, one: MoreAtOwn): Promise<MoreAtOwn> {
+  const codes = EVM_CODES.filter((code) => ctx.ports.chains.has(code));
+  const block = await comparableBlock(ctx.db, codes);
+  if (block === null) return { ...one, amount: 0n };
+  const { height } = block;
+  const [now] = await knownBalances(ctx.db, currency as EvmCode, { height, scripts: [one.script] });
+  const address = evmAddressOf(one.script.toString('hex'));
+  const held = await reachable(() => (portOf(ctx, currency) as EvmPort).leastUnits(address, height));
+  return { ...one, amount: now === undefined || held === null ? 0n : least(one.amount, held - now.known - one.gone) };
 }
 
 /**
