@@ -142,6 +142,29 @@ describe('what the bank puts into incoming under the name of a report that is be
     expect(readFileSync(join(incoming(), 'done', 'returns.ach'), 'utf8')).toBe('of tomorrow');
   });
 
+  test('is read once more, and then no more, where another worker has put it back while it was put aside', async () => {
+    await bank.news();
+    mkdirSync(join(incoming(), 'done'), { recursive: true });
+    writeFileSync(join(incoming(), 'done', 'returns.ach'), 'of today');
+    linkSync(join(incoming(), 'done', 'returns.ach'), join(incoming(), 'returns.ach'));
+    expect(await contents()).toEqual(['of today']);
+    await bank.acknowledge('returns.ach');
+    expect([await contents(), readdirSync(join(incoming(), 'done'))]).toEqual([[], ['returns.ach']]);
+  });
+
+  test('is read, and put aside, under a name as long as the disk takes one', async () => {
+    await bank.news();
+    const name = `${'r'.repeat(251)}.ach`;
+    writeFileSync(join(incoming(), name), 'of today');
+    expect(await contents()).toEqual(['of today']);
+    writeFileSync(join(incoming(), name), 'of tomorrow');
+    await bank.acknowledge(name);
+    expect(await contents()).toEqual(['of tomorrow']);
+    const [put = ''] = readdirSync(incoming()).filter((one) => one !== 'done');
+    await bank.acknowledge(put);
+    expect([await contents(), readdirSync(join(incoming(), 'done')).length]).toEqual([[], 1]);
+  });
+
   test('is read also when the process has died between moving it and comparing it, beside another of its name', async () => {
     await bank.news();
     writeFileSync(join(incoming(), 'done', '.returns.ach.0a1b2c3d.unread'), 'of tomorrow');

@@ -154,7 +154,7 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     acknowledge: (reportId) =>
       onDisk(async () => {
         // the bank may have put its next one there under the same name since: moved first, nothing can take the place of what is compared
-        const moved = `.${reportId}.${randomBytes(4).toString('hex')}.unread`;
+        const moved = `.${shortened(reportId)}.${randomBytes(4).toString('hex')}.unread`;
         await rename(join(incoming, reportId), join(done, moved));
         if (hashOf(await readFile(join(done, moved))) !== asRead.get(reportId)) return putBack(moved);
         asRead.delete(reportId);
@@ -163,11 +163,16 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
         } catch (error) {
           // a folder of that name lies there: what is booked must not come again, and what comes after it must be read
           if ((error as NodeJS.ErrnoException).code !== 'EISDIR') throw error;
-          await rename(join(done, moved), join(done, `${reportId}.${randomBytes(4).toString('hex')}`));
+          await rename(join(done, moved), join(done, `${shortened(reportId)}.${randomBytes(4).toString('hex')}`));
         }
+        // where another worker has put it back meanwhile, both are one file, and nothing was renamed
+        await rm(join(done, moved), { force: true });
       }),
   };
 }
+
+/** A name that leaves room for what is added to it: the disk takes 255 bytes. Nothing that names a file of ours is as long. */
+const shortened = (name: string): string => (Buffer.byteLength(name) > 200 ? hashOf(Buffer.from(name)) : name);
 
 const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
