@@ -168,7 +168,7 @@ function readEntry(line: string, addenda: readonly string[]): ReadEntry {
   const [answer] = answers;
   if (answer === undefined && ANSWERING.test(transactionCode))
     throw new NachaMalformed(`entry ${trace} comes back, and nothing says why`);
-  const said = answer === undefined ? null : { code: answer.slice(3, 6), trace: answer.slice(6, 21) };
+  const said = answer === undefined ? null : { code: answer.slice(3, 6), trace: number(answer, 6, 21) };
   const isReturn = answer?.startsWith('799') === true;
   const isChange = answer?.startsWith('798') === true;
   if (said !== null && !(isReturn ? RETURN_CODE : CHANGE_CODE).test(said.code))
