@@ -85,3 +85,25 @@ test('a clock that is set back hides no longer that a chain cannot be read', { t
   await passes(11 * MINUTE_MS);
   expect(await findings()).toEqual([expect.stringMatching(/^USDT cannot be read on from block \d+: .*Internal error/)]);
 });
+
+test('what was read on, before a node gave no answer, is no finding', { timeout: TIMEOUT }, async () => {
+  provider.alter({});
+  while ((await readsOn()).more);
+  await service.mine(FINAL);
+  provider.alter({ instead: ({ method }) => (method.endsWith('ByHash') ? FAILS : null) });
+  expect(await readsOn()).toMatchObject({ unread: true, blocksRead: 0 });
+  await passes(6 * MINUTE_MS);
+  await service.mine(FINAL);
+  let shown = 0;
+  // the connection ends
+  const before = ({ method }: { readonly method: string }) =>
+    method.endsWith('ByHash') && ++shown > 6 ? Promise.reject(new Error('it has gone')) : undefined;
+  provider.alter({ before });
+  expect(await readsOn()).toMatchObject({
+    unread: false,
+    trouble: expect.any(String),
+    blocksRead: expect.toSatisfy((n: number) => n > 0),
+  });
+  await passes(6 * MINUTE_MS);
+  expect(await findings()).toEqual([]);
+});

@@ -82,6 +82,8 @@ export async function reconcile(
       const lastsMs = trouble.state === 'pruned' ? 0 : LASTING_MS;
       await setReconciledTrouble(ctx.db, currency, { reason: trouble.reason, lastsMs, wasReadOn });
     }
+    // what could not be read was read, and this will pass
+    if (!unread && wasReadOn && at.trouble !== null) await setReconciledTrouble(ctx.db, currency, null);
     return { blocksRead, height: at.height, more: false, trouble: (error as Error).message, unread };
   }
 }
