@@ -130,6 +130,31 @@ test('what has left before this database began is not taken for what is there', 
   expect(done.isBack).toEqual([]);
 });
 
+test('what is written off at its address hides none of it', { timeout: TIMEOUT }, async () => {
+  altered = await openAlteredService(HIDES_CALLS);
+  const { service, alter, pay, url } = altered;
+  const hot = await service.hot('ETH');
+  const fromHeight = Number(await service.anvil.rpc<string>('eth_blockNumber'));
+  await pay(hot, WEI);
+  await service.mine();
+  // as much of what was known has left, and is written off
+  await service.anvil.rpc('anvil_setBalance', hot, `0x${((await service.ether(hot)) - WEI).toString(16)}`);
+  await service.db.query({
+    text: `insert into written_off (currency, script, amount, height, block_hash, said_by, evidence, at)
+             values ('ETH', $1, $2, $3, 'none', 'test', 'test', now())`,
+    values: [Buffer.from(`65766d${hot.slice(2)}`, 'hex'), WEI, fromHeight],
+  });
+  await service.mine(FINAL);
+  expect(await service.findings()).toContainEqual(expect.stringMatching(/^EVM-2: .* more than is known/));
+  alter({});
+  const urls = new Map([['ETH' as const, [url()]]]);
+  const { clock } = service.ctx.ports;
+  const { chains, close } = createChainNodes({ network: 'regtest', clock, urls, tokenContract: service.anvil.token });
+  const { isBack } = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains } }, 'ETH', { fromHeight });
+  await close();
+  expect(isBack.reduce((all, { amount }) => all + amount, 0n)).toBe(WEI);
+});
+
 /** Balances have so much more of one address. */
 const saysMore = (address: string, wei: bigint): Alteration => ({
   afterwards(call, answer) {
@@ -165,6 +190,34 @@ test('what has left is not booked by the word of one of two nodes that says too 
     const { isBack } = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains } }, 'ETH', { fromHeight });
     await close();
     expect(isBack).toEqual([]);
+  } finally {
+    await nodes.close();
+  }
+});
+
+test('what two nodes say is there is booked, and what only one can be asked about is not', { timeout: TIMEOUT }, async () => {
+  const nodes = await openOnTwoNodes({ read: HIDES_CALLS, other: HIDES_CALLS });
+  const { service } = nodes;
+  try {
+    const hot = await service.hot('ETH');
+    const fromHeight = Number(await service.anvil.rpc<string>('eth_blockNumber'));
+    await service.anvil.send({ to: service.anvil.forwarder, value: WEI, input: callData(FORWARDER, 'halves(address)', hot) });
+    await service.mine(FINAL);
+    expect(await service.findings()).toEqual([expect.stringMatching(/^EVM-2: .* more than is known/)]);
+    const { clock } = service.ctx.ports;
+    const urls = new Map([['ETH' as const, [nodes.read.url, nodes.other.url]]]);
+    const again = async (): Promise<bigint> => {
+      const { chains, close } = createChainNodes({ network: 'regtest', clock, urls, tokenContract: service.anvil.token });
+      const { isBack } = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains } }, 'ETH', { fromHeight });
+      await close();
+      return isBack.reduce((all, { amount }) => all + amount, 0n);
+    };
+    nodes.read.alter({});
+    const noState = { error: { code: -32000, message: 'missing trie node' } };
+    nodes.other.alter({ instead: ({ method }) => (method === 'eth_getBalance' ? noState : null) });
+    expect(await again()).toBe(0n);
+    nodes.other.alter({});
+    expect(await again()).toBe(WEI);
   } finally {
     await nodes.close();
   }

@@ -149,8 +149,15 @@ export async function isMissingAtOwn(sql: Sql): Promise<boolean> {
   return rows[0]?.missing === true;
 }
 
-/** `gone`: what was taken back there besides. */
-export type MoreAtOwn = { readonly script: Buffer; readonly height: number; readonly amount: bigint; readonly gone: bigint };
+export type MoreAtOwn = {
+  readonly script: Buffer;
+  readonly height: number;
+  readonly amount: bigint;
+  /** What was taken back there besides. */
+  readonly gone: bigint;
+  /** What of all that is known to have come there is written off. */
+  readonly writtenOff: bigint;
+};
 
 /** SQL: the balances of our own addresses in a currency ($1) that were compared. */
 const AT_OWN = 'own_addresses o join address_balances c on c.currency = o.currency and c.script = o.script where o.currency = $1';
@@ -164,12 +171,18 @@ const GONE = `coalesce((select sum(g.amount) from own_outputs g where g.currency
  * taken back there besides.
  */
 export async function moreAtOwn(sql: Sql, currency: CurrencyCode): Promise<readonly MoreAtOwn[]> {
-  const { rows } = await sql.query<{ script: Buffer; height: number; amount: string; gone: string }>({
+  const { rows } = await sql.query<{ script: Buffer; height: number; amount: string; gone: string; writtenOff: string }>({
     name: 'more_at_own',
-    text: `select c.script, c.height, c.found - ${KNOWN} - ${GONE} as amount, ${GONE} as gone from ${AT_OWN} and c.found > ${KNOWN} + ${GONE}`,
+    text: `select c.script, c.height, c.found - ${KNOWN} - ${GONE} as amount, ${GONE} as gone, ${WRITTEN_OFF('c.currency', 'c.script', 'c.height')} as "writtenOff"
+             from ${AT_OWN} and c.found > ${KNOWN} + ${GONE}`,
     values: [currency],
   });
-  return rows.map(({ amount, gone, ...row }) => ({ ...row, amount: BigInt(amount), gone: BigInt(gone) }));
+  return rows.map(({ amount, gone, writtenOff, ...row }) => ({
+    ...row,
+    amount: BigInt(amount),
+    gone: BigInt(gone),
+    writtenOff: BigInt(writtenOff),
+  }));
 }
 
 /** What is known at addresses of our own that held something else is derived anew: it may have been recorded since they were compared. */

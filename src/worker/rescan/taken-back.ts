@@ -107,7 +107,8 @@ async function saidByAll(ctx: ChainContext, currency: CurrencyCode, one: MoreAtO
   const [now] = await knownBalances(ctx.db, currency as EvmCode, { height, scripts: [one.script] });
   const address = evmAddressOf(one.script.toString('hex'));
   const held = await reachable(() => (portOf(ctx, currency) as EvmPort).leastUnits(address, height));
-  return { ...one, amount: now === undefined || held === null ? 0n : least(one.amount, held - now.known - one.gone) };
+  if (now === undefined || held === null) return { ...one, amount: 0n };
+  return { ...one, amount: least(one.amount, held - (now.known - one.writtenOff) - one.gone) };
 }
 
 /**
