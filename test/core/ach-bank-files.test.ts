@@ -154,7 +154,11 @@ describe('a NACHA file of a bank', () => {
     ['as it is', withTwo, true],
     ['after empty lines', `\r\n\n${withTwo}`, true],
     ['after the mark of UTF-8', Buffer.from(`\ufeff${withTwo}`).toString('latin1'), true],
-    ['after other words', `ACK ${withTwo}`, false],
+    ['after other words', `ACK ${withTwo}`, true],
+    ['whose first digit is another one', `2${withTwo.slice(1)}`, true],
+    ['that lacks its first character', withTwo.slice(1), true],
+    ['of two bytes a character', Buffer.from(`\ufeff${withTwo}`, 'utf16le').toString('latin1'), true],
+    ['that is none', 'ACK 2026-06-02 everything is fine', false],
     ['that is empty', '', false],
   ])('may be what begins %s: %#', (_, text, may) => {
     expect(beginsAsNacha(text)).toBe(may);

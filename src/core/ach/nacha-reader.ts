@@ -31,8 +31,10 @@ export class NachaMalformed extends Error {
   override readonly name = 'NachaMalformed';
 }
 
-/** How every NACHA file begins, after what tools for text may put before it; nothing else that a bank may lay into its folder can tell of a return. */
+/** How every NACHA file begins, after what tools for text may put before it. */
 const NACHA_BEGINS = '101';
+/** What each says in its first record: how long records are, how many make a block, and the format. It tells one whose beginning is damaged. */
+const NACHA_FORMAT = '094101';
 /** As much of a file as shows that. */
 export const NACHA_START = 1_024;
 /** The mark by which some tools for text say that a file is UTF-8, read as one character a byte. */
@@ -65,6 +67,8 @@ export function isDispute(code: string): boolean {
 
 /** Whether a file may be one of NACHA's, by its first {@link NACHA_START} bytes as one character each. */
 export function beginsAsNacha(start: string): boolean {
+  // some tools for text write two bytes a character
+  if (start.slice(0, NACHA_START).replaceAll('\0', '').includes(NACHA_FORMAT)) return true;
   const text = start.startsWith(MARK) ? start.slice(MARK.length) : start;
   return text.trimStart().startsWith(NACHA_BEGINS);
 }
@@ -81,7 +85,7 @@ export function readNachaFile(content: string): ReadFile {
     if (!/^[\x20-\x7e]*$/.test(record) || record.length !== LINE)
       throw new NachaMalformed(`record ${at + 1} has not ${LINE} characters of ASCII`);
   const [header = '', ...body] = records.slice(0, end);
-  if (!header.startsWith(NACHA_BEGINS) || header.slice(34, 40) !== '094101')
+  if (!header.startsWith(NACHA_BEGINS) || header.slice(34, 40) !== NACHA_FORMAT)
     throw new NachaMalformed('record 1 is no file header');
   const batches = readBatches(body);
   checkFileControl(records[end] ?? '', batches, { least: blocks(records), most: blocks(all) });

@@ -193,6 +193,11 @@ export async function returnedFile(ctx: Context, returned: Named & Pick<Returned
   return found === null || 'byHand' in found ? null : found.file;
 }
 
+/** Whether its number or its name is one of ours. */
+export async function isAboutOurs(ctx: Context, { trace, reference }: Named): Promise<boolean> {
+  return (await readAchEntry(ctx.db, trace, reference)) !== null || (await payoutsByReference(ctx.db, [reference])).size > 0;
+}
+
 /** Of a payout that a person has found paid, by a file that nobody here knows; one that was found unpaid has its money already. */
 async function bookReturnByHand(ctx: Context, sql: Sql, row: PayoutRow, returned: Returned): Promise<BookedReturn> {
   const payout = await oneAsBooked(sql, row);

@@ -2,7 +2,6 @@
 // report that waits holds back nothing but the files that it may concern.
 import { beforeEach, expect, test } from 'vitest';
 import type { BankReport } from '../../../src/core/ach/bank-port.ts';
-import { achReference } from '../../../src/core/ach/own-file.ts';
 import { approvePayout } from '../../../src/flow/payouts/cancel-and-approve.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
@@ -115,28 +114,6 @@ test('a report before which a tool for text has put something may tell of any re
   bank.say(`\r\n${content}`);
   await bank.look();
   expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'completed']);
-  await green();
-});
-
-test('a return that has the trace number of one payout and names another one gives back neither, and stops payouts', async () => {
-  const merchantId = await shopWith(BTC);
-  const [first, second] = [await handedOver(merchantId), await handedOver(merchantId)];
-  const [{ trace }, other] = [await entryOf(first), await entryOf(second)];
-  bank.answer(trace, 'R03');
-  const [report] = bank.reports();
-  const { id, content } = report as Extract<BankReport, { readonly kind: 'nacha' }>;
-  await bank.acknowledge(id);
-  bank.say(content.replace(`799R03${trace}`, `799R03${other.trace}`));
-  await bank.look();
-  expect([(await row(first)).status, (await row(second)).status]).toEqual(['processing', 'processing']);
-  expect((await openBreakers(ctx.db))[0]?.findings.join()).toContain(
-    `trace number ${other.trace} and names ${achReference(first)}`,
-  );
-  await clearBreakers(ctx.db, 'test', world.now());
-  // the bank says it again, and rightly
-  bank.say(content);
-  await bank.look();
-  expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'processing']);
   await green();
 });
 

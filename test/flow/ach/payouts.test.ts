@@ -291,7 +291,7 @@ describe('a return', () => {
     bank.answer(await traceOf(id), 'R03', 1n);
     await bank.look();
     expect((await row(id)).status).toBe('processing');
-    expect(bank.troubles.join()).toContain('not ours');
+    expect(bank.troubles.join()).toContain('which is not what was paid');
     await clearBreakers(ctx.db, 'test', world.now());
   });
 });

@@ -9,6 +9,7 @@ import {
   bookRefusal,
   bookReturn,
   fileOf,
+  isAboutOurs,
   returnedFile,
   stopOnRefused,
 } from '../../../flow/ach/progress.ts';
@@ -169,9 +170,16 @@ async function bookNacha(
   if (waits !== null) return waits;
   const unpriced: { readonly trace: string; readonly reference: string }[] = [];
   const disputed = entries.filter(({ returned }) => returned !== null && isDispute(returned.code));
-  for (const entry of entries)
-    if (!disputed.includes(entry) && (await bookEntry(ctx, entry, booking)) === 'unpriced')
-      unpriced.push({ trace: entry.returned?.trace ?? '', reference: entry.id });
+  const unclear: string[] = [];
+  for (const entry of entries) {
+    const how = disputed.includes(entry) ? 'booked' : await bookEntry(ctx, entry, booking);
+    if (how === 'unpriced') unpriced.push({ trace: entry.returned?.trace ?? '', reference: entry.id });
+    if (how === 'unclear') unclear.push(entry.returned?.trace ?? '');
+  }
+  if (unclear.length > 0) {
+    const why = `${report.id} of the bank returns trace number ${unclear.join(', ')} with another name or amount than was paid, and nothing is completed before somebody has asked the bank which payout came back: take the report away then, or lay the right one in its place`;
+    return { how: 'waits', of: 'all', why };
+  }
   if (unpriced.length === 0) return aboutDisputes(ctx, report.id, disputed, booking);
   const of = (await Promise.all(unpriced.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
   return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]?.trace})` };
@@ -210,7 +218,12 @@ function entriesOf(report: Extract<BankReport, { readonly kind: 'nacha' }>): Rea
   }
 }
 
-async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booking: Booking): Promise<'booked' | 'unpriced'> {
+/** @returns `unclear`: it concerns a payout of ours, and nobody knows which, or what of it came back */
+async function bookEntry(
+  ctx: Context,
+  entry: ReadFile['entries'][number],
+  booking: Booking,
+): Promise<'booked' | 'unpriced' | 'unclear'> {
   if (entry.change !== null) {
     const notice = { ...entry.change, reference: entry.id };
     const isOurs = await bookNotice(ctx, notice);
@@ -226,8 +239,12 @@ async function bookEntry(ctx: Context, entry: ReadFile['entries'][number], booki
   }
   const returned = { ...entry.returned, reference: entry.id, cents: entry.cents, error: entry.returned.code };
   const how = await bookReturn(ctx, returned, { stopsOnUnknown: booking.place !== null });
-  if (how === 'unknown')
-    booking.onTrouble(`the bank returns trace number ${entry.returned.trace}, which is not ours: payouts are stopped`);
+  if (how === 'unknown') {
+    booking.onTrouble(
+      `the bank returns trace number ${returned.trace}, which is not what was paid: nothing of it is booked, and payouts are stopped`,
+    );
+    return booking.place !== null && (await isAboutOurs(ctx, returned)) ? 'unclear' : 'booked';
+  }
   if (how === 'booked' || booking.place === null) await tellRefused(ctx, await fileOf(ctx, returned), booking);
   return how === 'unpriced' ? 'unpriced' : 'booked';
 }

@@ -1,0 +1,79 @@
+// A return of which nobody can say which payout came back, or how much of it: its number and the name in it are of two payouts, or its amount is another one.
+// Nothing of it is booked, and nothing is completed, before somebody has asked the bank.
+import { beforeEach, expect, test } from 'vitest';
+import type { BankReport } from '../../../src/core/ach/bank-port.ts';
+import { achReference } from '../../../src/core/ach/own-file.ts';
+import { readReadiness } from '../../../src/flow/readiness.ts';
+import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
+import { entryOf, newBank, requested } from './new-bank.ts';
+
+merchantsForAll();
+
+const DAY = 86_400_000;
+let bank: Awaited<ReturnType<typeof newBank>>;
+beforeEach(async () => {
+  bank = await newBank();
+});
+async function handedOver(merchantId: bigint): Promise<string> {
+  const id = await requested(merchantId);
+  world.pass(1);
+  bank.cutOff();
+  await bank.look();
+  return id;
+}
+const green = async (): Promise<void> => expect(await ledgerFindings()).toEqual([]);
+const problems = async (): Promise<readonly string[]> => (await readReadiness(ctx, [])).problems;
+
+test('a return that has the trace number of one payout and names another one gives back neither, and stops payouts', async () => {
+  const merchantId = await shopWith(BTC);
+  const [first, second] = [await handedOver(merchantId), await handedOver(merchantId)];
+  const [{ trace }, other] = [await entryOf(first), await entryOf(second)];
+  bank.answer(trace, 'R03');
+  const [report] = bank.reports();
+  const { id, content } = report as Extract<BankReport, { readonly kind: 'nacha' }>;
+  await bank.acknowledge(id);
+  bank.say(content.replace(`799R03${trace}`, `799R03${other.trace}`));
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['processing', 'processing']);
+  expect((await openBreakers(ctx.db))[0]?.findings.join()).toContain(
+    `trace number ${other.trace} and names ${achReference(first)}`,
+  );
+  // nor is one of them completed while the bank is asked
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['processing', 'processing']);
+  expect((await problems()).join()).toContain(`returns trace number ${other.trace} with another name or amount than was paid`);
+  for (const waiting of bank.reports()) await bank.acknowledge(waiting.id);
+  await clearBreakers(ctx.db, 'test', world.now());
+  // the bank says it again, and rightly
+  bank.say(content);
+  await bank.look();
+  expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'completed']);
+  expect(await openBreakers(ctx.db)).toEqual([]);
+  await green();
+});
+
+test.each([
+  ['with another amount', 'amount'],
+  ['with a number of nobody', 'number'],
+] as const)('a return that names a payout %s completes nothing either, until it is taken away', async (_, wrong) => {
+  const id = await handedOver(await shopWith(BTC));
+  const { trace } = await entryOf(id);
+  bank.answer(trace, 'R03', ...(wrong === 'amount' ? [1n] : []));
+  if (wrong === 'number') {
+    const [{ id: right, content }] = bank.reports() as [Extract<BankReport, { readonly kind: 'nacha' }>];
+    await bank.acknowledge(right);
+    bank.say(content.replace(`799R03${trace}`, `799R03${trace.slice(0, 8)}9999999`));
+  }
+  await bank.look();
+  await world.wait(10 * DAY);
+  await bank.look();
+  expect((await row(id)).status).toBe('processing');
+  expect((await openBreakers(ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toEqual(['INV-20']);
+  for (const waiting of bank.reports()) await bank.acknowledge(waiting.id);
+  await clearBreakers(ctx.db, 'test', world.now());
+  await bank.look();
+  expect((await row(id)).status).toBe('completed');
+  await green();
+});
