@@ -228,9 +228,7 @@ export function createLndPayer(
       const isHeld = channels.some((channel) => objects(channel, 'pending_htlcs').some((one) => one.hash_lock === lock));
       if (isHeld) return { payment, isPending: true, ...clock };
       const until = await arrivesUntil(open, channels);
-      return until === null
-        ? { payment, isPending: false, ...clock }
-        : { payment, isPending: true, arrivesUntil: until, ...clock };
+      return { payment, isPending: until !== null, ...(until === null ? {} : { arrivesUntil: until }), ...clock };
     },
     async payments(afterIndex) {
       for (;;) {

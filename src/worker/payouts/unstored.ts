@@ -11,7 +11,7 @@ import { payingPortOf } from '../chain/context.ts';
 import { reachable } from '../chain/pass-result.ts';
 import type { DriverOptions } from './driver-options.ts';
 import { atTip } from './output-check.ts';
-import type { SignatureCheck, Waiting } from './signature-check.ts';
+import type { SignatureCheck } from './signature-check.ts';
 import { writeBack } from './write-back.ts';
 
 export type Unstored = {
@@ -55,18 +55,13 @@ export function createUnstored(
     return new Set((spent ?? []).map(named));
   }
 
-  const txidsWaiting = (): ReadonlySet<string> =>
-    new Set([...signatures.waiting(currency).values()].flatMap(({ txids }) => txids));
+  const txidsWaiting = (): Set<string> => new Set([...signatures.waiting(currency).values()].flatMap(({ txids }) => txids));
 
-  /** Whether something spends what was signed for a batch that is not here: that has left, or can be mined no more. Of what waits itself nothing is spent. */
-  function isSpent({ inputs }: Waiting, spent: ReadonlySet<string>): boolean {
-    const waiting = txidsWaiting();
-    return inputs.some((input) => spent.has(named(input)) && !waiting.has(input.txid));
-  }
-
-  async function write(batchId: string, compared: Compared): Promise<void> {
+  /** @returns whether it waits no more */
+  async function write(batchId: string, compared: Compared): Promise<boolean> {
     const written = await writeBack(ctx, options, batchId, { compared, onUnknown: signatures.noteUnknown });
-    if (written !== null) signatures.waiting(currency).delete(batchId);
+    if (written === null) return false;
+    return signatures.waiting(currency).delete(batchId);
   }
 
   return {
@@ -74,9 +69,13 @@ export function createUnstored(
       const waiting = signatures.waiting(currency);
       if (waiting.size === 0) return;
       const spent = await spentOf([...waiting.values()].flatMap(({ inputs }) => inputs));
-      for (const [batchId, one] of waiting) {
+      const waits = txidsWaiting();
+      for (const [batchId, { txids, inputs }] of waiting) {
         const batch = await readBatch(ctx.db, batchId, { lock: false });
-        if ((batch === null && isSpent(one, spent)) || (await isShown(batch, one.txids))) await write(batchId, 'seen');
+        // it has left, or can be mined no more; of what waits itself nothing is spent
+        const isSpent = batch === null && inputs.some((input) => spent.has(named(input)) && !waits.has(input.txid));
+        if (!isSpent && !(await isShown(batch, txids))) continue;
+        if (await write(batchId, 'seen')) for (const txid of txids) waits.delete(txid);
       }
     },
     noteShown(txids) {

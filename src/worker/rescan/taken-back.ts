@@ -1,6 +1,7 @@
 // What a rescan makes of what nodes show otherwise than it is recorded, on Ethereum's chain, where what a block pays is a node's word: what none
 // shows any more is taken back; what was taken back at our own addresses is brought back where they show it again. Payments that are shown again
 // are found as any that was missed.
+import type { BlockRef } from '../../core/block-ref.ts';
 import { evmAddressOf } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, EVM_CODES, type EvmCode, isUtxo } from '../../core/currency.ts';
 import type { EvmPort } from '../../core/evm/port.ts';
@@ -91,19 +92,19 @@ export async function soughtCapital(ctx: ChainContext, currency: CurrencyCode): 
   if (isUtxo(currency)) return { gone: [], more: [] };
   // another rescan may have found some since
   await knowOwnAnew(ctx, currency);
-  const more = await Promise.all((await moreAtOwn(ctx.db, currency)).map((one) => saidByAll(ctx, currency, one)));
-  return { gone: await goneOwnScripts(ctx.db, currency), more: more.filter(({ amount }) => amount > 0n) };
+  const gone = await goneOwnScripts(ctx.db, currency);
+  const codes = EVM_CODES.filter((code) => ctx.ports.chains.has(code));
+  const block = await comparableBlock(ctx.db, codes);
+  if (block === null) return { gone, more: [] };
+  const more = await Promise.all((await moreAtOwn(ctx.db, currency)).map((one) => saidByAll(ctx, currency, one, block)));
+  return { gone, more: more.filter(({ amount }) => amount > 0n) };
 }
 
 /**
- * No more than each node says that the address holds now beyond what is known: when addresses are compared, the most that one says counts, and that
- * one may be wrong. Nothing, where they cannot be asked.
+ * No more than each node says that the address holds after this block beyond what is known: when addresses are compared, the most that one says counts, and
+ * that one may be wrong. Nothing, where they cannot be asked.
  */
-async function saidByAll(ctx: ChainContext, currency: CurrencyCode, one: MoreAtOwn): Promise<MoreAtOwn> {
-  const codes = EVM_CODES.filter((code) => ctx.ports.chains.has(code));
-  const block = await comparableBlock(ctx.db, codes);
-  if (block === null) return { ...one, amount: 0n };
-  const { height } = block;
+async function saidByAll(ctx: ChainContext, currency: CurrencyCode, one: MoreAtOwn, { height }: BlockRef): Promise<MoreAtOwn> {
   const [now] = await knownBalances(ctx.db, currency as EvmCode, { height, scripts: [one.script] });
   const address = evmAddressOf(one.script.toString('hex'));
   const held = await reachable(() => (portOf(ctx, currency) as EvmPort).leastUnits(address, height));

@@ -33,12 +33,21 @@ export const whyLeft = ({ txid }: Pick<SignedTransaction, 'txid'>): string =>
  * the signer keeps to one transaction of a payout. A person gives that back; its outputs are free.
  */
 export async function leave(ctx: Context, sql: Sql, batch: Batch, payouts: readonly PayoutRow[]): Promise<void> {
-  const unsigned = new Set((await unsignedPayouts(sql, batch.currency)).map(({ id }) => id));
-  const others = payouts.filter(({ id }) => unsigned.has(id)).map(({ id }) => id);
-  await holdUnknown(sql, others, ctx.ports.clock.now());
+  await holdOthers(ctx, sql, await unsignedOf(sql, batch.currency, payouts));
   if (batch.state === 'dead') return;
   await freeInputs(sql, batch.currency, batch.id, batch.inputs);
   await setBatchState(sql, batch.id, { state: 'dead', minedAttempt: null });
+}
+
+/** Those of these payouts for which nothing was signed, as far as this database knows. */
+async function unsignedOf(sql: Sql, currency: CurrencyCode, payouts: readonly PayoutRow[]): Promise<readonly PayoutRow[]> {
+  const unsigned = new Set((await unsignedPayouts(sql, currency)).map(({ id }) => id));
+  return payouts.filter(({ id }) => unsigned.has(id));
+}
+
+async function holdOthers(ctx: Context, sql: Sql, payouts: readonly PayoutRow[]): Promise<void> {
+  const ids = payouts.map(({ id }) => id);
+  await holdUnknown(sql, ids, ctx.ports.clock.now());
 }
 
 /**
@@ -52,16 +61,15 @@ export async function leaveWhatIsPaid(ctx: Context, sql: Sql, of: Unstored, know
   if (!isLeft) return false;
   if (known !== null) await leaveReservation(sql, known, []);
   else for (const { batchId } of payouts) await takeOut(sql, batchId);
-  const open = new Set((await unsignedPayouts(sql, currency)).map(({ id }) => id));
-  await holdAlike(
-    ctx,
-    sql,
-    currency,
-    payouts.filter(({ id }) => open.has(id)),
-  );
-  const { batchId: id } = of.signed.request;
-  if (known === null) await insertDeadBatch(sql, { id, currency, feeRate: of.feeRate, atMs: ctx.ports.clock.now() });
-  await leave(ctx, sql, known ?? ((await readBatch(sql, id, { lock: true })) as Batch), payouts);
+  const open = await unsignedOf(sql, currency, payouts);
+  await holdAlike(ctx, sql, currency, open);
+  if (known !== null) {
+    await leave(ctx, sql, known, payouts);
+    return true;
+  }
+  const atMs = ctx.ports.clock.now();
+  await insertDeadBatch(sql, { id: of.signed.request.batchId, currency, feeRate: of.feeRate, atMs });
+  await holdOthers(ctx, sql, open);
   return true;
 }
 
