@@ -1,47 +1,10 @@
 // Files of banks as they come: as moov-io/ach reads them, also where tools for text were at them, and what is refused.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type NachaEntry, type NachaFile, returnAddenda, writeNachaFile } from '../../src/core/ach/nacha-file.ts';
+import { type NachaEntry, returnAddenda, writeNachaFile } from '../../src/core/ach/nacha-file.ts';
 import { beginsAsNacha, NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
-
-const ORIGIN = {
-  bankRouting: '091000019',
-  bankName: 'Wells Fargo Bank',
-  companyId: '1234567890',
-  companyName: 'Example Payments Inc',
-};
-const TWO: readonly NachaEntry[] = [
-  {
-    transactionCode: 22,
-    routing: '011401533',
-    account: '123456789',
-    cents: 99_000n,
-    id: 'PO7K2M9Q4T1',
-    name: 'Acme Coffee LLC',
-    trace: '091000010000001',
-  },
-  {
-    transactionCode: 32,
-    routing: '021000021',
-    account: '000987654321',
-    cents: 2_500_050n,
-    id: 'PO8R3N1W6X2',
-    name: 'Blue Bike Inc',
-    trace: '091000010000002',
-  },
-];
-const fileOf = (entries: readonly NachaEntry[], more: Partial<NachaFile> = {}): NachaFile => ({
-  origin: ORIGIN,
-  date: '2026-11-21',
-  time: '1430',
-  modifier: 'A',
-  entryClass: 'CCD',
-  description: 'PAYOUT',
-  effective: '2026-11-23',
-  entries,
-  ...more,
-});
+import { fileOf, ORIGIN, TWO } from './ach-files.ts';
 
 describe('a NACHA file of a bank', () => {
   const of = { trace: '091000010000001', routing: '011401533' };

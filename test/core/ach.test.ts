@@ -12,55 +12,12 @@ import {
   settlementDate,
   settlementMs,
 } from '../../src/core/ach/banking-days.ts';
-import {
-  changeAddenda,
-  MOST_CENTS_EACH,
-  type NachaEntry,
-  type NachaFile,
-  returnAddenda,
-  writeNachaFile,
-} from '../../src/core/ach/nacha-file.ts';
+import { changeAddenda, MOST_CENTS_EACH, type NachaEntry, returnAddenda, writeNachaFile } from '../../src/core/ach/nacha-file.ts';
 import { isDispute, NachaMalformed, readNachaFile } from '../../src/core/ach/nacha-reader.ts';
 import { workedMs } from '../support/longest-turn.ts';
 import { checkedByMoov } from '../support/moov-ach.ts';
+import { fileOf, ORIGIN, TWO } from './ach-files.ts';
 
-const ORIGIN = {
-  bankRouting: '091000019',
-  bankName: 'Wells Fargo Bank',
-  companyId: '1234567890',
-  companyName: 'Example Payments Inc',
-};
-const TWO: readonly NachaEntry[] = [
-  {
-    transactionCode: 22,
-    routing: '011401533',
-    account: '123456789',
-    cents: 99_000n,
-    id: 'PO7K2M9Q4T1',
-    name: 'Acme Coffee LLC',
-    trace: '091000010000001',
-  },
-  {
-    transactionCode: 32,
-    routing: '021000021',
-    account: '000987654321',
-    cents: 2_500_050n,
-    id: 'PO8R3N1W6X2',
-    name: 'Blue Bike Inc',
-    trace: '091000010000002',
-  },
-];
-const fileOf = (entries: readonly NachaEntry[], more: Partial<NachaFile> = {}): NachaFile => ({
-  origin: ORIGIN,
-  date: '2026-11-21',
-  time: '1430',
-  modifier: 'A',
-  entryClass: 'CCD',
-  description: 'PAYOUT',
-  effective: '2026-11-23',
-  entries,
-  ...more,
-});
 const FILE = `101 09100001912345678902611211430A094101WELLS FARGO BANK       EXAMPLE PAYMENTS INC           
 5220EXAMPLE PAYMENTS                    1234567890CCDPAYOUT    261121261123   1091000010000001
 622011401533123456789        0000099000PO7K2M9Q4T1    ACME COFFEE LLC         0091000010000001

@@ -17,7 +17,7 @@ import {
   shopWith,
   world,
 } from '../payouts/merchants.ts';
-import { entryOf, newBank, requested } from './new-bank.ts';
+import { entryOf, handedOver, newBank, requested } from './new-bank.ts';
 
 merchantsForAll();
 
@@ -26,13 +26,6 @@ let bank: Awaited<ReturnType<typeof newBank>>;
 beforeEach(async () => {
   bank = await newBank();
 });
-async function handedOver(merchantId: bigint): Promise<string> {
-  const id = await requested(merchantId);
-  world.pass(1);
-  bank.cutOff();
-  await bank.look();
-  return id;
-}
 const green = async (): Promise<void> => expect(await ledgerFindings()).toEqual([]);
 const problems = async (): Promise<readonly string[]> => (await readReadiness(ctx, [])).problems;
 
@@ -42,7 +35,7 @@ test('a duplicate is no refusal: the bank has the file', async () => {
   bank.state.onHandOver = async () => {
     bank.state.isSilent = true;
   };
-  const id = await handedOver(merchantId);
+  const id = await handedOver(bank, merchantId);
   const { file } = await entryOf(id);
   expect((await entryOf(id)).state).toBe('unknown');
   bank.state.isSilent = false;
@@ -54,7 +47,7 @@ test('a duplicate is no refusal: the bank has the file', async () => {
 
 test('a refusal after the file was completed brings the money back as a return does', async () => {
   const merchantId = await shopWith(BTC);
-  const id = await handedOver(merchantId);
+  const id = await handedOver(bank, merchantId);
   const { file } = await entryOf(id);
   await world.wait(10 * DAY);
   await bank.look();
@@ -77,7 +70,7 @@ test('a refusal after the file was completed brings the money back as a return d
 });
 
 test('a refusal of a file that does not exist stays with the bank, and is told', async () => {
-  const id = await handedOver(await shopWith(BTC));
+  const id = await handedOver(bank, await shopWith(BTC));
   bank.refuse('2020-01-01-A');
   await bank.look();
   expect([(await row(id)).status, bank.reports().length]).toEqual(['processing', 1]);
@@ -86,10 +79,10 @@ test('a refusal of a file that does not exist stays with the bank, and is told',
 
 test('what is no report holds back nothing, and is told until it is taken away', async () => {
   const merchantId = await shopWith(BTC);
-  const first = await handedOver(merchantId);
+  const first = await handedOver(bank, merchantId);
   bank.say('ACK 2026-06-02 everything is fine');
   await world.wait(10 * DAY);
-  const second = await handedOver(merchantId);
+  const second = await handedOver(bank, merchantId);
   expect([(await row(first)).status, (await entryOf(second)).state]).toEqual(['completed', 'acked']);
   expect((await problems()).join()).toContain('it is no NACHA file');
   await bank.acknowledge(bank.reports()[0]?.id ?? '');
@@ -99,7 +92,7 @@ test('what is no report holds back nothing, and is told until it is taken away',
 
 test('a report before which a tool for text has put something may tell of any return: nothing is completed before it is read', async () => {
   const merchantId = await shopWith(BTC);
-  const [first, second] = [await handedOver(merchantId), await handedOver(merchantId)];
+  const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];
   const { trace } = await entryOf(first);
   bank.answer(trace, 'R03');
   const [report] = bank.reports();
@@ -119,8 +112,8 @@ test('a report before which a tool for text has put something may tell of any re
 
 test('a return without a rate holds back its own file only', async () => {
   const [merchantId, other] = [await shopWith(BTC), await shopWith(BTC)];
-  const returned = await handedOver(merchantId);
-  const kept = await handedOver(other);
+  const returned = await handedOver(bank, merchantId);
+  const kept = await handedOver(bank, other);
   bank.answer((await entryOf(returned)).trace, 'R03');
   await world.wait(10 * DAY);
   await world.admin.query("update rates set at = at - interval '1 hour'");
@@ -135,7 +128,7 @@ test('a return without a rate holds back its own file only', async () => {
 
 test('a return beside one that is not ours is kept like any other: a database that was put back books it again', async () => {
   const merchantId = await shopWith(BTC);
-  const id = await handedOver(merchantId);
+  const id = await handedOver(bank, merchantId);
   const { trace } = await entryOf(id);
   bank.returnBeside(trace, '091000019999999');
   await bank.look();
@@ -152,7 +145,7 @@ test('a return beside one that is not ours is kept like any other: a database th
 test('nothing is completed that the bank has not taken from its folder', async () => {
   const merchantId = await shopWith(BTC);
   bank.state.isLeaving = true;
-  const id = await handedOver(merchantId);
+  const id = await handedOver(bank, merchantId);
   await world.wait(10 * DAY);
   await bank.look();
   expect([(await row(id)).status, (await entryOf(id)).state]).toEqual(['processing', 'unknown']);
@@ -186,7 +179,7 @@ test('payouts that are let go one by one after the end of a business day share t
 });
 
 test('a file that cannot be read may tell of any return: nothing is completed before somebody has looked', async () => {
-  const id = await handedOver(await shopWith(BTC));
+  const id = await handedOver(bank, await shopWith(BTC));
   bank.say('101 nonsense');
   await world.wait(30 * DAY);
   await bank.look();
@@ -195,7 +188,7 @@ test('a file that cannot be read may tell of any return: nothing is completed be
 });
 
 test('a notice of change is recorded and moves nothing', async () => {
-  const id = await handedOver(await shopWith(BTC));
+  const id = await handedOver(bank, await shopWith(BTC));
   bank.answer((await entryOf(id)).trace, 'C01');
   await bank.look();
   expect((await row(id)).status).toBe('processing');
@@ -209,7 +202,7 @@ test.each(['a duplicate', 'a return'])(
   async (what) => {
     const [one, two] = [await shopWith(BTC), await shopWith(BTC)];
     const first = await requested(one);
-    const second = await handedOver(two);
+    const second = await handedOver(bank, two);
     const { file, trace } = await entryOf(first);
     expect((await entryOf(second)).file).toBe(file);
     bank.refuse(file);
@@ -230,7 +223,7 @@ test.each(['a duplicate', 'a return'])(
 test('a refusal of a file of which an entry came back gives nothing back, and is told until it is taken away', async () => {
   const [one, two] = [await shopWith(BTC), await shopWith(BTC)];
   const first = await requested(one);
-  const second = await handedOver(two);
+  const second = await handedOver(bank, two);
   const { file, trace } = await entryOf(first);
   bank.answer(trace, 'R03');
   await bank.look();

@@ -23,6 +23,15 @@ export async function newBank(): Promise<ReturnType<typeof testBank>> {
 export const requested = async (merchantId: bigint): Promise<string> =>
   (await requestAchPayout(ctx, { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null })).id;
 
+/** A payout that the bank has the file of. @returns its id */
+export async function handedOver(bank: ReturnType<typeof testBank>, merchantId: bigint): Promise<string> {
+  const id = await requested(merchantId);
+  world.pass(1);
+  bank.cutOff();
+  await bank.look();
+  return id;
+}
+
 /** Where a payout stands in a file, and the state of that. */
 export const entryOf = async (id: string): Promise<{ trace: string; file: string; state: string }> =>
   (

@@ -6,7 +6,7 @@ import { achReference } from '../../../src/core/ach/own-file.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
-import { entryOf, newBank, requested } from './new-bank.ts';
+import { entryOf, handedOver, newBank } from './new-bank.ts';
 
 merchantsForAll();
 
@@ -15,19 +15,12 @@ let bank: Awaited<ReturnType<typeof newBank>>;
 beforeEach(async () => {
   bank = await newBank();
 });
-async function handedOver(merchantId: bigint): Promise<string> {
-  const id = await requested(merchantId);
-  world.pass(1);
-  bank.cutOff();
-  await bank.look();
-  return id;
-}
 const green = async (): Promise<void> => expect(await ledgerFindings()).toEqual([]);
 const problems = async (): Promise<readonly string[]> => (await readReadiness(ctx, [])).problems;
 
 test('a return that has the trace number of one payout and names another one gives back neither, and stops payouts', async () => {
   const merchantId = await shopWith(BTC);
-  const [first, second] = [await handedOver(merchantId), await handedOver(merchantId)];
+  const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];
   const [{ trace }, other] = [await entryOf(first), await entryOf(second)];
   bank.answer(trace, 'R03');
   const [report] = bank.reports();
@@ -58,7 +51,7 @@ test.each([
   ['with another amount', 'amount'],
   ['with a number of nobody', 'number'],
 ] as const)('a return that names a payout %s completes nothing either, until it is taken away', async (_, wrong) => {
-  const id = await handedOver(await shopWith(BTC));
+  const id = await handedOver(bank, await shopWith(BTC));
   const { trace } = await entryOf(id);
   bank.answer(trace, 'R03', ...(wrong === 'amount' ? [1n] : []));
   if (wrong === 'number') {

@@ -204,19 +204,24 @@ test('one that waits is asked for again by a worker that begins later, though so
   expect(await firstWaiting(ctx.db)).toBeNull();
 });
 
-test('one that an operator has had booked is not recorded again', async () => {
+/** A signature for a payout that is not here, of a batch that is not here. */
+async function ofNobodyHere(): Promise<SignedTransaction> {
   await batches.earn();
   await batches.request();
   const batch = await batches.formed();
   const signed = batches.signedOf(batch);
   const outputs = signed.request.outputs.map((one) => ({ ...one, payoutId: 'payout_x' }));
-  const unknown = { ...signed, request: { ...signed.request, batchId: 'batch_x', outputs } };
+  return { ...signed, request: { ...signed.request, batchId: 'batch_x', outputs } };
+}
+
+test('one that an operator has had booked is not recorded again', async () => {
+  const unknown = await ofNobodyHere();
   expect(await restoreSignature(ctx, unknown)).toBe('unknown_payout');
   // nobody is asked twice while it is open either
   expect(await restoreSignature(ctx, unknown, 'starting')).toBe('unknown_payout');
   await resolveMovement(
     ctx.db,
-    { currency: 'BTC', txid: signed.txid },
+    { currency: 'BTC', txid: unknown.txid },
     { by: 'ann', text: 'booked', atMs: ctx.ports.clock.now() },
   );
   for (const compared of ['starting', 'compared'] as const) expect(await restoreSignature(ctx, unknown, compared)).toBe('known');
@@ -224,16 +229,11 @@ test('one that an operator has had booked is not recorded again', async () => {
 });
 
 test('a signature for a payout that is not here is named by the audit until it is booked, and payouts cannot go on', async () => {
-  await batches.earn();
-  await batches.request();
-  const batch = await batches.formed();
-  const signed = batches.signedOf(batch);
-  const outputs = signed.request.outputs.map((one) => ({ ...one, payoutId: 'payout_x' }));
-  const unknown = { ...signed, request: { ...signed.request, batchId: 'batch_x', outputs } };
+  const unknown = await ofNobodyHere();
   expect(await restoreSignature(ctx, unknown)).toBe('unknown_payout');
   expect(await restoreSignature(ctx, unknown)).toBe('unknown_payout');
   expect(await openBreakers(ctx.db)).toMatchObject([{ trippedBy: ['INV-10'] }]);
-  const finding = `BTC: the signer has signed ${signed.txid} for payout_x, which this database does not know`;
+  const finding = `BTC: the signer has signed ${unknown.txid} for payout_x, which this database does not know`;
   expect((await service.findings()).join()).toContain(finding);
   expect(await clearAfterAudit(ctx, await runAudit(ctx), 'test')).toBe(null);
 });
