@@ -1,10 +1,11 @@
 // A return of which nobody can say which payout came back, or how much of it: its number and the name in it are of two payouts, or its amount is another one.
 // Nothing of it is booked, and nothing is completed, before somebody has asked the bank.
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { BankReport } from '../../../src/core/ach/bank-port.ts';
 import { achReference } from '../../../src/core/ach/own-file.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { returnOf } from '../../support/bank.ts';
 import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
 import { entryOf, handedOver, newBank } from './new-bank.ts';
 
@@ -69,4 +70,72 @@ test.each([
   await bank.look();
   expect((await row(id)).status).toBe('completed');
   await green();
+});
+
+describe('what else stands in a report with such a return', () => {
+  /** The bank sends both back in one report, the second one with a number of nobody; the codes are those of the first and the second. */
+  function saidTogether(first: string, second: string, codes: readonly [string, string] = ['R03', 'R03']): string {
+    bank.answerTogether([
+      { trace: first, code: codes[0] },
+      { trace: second, code: codes[1] },
+    ]);
+    const [{ content }] = bank.reports() as [Extract<BankReport, { readonly kind: 'nacha' }>];
+    return content;
+  }
+  const withNumberOfNobody = (content: string, trace: string): string =>
+    content.replace(new RegExp(`799(R..)${trace}`), `799$1${trace.slice(0, 8)}9999999`);
+  async function insteadOfAll(content: string): Promise<void> {
+    for (const { id } of bank.reports()) await bank.acknowledge(id);
+    bank.say(content);
+  }
+
+  test('is booked and kept: a database that is put back learns of it, also when the report was taken away', async () => {
+    const merchantId = await shopWith(BTC);
+    const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];
+    const [one, two] = [await entryOf(first), await entryOf(second)];
+    await insteadOfAll(withNumberOfNobody(saidTogether(one.trace, two.trace), two.trace));
+    await bank.look();
+    expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'processing']);
+    const [said] = bank.reports();
+    await insteadOfAll(returnOf(two.trace, achReference(second)));
+    await clearBreakers(ctx.db, 'test', world.now());
+    await bank.look();
+    expect((await row(second)).status).toBe('failed');
+    expect([...bank.kept.values()].map(({ id }) => id)).toContain(said?.id);
+    // what is kept is compared after a restart of PostgreSQL, and what was unclear stops nothing again
+    await world.admin.query(`delete from comparisons where currency = 'USD'`);
+    await bank.look();
+    expect(await openBreakers(ctx.db)).toEqual([]);
+    await green();
+  });
+
+  test('waits for its rate, and is told, before the report may be taken away', async () => {
+    const merchantId = await shopWith(BTC);
+    const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];
+    const [one, two] = [await entryOf(first), await entryOf(second)];
+    await insteadOfAll(withNumberOfNobody(saidTogether(one.trace, two.trace), two.trace));
+    await world.admin.query("update rates set at = at - interval '1 hour'");
+    await bank.look();
+    expect((await problems()).join()).toContain(`waits for a rate (trace number ${one.trace})`);
+    expect((await problems()).join()).toContain('with another name or amount than was paid');
+    await world.rate('100000.00');
+    await bank.look();
+    expect((await row(first)).status).toBe('failed');
+    expect((await problems()).join()).not.toContain('waits for a rate');
+    expect((await problems()).join()).toContain('with another name or amount than was paid');
+    for (const { id } of bank.reports()) await bank.acknowledge(id);
+    await clearBreakers(ctx.db, 'test', world.now());
+  });
+
+  test('may be a dispute, which is told too', async () => {
+    const merchantId = await shopWith(BTC);
+    const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];
+    const [one, two] = [await entryOf(first), await entryOf(second)];
+    await insteadOfAll(withNumberOfNobody(saidTogether(one.trace, two.trace, ['R61', 'R03']), two.trace));
+    await bank.look();
+    expect((await problems()).join()).toContain(`a return is disputed (trace number ${one.trace}, R61)`);
+    expect((await problems()).join()).toContain('with another name or amount than was paid');
+    for (const { id } of bank.reports()) await bank.acknowledge(id);
+    await clearBreakers(ctx.db, 'test', world.now());
+  });
 });

@@ -3,6 +3,7 @@
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
 import { beginsAsNacha, isDispute, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
 import { stopByInv20 } from '../../../flow/ach/checks.ts';
+import type { Named } from '../../../flow/ach/give-back.ts';
 import {
   acknowledgeFile,
   bookNotice,
@@ -38,17 +39,16 @@ export type ReadReports = {
   readonly setAside: readonly string[];
 };
 
-/** `waits`: it must be booked later; `of` are the files that it may concern. */
-type Booked =
-  | { readonly how: 'booked' }
-  | { readonly how: 'waits'; readonly of: readonly string[] | 'all'; readonly why: string };
+/** `waits`: it must be booked later; `of` are the files that it may concern. `isPartly`: what else it says is booked. */
+type Waits = { readonly how: 'waits'; readonly of: readonly string[] | 'all'; readonly why: string; readonly isPartly?: true };
+type Booked = { readonly how: 'booked' } | Waits;
 const BOOKED: Booked = { how: 'booked' };
 
 /** Books the bank's reports. Null when they could not be read. */
 export async function readReports(ctx: Context, { bank, files, onTrouble, reached }: Reporting): Promise<ReadReports | null> {
   try {
     const { cutOffMs, reports } = await bank.news();
-    const waiting: Extract<Booked, { readonly how: 'waits' }>[] = [];
+    const waiting: Waits[] = [];
     const place = (file: string): Promise<Placed> => whereFileIs(ctx, bank, file);
     const begun: string[] = [];
     for await (const report of reports) {
@@ -61,6 +61,8 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
       if (booked.how === 'waits') {
         onTrouble(booked.why);
         waiting.push(booked);
+        // a person takes it away, and a database that is put back must learn of what was booked all the same
+        if (booked.isPartly === true) await files.keepReport(report);
         continue;
       }
       await reached?.('ach-read');
@@ -168,7 +170,7 @@ async function bookNacha(
   }
   const waits = await beforeItLeft(ctx, report.id, await returnedFiles(ctx, entries, booking), booking);
   if (waits !== null) return waits;
-  const unpriced: { readonly trace: string; readonly reference: string }[] = [];
+  const unpriced: Named[] = [];
   const disputed = entries.filter(({ returned }) => returned !== null && isDispute(returned.code));
   const unclear: string[] = [];
   for (const entry of entries) {
@@ -176,24 +178,41 @@ async function bookNacha(
     if (how === 'unpriced') unpriced.push({ trace: entry.returned?.trace ?? '', reference: entry.id });
     if (how === 'unclear') unclear.push(entry.returned?.trace ?? '');
   }
-  if (unclear.length > 0) {
-    const why = `${report.id} of the bank returns trace number ${unclear.join(', ')} with another name or amount than was paid, and nothing is completed before somebody has asked the bank which payout came back: take the report away then, or lay the right one in its place`;
-    return { how: 'waits', of: 'all', why };
-  }
-  if (unpriced.length === 0) return aboutDisputes(ctx, report.id, disputed, booking);
-  const of = (await Promise.all(unpriced.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
-  return { how: 'waits', of, why: `${report.id} of the bank waits for a rate (trace number ${unpriced[0]?.trace})` };
+  // whoever takes it away for one of them must know of the others
+  const waiting = [
+    await aboutUnpriced(ctx, report.id, unpriced),
+    aboutUnclear(report.id, unclear),
+    await aboutDisputes(ctx, report.id, disputed, booking),
+  ].filter((one) => one !== null);
+  if (waiting.length === 0) return BOOKED;
+  const concerned = waiting.map(({ of }) => of);
+  const of = concerned.includes('all') ? 'all' : concerned.flat();
+  return { how: 'waits', of, why: waiting.map(({ why }) => why).join('; and '), isPartly: true };
+}
+
+async function aboutUnpriced(ctx: Context, id: string, unpriced: readonly Named[]): Promise<Waits | null> {
+  if (unpriced.length === 0) return null;
+  const why = `${id} of the bank waits for a rate (trace number ${unpriced[0]?.trace}), and must stay until then`;
+  return { how: 'waits', of: await filesOf(ctx, unpriced), why };
+}
+
+function aboutUnclear(id: string, unclear: readonly string[]): Waits | null {
+  if (unclear.length === 0) return null;
+  const why = `${id} of the bank returns trace number ${unclear.join(', ')} with another name or amount than was paid, and nothing is completed before somebody has asked the bank which payout came back: take the report away then, or lay the right one in its place`;
+  return { how: 'waits', of: 'all', why };
 }
 
 /** Who has the money then is for the banks to say, and for a person to settle. */
-async function aboutDisputes(ctx: Context, id: string, disputed: ReadFile['entries'], { place }: Booking): Promise<Booked> {
+async function aboutDisputes(ctx: Context, id: string, disputed: ReadFile['entries'], { place }: Booking): Promise<Waits | null> {
   const [first] = disputed;
-  if (first === undefined || place === null) return BOOKED;
+  if (first === undefined || place === null) return null;
   const named = disputed.map((entry) => ({ trace: entry.returned?.trace ?? '', reference: entry.id }));
-  const of = (await Promise.all(named.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
   const why = `${id} of the bank says that a return is disputed (trace number ${first.returned?.trace}, ${first.returned?.code}), which moves nothing here: ask the bank who has the money, settle it, and take the report away (where the money has come back, the bank sends the return itself)`;
-  return { how: 'waits', of, why };
+  return { how: 'waits', of: await filesOf(ctx, named), why };
 }
+
+const filesOf = async (ctx: Context, entries: readonly Named[]): Promise<readonly string[]> =>
+  (await Promise.all(entries.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
 
 /** The files that have one of these entries, where the bank may not have all of them. */
 async function returnedFiles(ctx: Context, entries: ReadFile['entries'], { place }: Booking): Promise<readonly string[]> {
