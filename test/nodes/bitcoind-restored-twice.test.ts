@@ -1,6 +1,8 @@
 // A database is put back twice, on a real bitcoind: once with its signer, by which both forget a transaction that has paid, and once more without it, by which the
 // database forgets the batch for which that signer has signed the same payout since. What was signed and never left is not sent.
 import { expect, test, vi } from 'vitest';
+import { setSettings } from '../../src/flow/merchants/settings.ts';
+import { approvePayout, cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { newOwnAddresses } from '../../src/flow/payouts/own-outputs.ts';
 import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import {
@@ -182,6 +184,41 @@ test('blocks are read while the node is asked for what was signed: what it has p
     [0.1, 1],
     [{ status: 'completed' }],
     [],
+    [],
+  ]);
+  await second.end();
+});
+
+test('a cancel waits for what was signed, while the signer is silent about it, and it is sent as soon as the signer speaks, though nothing else is paid', async () => {
+  const { first, reopenedWithSigner } = await copied(async (service) => {
+    await capital(service, '0.5');
+    await lend(service, 30_000_000n);
+    const scopes = new Set(['payouts'] as const);
+    await setSettings(service.ctx, { merchantId: service.merchantId, scopes, change: { payoutApprovalAbove: '0' } });
+    await request(service, '0.1', destination);
+  });
+  const [{ id: payoutId } = { id: '' }] = await first.payouts();
+  await approvePayout(first.ctx, { payoutId, by: 'ann' });
+  first.state.losesAnswers = true;
+  await first.work(1, [first.worker('one')]);
+  await first.end();
+  const second = await reopenedWithSigner();
+  second.state.namesNoBatch = true;
+  const worker = second.worker('one');
+  for (let look = 0; look < 3; look++) await worker.run();
+  await expect(cancelPayout(second.ctx, { merchantId: second.merchantId, payoutId })).rejects.toMatchObject({
+    code: 'payout_not_cancellable',
+    passes: true,
+  });
+  second.state.namesNoBatch = false;
+  await worker.run();
+  await worker.run();
+  expect(await mempool()).toHaveLength(1);
+  await daemon.mine(7);
+  await second.work(2, [worker]);
+  expect([await received(), await second.payouts(), await second.findings()]).toMatchObject([
+    [0.1, 1],
+    [{ status: 'completed' }],
     [],
   ]);
   await second.end();

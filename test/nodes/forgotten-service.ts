@@ -85,6 +85,8 @@ async function open(folder: string, database?: TestDatabase) {
   const state = {
     isSignerAway: false,
     losesAnswers: false,
+    /** It answers all but what it has signed for one batch. */
+    namesNoBatch: false,
     troubles: [] as object[],
     /** Happens each time before the node is asked for a transaction. */
     beforeRaw: async (): Promise<void> => undefined,
@@ -98,6 +100,11 @@ async function open(folder: string, database?: TestDatabase) {
       });
       if (state.losesAnswers) throw Object.assign(new Error('its answer was lost'), { fault: 'unreachable' });
       return signed;
+    },
+    async signed(asked) {
+      if (state.namesNoBatch && asked.batchId !== undefined)
+        throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+      return signer.signing.signed(asked);
     },
   };
   const worker = (owner: string) =>

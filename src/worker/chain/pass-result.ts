@@ -1,5 +1,5 @@
 // The result of a watcher's pass: the node's condition, how far the chain was read, and what an operator must know.
-import type { NodeCondition } from '../../core/ports.ts';
+import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 
 export type PassResult = {
   /** `standby`: another worker watches this chain. */
@@ -33,6 +33,12 @@ export const STANDBY: PassResult = {
 };
 
 type Ready = Extract<NodeCondition, { state: 'ready' }>;
+
+/** The condition of the node that is read, where its tip is the block that was read last. */
+export async function atTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<Ready | null> {
+  const said = await port.condition();
+  return said.state === 'ready' && said.height === cursor.height && said.hash === cursor.hash ? said : null;
+}
 
 /** The result of a pass over a node in this condition; `part` says what the pass has done. */
 export function passResult(condition: NodeCondition, part: Partial<PassResult>): PassResult {

@@ -5,7 +5,6 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { finalDepth } from '../../core/confirmations.ts';
 import { chainRow, type UtxoCode } from '../../core/currency.ts';
-import type { ChainPort, NodeCondition } from '../../core/ports.ts';
 import type { Context } from '../../flow/context.ts';
 import { recordUnknown } from '../../flow/payouts/after-restore/unknown-movements.ts';
 import { readCursor } from '../../store/chain/blocks.ts';
@@ -14,9 +13,10 @@ import { checkedHeight, dropChecked, saveChecked } from '../../store/payouts/com
 import { savePayoutsWait } from '../../store/payouts/fee-rates.ts';
 import { blocksAbove, closeReplaced, openMovements } from '../../store/payouts/unknown-movements.ts';
 import { payingPortOf } from '../chain/context.ts';
-import { reachable, troubleOf } from '../chain/pass-result.ts';
+import { atTip, reachable, troubleOf } from '../chain/pass-result.ts';
 import { aheadOf, type OtherNode, otherNodes, spentAt } from './other-nodes.ts';
 import { type Found, inMempool, judge, type Wanted, wantedOf } from './output-evidence.ts';
+import type { Unstored } from './unstored.ts';
 
 /** How old a copy may be of which all blocks since are read again, two weeks; of what was before them only the outputs tell. */
 const READ_AGAIN_SECONDS = 1_209_600;
@@ -29,6 +29,7 @@ const AGAIN_MS = 600_000;
 /** … and at rest: what is compared after the next start is what came since. */
 export const AT_REST_MS = 6 * 3_600_000;
 const UNRESOLVED_AGAIN_MS = 15_000;
+const NOTHING_UNSTORED: Pick<Unstored, 'noteShown' | 'writeRest'> = { noteShown: () => false, writeRest: async () => true };
 
 export type OutputCheck = {
   /** Whether everything that left was known since the start, or since something was forgotten. */
@@ -50,14 +51,11 @@ export type OutputCheck = {
  */
 export type Trouble = { readonly what: string; readonly isFound: boolean; readonly isShort?: boolean };
 
-/**
- * The comparison for one currency of Bitcoin's family; nothing has passed when it is made.
- * @param noteShown told of the transactions that a look has found; whether one of them was signed here, and is to be written back before it is judged
- */
+/** The comparison for one currency of Bitcoin's family; nothing has passed when it is made. */
 export function createOutputCheck(
   ctx: Context,
   currency: UtxoCode,
-  noteShown: (txids: readonly string[]) => boolean = () => false,
+  unstored: Pick<Unstored, 'noteShown' | 'writeRest'> = NOTHING_UNSTORED,
 ): OutputCheck {
   const port = payingPortOf(ctx, currency);
   let passedAtMs: number | null = null;
@@ -111,7 +109,7 @@ export function createOutputCheck(
     const { generation } = ctx.db.identity;
     unseen = null;
     const key = await spendingKey(ctx.db, currency);
-    if (key === null) return null;
+    if (key === null) return rest();
     const cursor = await readCursor(ctx.db, currency);
     const begun = cursor === null ? null : await atTip(port, cursor);
     if (cursor === null || begun === null) return 'our outputs are compared when the chain was read to its end';
@@ -141,7 +139,7 @@ export function createOutputCheck(
     if (ended === null || ended.node !== begun.node) return 'our outputs are compared when the chain rests';
     // blocks that a reorganisation may remove are read again
     read = null;
-    if (noteShown(found.map(({ facts }) => facts.txid))) return 'what was signed and has left is written back first';
+    if (unstored.noteShown(found.map(({ facts }) => facts.txid))) return 'what was signed and has left is written back first';
     const unknown = await judge(ctx, { currency, wanted, spent, found });
     await recordUnknown(ctx, currency, unknown);
     const finalHeight = cursor.height - finalDepth(currency).depth + 1;
@@ -183,13 +181,21 @@ export function createOutputCheck(
     return null;
   }
 
-  /** What was compared says nothing of another copy that has taken the database's place: that has its signatures written back first. */
+  /**
+   * What was compared says nothing of another copy that has taken the database's place: that has its signatures written back first. What waited for the
+   * comparison is written back before anybody may cancel what it pays.
+   */
   async function saved(generation: number, { height, hash }: BlockRef): Promise<string | null> {
     if (generation !== ctx.db.identity.generation) return 'our outputs are compared with the database that is there now';
+    const wait = await rest();
+    if (wait !== null) return wait;
     await saveChecked(ctx.db, currency, height);
     passedAt = hash;
     return null;
   }
+
+  const rest = async (): Promise<string | null> =>
+    (await unstored.writeRest()) ? null : 'what the signer has signed and nobody here has stored is written back first';
 
   return {
     trouble,
@@ -202,12 +208,4 @@ export function createOutputCheck(
       isFirst = true;
     },
   };
-}
-
-type Ready = Extract<NodeCondition, { state: 'ready' }>;
-
-/** The condition of the node that is read, where its tip is the block that was read last. */
-export async function atTip(port: ChainPort, cursor: { readonly height: number; readonly hash: string }): Promise<Ready | null> {
-  const said = await port.condition();
-  return said.state === 'ready' && said.height === cursor.height && said.hash === cursor.hash ? said : null;
 }

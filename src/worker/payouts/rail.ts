@@ -13,7 +13,7 @@ import { createLane, createNonceCheck } from './evm/lane.ts';
 import { createOutputCheck, type OutputCheck } from './output-check.ts';
 import type { SignatureCheck } from './signature-check.ts';
 import { tried } from './tried.ts';
-import { createUnstored, type Unstored } from './unstored.ts';
+import { createUnstored, type Unstored, type UnstoredParts } from './unstored.ts';
 import { createPayoutDriver } from './utxo/driver.ts';
 
 /** What a look has found of a currency. */
@@ -41,12 +41,12 @@ export type Rail = {
 function partsOf(
   ctx: Context,
   currency: CurrencyCode,
-  signatures: SignatureCheck,
-  options: DriverOptions,
+  parts: UnstoredParts,
 ): { readonly driver: PayoutDriver; readonly check: OutputCheck; readonly unstored: Unstored | null } {
+  const { options } = parts;
   if (isUtxo(currency)) {
-    const unstored = createUnstored(ctx, currency, { signatures, options });
-    const check = createOutputCheck(ctx, currency, unstored.noteShown);
+    const unstored = createUnstored(ctx, currency, parts);
+    const check = createOutputCheck(ctx, currency, unstored);
     return { driver: createPayoutDriver(ctx, currency, options), check, unstored };
   }
   const lane = createLane(ctx, currency);
@@ -58,10 +58,10 @@ function partsOf(
  * @throws when no node is configured for the currency
  */
 export function createRail(ctx: Context, currency: CurrencyCode, signatures: SignatureCheck, options: DriverOptions): Rail {
-  const { driver, check, unstored } = partsOf(ctx, currency, signatures, options);
   let look: Look | null = null;
   let version = signatures.version();
   const goesOn = (): boolean => signatures.holds() && signatures.version() === version;
+  const { driver, check, unstored } = partsOf(ctx, currency, { signatures, options, goesOn });
 
   /** Whether everything that has left is known; after a start nobody waits for the first payout with that. */
   async function isKnown(isWanted: boolean, anew: boolean): Promise<boolean> {
@@ -70,7 +70,7 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
     const trouble = await check.trouble(anew);
     if (trouble !== null && trouble.isShort !== true && (isWanted || trouble.isFound))
       options.onTrouble(`nothing new is paid in ${currency}: ${trouble.what}`);
-    return trouble === null && goesOn() && ((await unstored?.writeRest()) ?? true);
+    return trouble === null && goesOn();
   }
 
   async function sendUnknown(): Promise<void> {
@@ -86,6 +86,7 @@ export function createRail(ctx: Context, currency: CurrencyCode, signatures: Sig
     look = null;
     if (signatures.version() !== version) {
       check.forget();
+      unstored?.forget();
       version = signatures.version();
     }
     if (seen === null || !goesOn()) return false;

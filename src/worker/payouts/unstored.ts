@@ -8,9 +8,8 @@ import type { Compared } from '../../flow/payouts/after-restore/restored-signatu
 import { readCursor } from '../../store/chain/blocks.ts';
 import { type Batch, readBatch } from '../../store/payouts/batch-rows.ts';
 import { payingPortOf } from '../chain/context.ts';
-import { reachable } from '../chain/pass-result.ts';
+import { atTip, reachable } from '../chain/pass-result.ts';
 import type { DriverOptions } from './driver-options.ts';
-import { atTip } from './output-check.ts';
 import type { SignatureCheck } from './signature-check.ts';
 import { writeBack } from './write-back.ts';
 
@@ -22,16 +21,21 @@ export type Unstored = {
    * @returns whether something of that waits here: it is written back first
    */
   noteShown(txids: readonly string[]): boolean;
-  /** Writes back the rest, once everything that has left is known. @returns whether nothing waits any more */
+  /** Writes back the rest, once everything that has left is known. @returns whether nothing waits any more, and nobody has looked anew meanwhile */
   writeRest(): Promise<boolean>;
+  /** What was shown may be wrong now: the database was replaced, or the signer has forgotten something. */
+  forget(): void;
+};
+
+export type UnstoredParts = {
+  readonly signatures: SignatureCheck;
+  readonly options: DriverOptions;
+  /** Whether what waits is still what waited when the run began. */
+  readonly goesOn: () => boolean;
 };
 
 /** Those of one currency of Bitcoin's family. */
-export function createUnstored(
-  ctx: Context,
-  currency: UtxoCode,
-  { signatures, options }: { readonly signatures: SignatureCheck; readonly options: DriverOptions },
-): Unstored {
+export function createUnstored(ctx: Context, currency: UtxoCode, { signatures, options, goesOn }: UnstoredParts): Unstored {
   const port = payingPortOf(ctx, currency);
   /** What waits, and was shown to somebody else than who is asked here: blocks are read, and nodes get to know of it, meanwhile. */
   const shown = new Set<string>();
@@ -85,10 +89,12 @@ export function createUnstored(
       return found.length > 0;
     },
     async writeRest() {
+      if (!goesOn()) return false;
       const waiting = signatures.waiting(currency);
       for (const batchId of [...waiting.keys()]) await write(batchId, 'compared');
       return waiting.size === 0;
     },
+    forget: () => shown.clear(),
   };
 }
 
