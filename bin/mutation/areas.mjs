@@ -292,6 +292,7 @@ export const AREAS = [
     tests: [
       'test/lightning/resolved-too-early',
       'test/lightning/node-clock-behind',
+      'test/lightning/stalled-node',
       'test/lightning/payout-resolved',
       'test/lightning/closing',
       'test/flow/payouts/resolved',
@@ -435,6 +436,7 @@ export const AREAS = [
       'test/lightning/copied-under-way',
       'test/lightning/forgotten-channels',
       'test/lightning/put-back-during-look',
+      'test/lightning/stalled-node',
       'test/lightning/machine-put-back',
     ],
   },

@@ -135,6 +135,13 @@ describe.each(ENGINES)('%s', (_name, open) => {
     expect(await port.cancelInvoice(paymentHash)).toBe('unknown');
   });
 
+  test('has its turn to write, and keeps nothing of that', async () => {
+    const listed = () => port.invoices(0n, { openOnly: false });
+    const before = await listed();
+    await port.writes();
+    expect(await listed()).toEqual(before);
+  });
+
   test('lists its invoices in their order, and those that are open', async () => {
     const { preimage, paymentHash } = made();
     await port.addInvoice(asked(preimage));

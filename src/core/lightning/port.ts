@@ -100,6 +100,11 @@ export type LightningPort = {
   /** Whether a channel holds something of a payment of the node's own. */
   holds(paymentHash: string): Promise<boolean>;
   /**
+   * Resolves once the node has had its turn to write, and changes nothing: what it had begun to write before is there for whoever reads from then on. One whose
+   * disk or database stands still answers what it reads all the same, as it was.
+   */
+  writes(): Promise<void>;
+  /**
    * Whether a channel shows that the node may have been put back to an older state within a time: the other side knows more of it, or it is being closed
    * by force, or was. A node that has forgotten a payment of which a channel held something shows that as soon as the other side has been met again:
    * `not_met` where it is not there, and the node has not run since well before that time.

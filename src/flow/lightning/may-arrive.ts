@@ -28,6 +28,7 @@ export async function refuseWhileOpen(
   if (payment === null) return;
   if (mayStillArrive(payment, ctx.ports.clock.now()))
     throw refused('A request to pay it was not answered, and may still arrive at the Lightning node: try again in two minutes.');
+  const stalled = await unlessItWrites(ctx.ports.lightning, payment);
   // an HTLC that the other side has not confirmed is in no list of a channel: only who pays can ask for it
   const said = await track(payment.paymentHash);
   const open = isUnasked(said) ? null : whyOpen(said, payment);
@@ -36,7 +37,7 @@ export async function refuseWhileOpen(
   if (!isUnasked(said) && said.saidAtMs !== undefined && mayStillArrive(payment, nowMs, said.saidAtMs))
     throw refused(`Wait: ${clockBehind(nowMs, said.saidAtMs)}.`);
   const held = await refuseWhileHeld(ctx.ports.lightning, payment);
-  const { unasked } = isUnasked(said) ? said : (held ?? { unasked: null });
+  const { unasked } = isUnasked(said) ? said : (held ?? stalled ?? { unasked: null });
   if (unasked === null || isNodeGone) return;
   throw refused(
     `The Lightning node cannot be asked whether it may still arrive (${unasked}): try again, or say --node-gone where the node that was asked is gone for good.`,
@@ -63,6 +64,17 @@ function whyOpen({ payment, isPending, arrivesUntil }: TrackedPayment, of: Payme
     : `The recipient has taken a part of it, with the preimage ${preimage}: the worker completes it.`;
 }
 
+/** What it says of a request that was not answered is worth something only once it has written. @returns why that is not known; null where it has */
+async function unlessItWrites(lightning: LightningPort | null, { unansweredUntilMs }: PaymentToResolve): Promise<Unasked | null> {
+  if (unansweredUntilMs === null || lightning === null) return null;
+  return lightning.writes().then(() => null, orWhy);
+}
+
+function orWhy(error: Error): Unasked {
+  if (error.name === 'NodeTrouble' || error.name === 'LndRefusal') return { unasked: error.message };
+  throw error;
+}
+
 /** What is none completes nothing. */
 const isReceipt = (preimage: string | null, { paymentHash }: PaymentToResolve): boolean =>
   createHash('sha256')
@@ -75,10 +87,6 @@ async function refuseWhileHeld(
   { paymentHash, node }: PaymentToResolve,
 ): Promise<Unasked | null> {
   if (lightning === null) return { unasked: 'no node is configured here' };
-  const orWhy = (error: Error): Unasked => {
-    if (error.name === 'NodeTrouble' || error.name === 'LndRefusal') return { unasked: error.message };
-    throw error;
-  };
   const there = await lightning.condition();
   // in this order: what leaves a channel because that is closed is found in the second
   const holds = await lightning.holds(paymentHash).catch(orWhy);

@@ -139,6 +139,28 @@ export function whileUnanswered(payment: LightningPayment, nowMs: number, saidAt
   return { againMs: LOOK_MS, trouble: clockBehind(nowMs, saidAtMs) };
 }
 
+/**
+ * A node whose disk or database stands still says of a request that it has taken, and not written down yet, that it has no such payment. So what it says of one
+ * that was not answered is the last only where it has written since, and says the same then. Null: it has, or each request was answered.
+ */
+export async function unlessWritten(
+  ctx: Context,
+  { track }: { track(paymentHash: string): Promise<TrackedPayment> },
+  { paymentHash, unansweredUntilMs }: LightningPayment,
+): Promise<Next | null> {
+  if (unansweredUntilMs === null || ctx.ports.lightning === null) return null;
+  try {
+    await ctx.ports.lightning.writes();
+  } catch (error) {
+    const trouble = troubleOf(error);
+    if (trouble === null) throw error;
+    return { againMs: RETRY_MS, trouble: `${NOT_ANSWERED}, and the Lightning node writes nothing down: ${trouble.reason}` };
+  }
+  const { payment, isPending } = await track(paymentHash);
+  const isOpen = payment !== null && (payment.status !== 'failed' || payment.isPartOpen);
+  return isOpen || isPending ? { againMs: LOOK_MS } : null;
+}
+
 /** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */
 export async function ofAnotherNode(ctx: Context, payment: LightningPayment, { identity }: PayingNode): Promise<Next> {
   if (ctx.ports.clock.now() >= hangsFrom(payment)) await holdUnknownPayment(ctx, payment);

@@ -36,6 +36,7 @@ import {
   ofAnotherNode,
   RARE_LOOK_MS,
   RETRY_MS,
+  unlessWritten,
   whileUnanswered,
 } from './hanging.ts';
 
@@ -256,8 +257,8 @@ async function failed(ctx: Context, { paying }: LightningDriverOptions, payment:
   const node = await askPayingNode(ctx, () => paying.node());
   if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   if (await isInDoubt(ctx.db, payment.payoutId)) return { againMs: RARE_LOOK_MS };
-  const forgotten = await forgottenPerhaps(ctx, payment, node);
-  if (forgotten !== null) return forgotten;
+  const waits = (await forgottenPerhaps(ctx, payment, node)) ?? (await unlessWritten(ctx, paying, payment));
+  if (waits !== null) return waits;
   await failPayment(ctx, payment, error);
   return { againMs: RETRY_MS };
 }
