@@ -16,6 +16,8 @@ export const refuse =
   ({ method }, answer) =>
     methods.includes(method) ? { error: { code, message } } : answer;
 
+const JSON_BODY = { 'content-type': 'application/json' };
+
 /** Serves one for the tests of a file; nothing is changed at the beginning of each. */
 export function withTamperedEvm() {
   let server: Server;
@@ -24,6 +26,8 @@ export function withTamperedEvm() {
     honest: null as unknown as ServedEvm,
     url: '',
     tamper: ((_call, answer) => answer) as Tamper,
+    /** What is answered to the calls of one request as a whole (null: each is answered). */
+    whole: ((_calls) => null) as (calls: readonly Call[]) => Answer | null,
     /** The methods of each request. */
     requests: [] as string[][],
     /** Statuses to answer instead, one a request. */
@@ -48,6 +52,9 @@ export function withTamperedEvm() {
       if (instead !== undefined) return void response.writeHead(instead.status, instead.headers).end('slow down');
       const asked = JSON.parse(Buffer.concat(parts).toString('utf8')) as (Call & { id: number }) | (Call & { id: number })[];
       evm.requests.push([asked].flat().map(({ method }) => method));
+      const whole = Array.isArray(asked) ? evm.whole(asked) : null;
+      if (whole !== null)
+        return void response.writeHead(200, JSON_BODY).end(JSON.stringify({ jsonrpc: '2.0', id: null, ...whole }));
       const honestAnswer = await fetch(new URL(evm.honest.url).origin + new URL(evm.honest.url).pathname, {
         method: 'POST',
         headers: { authorization: `Basic ${Buffer.from('bursar:simulated').toString('base64')}` },
@@ -58,9 +65,7 @@ export function withTamperedEvm() {
         const call = [asked].flat().find((one) => one.id === id) as Call;
         return { jsonrpc: '2.0', id, ...evm.tamper(call, answer) };
       });
-      response
-        .writeHead(200, { 'content-type': 'application/json' })
-        .end(JSON.stringify(Array.isArray(asked) ? changed : changed[0]));
+      response.writeHead(200, JSON_BODY).end(JSON.stringify(Array.isArray(asked) ? changed : changed[0]));
     }
     evm.url = `http://127.0.0.1:${await listen(server, 0)}/key-in-the-path`;
   });
@@ -70,6 +75,7 @@ export function withTamperedEvm() {
   });
   beforeEach(() => {
     evm.tamper = (_call, answer) => answer;
+    evm.whole = () => null;
     evm.statuses = [];
     evm.requests = [];
   });

@@ -69,6 +69,9 @@ const NO_STATE_TEXT = /\b(?:state|trie|header|historical|history)\b/i;
 const NO_TRACES = 'it shows no traces (debug_traceBlockByHash, trace_block): ether that contracts send is';
 const BY_BALANCE = `${NO_TRACES} found by what our addresses hold after each block`;
 const NOT_SEEN = `${NO_TRACES} not seen`;
+/** What a parameter is refused with that is no number of a block: a hash. */
+const INVALID_PARAMS = -32602;
+const NO_HASH_TEXT = /hex number|hex string|unmarshal|invalid (?:argument|param|block)/i;
 /** EIP-1474's code, and what providers say instead. */
 const LIMIT_CODE = -32005;
 const LIMIT_TEXT = /rate.?limit|too many requests|throttl|compute units|capacity|quota|daily request/i;
@@ -120,15 +123,28 @@ export function createEvmSource(options: { readonly url: string; readonly silenc
     return found;
   }
 
+  const receiptsAt = (at: string, block: EvmBlock): Promise<readonly EvmReceipt[]> =>
+    asked('eth_getBlockReceipts', [at], (answer) => readReceipts(answer, block), MOST_RECEIPT_BYTES);
+
+  /** Some know the receipts of a block by its number only: each receipt names the block that it is of. */
+  async function receiptsTogether(block: EvmBlock): Promise<readonly EvmReceipt[]> {
+    try {
+      return await receiptsAt(block.hash, block);
+    } catch (error) {
+      if (!(error instanceof RpcRefusal) || !takesNoHash(error)) throw error;
+      return receiptsAt(quantity(block.height), block);
+    }
+  }
+
   async function readBlockReceipts(block: EvmBlock): Promise<readonly EvmReceipt[]> {
     if (block.transactions.length === 0) return [];
     if (hasBlockReceipts) {
       try {
-        return await asked('eth_getBlockReceipts', [block.hash], (answer) => readReceipts(answer, block), MOST_RECEIPT_BYTES);
+        return await receiptsTogether(block);
       } catch (error) {
-        if (error instanceof RpcRefusal && !isUnknown(error)) throw trouble(rpc, error);
+        if (error instanceof RpcRefusal && !isUnknown(error) && !takesNoHash(error)) throw trouble(rpc, error);
         if (!(error instanceof RpcRefusal) && !isTooLarge(error)) throw error;
-        hasBlockReceipts = !(error instanceof RpcRefusal);
+        hasBlockReceipts = !(error instanceof RpcRefusal && isUnknown(error));
       }
     }
     const answers = await receiptsOneByOne(block);
@@ -232,6 +248,7 @@ function trouble(rpc: Rpc, refusal: RpcRefusal): NodeTrouble {
  */
 export const isLimit = ({ code, message }: RpcRefusal): boolean =>
   code === LIMIT_CODE || code === 429 || LIMIT_TEXT.test(message);
+const takesNoHash = ({ code, message }: RpcRefusal): boolean => code === INVALID_PARAMS || NO_HASH_TEXT.test(message);
 const isUnknown = ({ code, message }: RpcRefusal): boolean =>
   NO_METHOD.has(code) || (NO_METHOD_TEXT.test(message) && !NO_STATE_TEXT.test(message));
 

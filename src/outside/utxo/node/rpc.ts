@@ -30,7 +30,7 @@ export type Rpc = {
   callList(method: string): Promise<unknown>;
   /** The bytes of a result that is one hex string, without going through JSON. */
   callHex(method: string, params?: readonly unknown[]): Promise<Buffer>;
-  /** A few calls in one request, answers in the same order; a refused call has an RpcRefusal in its place. */
+  /** A few calls, in one request where the node takes so many; answers in the same order, a refused call has an RpcRefusal in its place. */
   batch(calls: readonly RpcCall[], mostBytes?: number): Promise<readonly unknown[]>;
   /**
    * Any number of calls of one method, part by part: each part is one request, whose answer is bounded in bytes and in calls.
@@ -59,6 +59,8 @@ const MOST_PART_CALLS = 100;
 /** A hash in a list has 64 letters, in quotes. */
 const LEAST_LISTED_BYTES = 66;
 const [COMMA, ARRAY, OBJECT] = [0x2c, 0x5b, 0x7b];
+/** Providers take only some calls in one request, or none together, and each says so in words of its own. */
+const OF_BATCHES = /\bbatch/i;
 const WARMING_UP = -28;
 const PATIENCE_SILENCES = 4;
 const HASH = /^[0-9a-f]{64}$/;
@@ -82,6 +84,9 @@ export function createRpc(options: RpcOptions): Rpc {
   const { silenceMs, mostMs = silenceMs * PATIENCE_SILENCES, mostBytes = MOST_JSON_BYTES } = options;
   /** How many calls of a method the next part may hold, judged by the size of the last answers. */
   const widths = new Map<string, number>();
+
+  /** How many calls of one request the node takes, as far as it has refused more. */
+  let mostCalls = Number.POSITIVE_INFINITY;
 
   const { jsonRpc = '1.0' } = options;
   const oneCall = (method: string, params: readonly unknown[], id = 0): object => ({ jsonrpc: jsonRpc, id, method, params });
@@ -112,27 +117,45 @@ export function createRpc(options: RpcOptions): Rpc {
     return resultOf(name, method, readAnswer(name, status, sink.bytes()));
   }
 
-  async function batch(calls: readonly RpcCall[], sink: AnswerSink): Promise<readonly unknown[]> {
-    if (calls.length === 0) return [];
+  /** The answers to calls in one request; null where the node takes fewer. */
+  async function batch(calls: readonly RpcCall[], sink: AnswerSink): Promise<readonly unknown[] | null> {
+    const [first] = calls;
+    if (first === undefined) return [];
+    if (mostCalls === 1) {
+      const alone = await post(oneCall(first.method, first.params ?? []), sink);
+      return [resultOrRefusal(name, first.method, readAnswer(name, alone, sink.bytes()))];
+    }
     const status = await post(
       calls.map((one, id) => oneCall(one.method, one.params ?? [], id)),
       sink,
     );
     const answer = readAnswer(name, status, sink.bytes());
-    if (!Array.isArray(answer)) {
-      const refusal = refusalOf(name, 'batch', answer);
-      throw refusal ?? new NodeTrouble('bad_answer', `${name}: a batch was not answered with an array`);
+    if (Array.isArray(answer)) return inOrder(name, calls, answer);
+    const refusal = refusalOf(name, 'batch', answer);
+    if (refusal === null) throw new NodeTrouble('bad_answer', `${name}: a batch was not answered with an array`);
+    if (!OF_BATCHES.test(refusal.message)) throw refusal;
+    mostCalls = Math.max(1, Math.min(mostCalls, calls.length) >> 1);
+    return null;
+  }
+
+  /** The same, in as many requests as the node wants. */
+  async function batches(calls: readonly RpcCall[], most: number): Promise<readonly unknown[]> {
+    const answers: unknown[] = [];
+    while (answers.length < calls.length) {
+      const part = calls.slice(answers.length, answers.length + mostCalls);
+      answers.push(...((await batch(part, bytesSink(most))) ?? []));
     }
-    return inOrder(name, calls, answer);
+    return answers;
   }
 
   async function* inParts(method: string, params: readonly (readonly unknown[])[], most = MOST_JSON_BYTES): AsyncGenerator<Part> {
     for (let from = 0; from < params.length; ) {
-      const width = Math.min(widths.get(method) ?? MOST_PART_CALLS, params.length - from);
+      const width = Math.min(widths.get(method) ?? MOST_PART_CALLS, params.length - from, mostCalls);
       const sink = bytesSink(width === 1 ? most : Math.min(MOST_PART_BYTES, most));
       const part = params.slice(from, from + width).map((one) => ({ method, params: one }));
       try {
         const answers = await batch(part, sink);
+        if (answers === null) continue;
         widths.set(method, Math.min(width * 2, fitting(width, sink.size())));
         yield { from, answers };
         from += width;
@@ -161,7 +184,7 @@ export function createRpc(options: RpcOptions): Rpc {
       if (!isOfHashes(bytes)) throw new NodeTrouble('bad_answer', `${name}: ${method} did not answer a list of transactions`);
       return resultOf(name, method, readAnswer(name, status, bytes));
     },
-    batch: (calls, most = mostBytes) => batch(calls, bytesSink(most)),
+    batch: (calls, most = mostBytes) => batches(calls, most),
     inParts,
     close: () => pool.destroy(),
   };
@@ -214,10 +237,14 @@ function refusalOf(name: string, method: string, answer: unknown): RpcRefusal | 
 
 /** The result of one answer. @throws RpcRefusal, NodeTrouble */
 function resultOf(name: string, method: string, answer: unknown): unknown {
-  const refusal = refusalOf(name, method, answer);
-  if (refusal !== null) throw refusal;
-  return (answer as { result: unknown }).result;
+  const result = resultOrRefusal(name, method, answer);
+  if (result instanceof RpcRefusal) throw result;
+  return result;
 }
+
+/** @throws NodeTrouble */
+const resultOrRefusal = (name: string, method: string, answer: unknown): unknown =>
+  refusalOf(name, method, answer) ?? (answer as { result: unknown }).result;
 
 function inOrder(name: string, calls: readonly RpcCall[], answers: readonly unknown[]): unknown[] {
   const results: unknown[] = calls.map(() => null);
@@ -228,8 +255,7 @@ function inOrder(name: string, calls: readonly RpcCall[], answers: readonly unkn
     const { id } = answer as { id?: unknown };
     if (typeof id !== 'number' || !missing.delete(id))
       throw new NodeTrouble('bad_answer', `${name}: a batch answered an id that was not asked`);
-    const refusal = refusalOf(name, (calls[id] as RpcCall).method, answer);
-    results[id] = refusal ?? (answer as { result: unknown }).result;
+    results[id] = resultOrRefusal(name, (calls[id] as RpcCall).method, answer);
   }
   if (missing.size > 0) throw new NodeTrouble('bad_answer', `${name}: a batch left ${missing.size} calls unanswered`);
   return results;
