@@ -182,8 +182,11 @@ create table public.address_balances (
   known numeric(78,0) not null,
   found units not null,
   compared_at timestamp with time zone not null,
+  said_less units,
+  said_less_by text,
   constraint address_balances_pkey PRIMARY KEY (currency, script),
-  constraint address_balances_found_check CHECK (((found)::numeric >= (0)::numeric))
+  constraint address_balances_found_check CHECK (((found)::numeric >= (0)::numeric)),
+  constraint address_balances_said_less_check CHECK ((((said_less IS NULL) = (said_less_by IS NULL)) AND ((said_less)::numeric >= (0)::numeric) AND ((said_less)::numeric < (found)::numeric)))
 );
 
 create table public.address_requests (
@@ -1272,6 +1275,8 @@ CREATE UNIQUE INDEX account_xpubs_in_use ON public.account_xpubs USING btree (cu
 CREATE INDEX ach_entries_file ON public.ach_entries USING btree (file);
 
 CREATE INDEX ach_files_open ON public.ach_files USING btree (created_at) WHERE (state = ANY (ARRAY['built'::text, 'uploading'::text, 'unknown'::text, 'acked'::text]));
+
+CREATE INDEX address_balances_denied ON public.address_balances USING btree (currency, script) WHERE (said_less IS NOT NULL);
 
 CREATE INDEX address_requests_open ON public.address_requests USING btree (asked_at) WHERE (first_index IS NULL);
 

@@ -147,6 +147,7 @@ export const AREAS = [
       'test/nodes/evm-compared-replaced',
       'test/nodes/evm-compared-anew',
       'test/nodes/evm-hidden-ether',
+      'test/nodes/evm-denied-balances',
       'test/nodes/sweeps',
     ],
   },

@@ -8,6 +8,7 @@ import { receivingCurrencies } from '../store/chain/address-ranges.ts';
 import { type ChainStatus, LOOKED_RECENTLY_MS, readAbandoned, readChainStatus } from '../store/chain/node-conditions.ts';
 import { describeSkipped, readSignerStatus, readSkipped, type SignerStatus } from '../store/chain/signer-status.ts';
 import { type EventWriter, longEventWriters } from '../store/deliveries/event-tail.ts';
+import { deniedBalances } from '../store/ledger/balance-audit.ts';
 import { type Breaker, openBreakers } from '../store/ledger/breakers.ts';
 import { openMovements } from '../store/payouts/unknown-movements.ts';
 import { type WaitingPayout, waitingForOperator } from '../store/payouts/waiting-for-operator.ts';
@@ -67,6 +68,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     bankFiles: troubledAchFiles(ctx.db),
     waiting: waitingForOperator(ctx.db, { limit: WAITING_NAMED + 1, nowMs: ctx.ports.clock.now() }),
     writers: longEventWriters(ctx.db, EVENT_WRITERS),
+    denied: deniedBalances(ctx.db),
   });
   const { chains, abandoned, breakers, rates, rateSources, receiving, signer } = found;
   // an invoice needs no key of ours
@@ -85,6 +87,7 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     ...rateProblems(configured, rates, rateSources),
     ...breakers.map(({ name, trippedBy }) => `${name} are stopped by a red audit (${trippedBy.join(', ')}): see bursar audit`),
     ...found.unknown.map(({ currency, finding }) => `${currency}: ${finding} (bursar payout recover)`),
+    ...found.denied,
     ...found.bankReports,
     ...found.bankFiles,
     ...waitingProblems(found.waiting),

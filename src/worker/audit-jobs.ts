@@ -4,6 +4,7 @@ import type { EvmPort } from '../core/evm/port.ts';
 import { type AuditReport, runAudit, runReconciliation, tripIfRed } from '../flow/audit.ts';
 import type { Context } from '../flow/context.ts';
 import { extendLinks } from '../flow/ledger-links.ts';
+import { deniedBalances } from '../store/ledger/balance-audit.ts';
 import { isComparedSince } from '../store/payouts/comparisons.ts';
 import { Alarm, type Report } from './alarm.ts';
 import { portOf } from './chain/context.ts';
@@ -40,6 +41,7 @@ export function auditJobs(ctx: Context, currencies: readonly CurrencyCode[], rep
           return null;
         });
         if (unread !== null) report('audit', new Alarm(`balances were not compared: ${unread}`));
+        for (const denied of await deniedBalances(ctx.db)) report('audit', new Alarm(denied));
         await judged(ctx, report, runAudit(ctx));
         return false;
       },

@@ -203,7 +203,10 @@ test.each(['says less', 'cannot say', 'is away'])(
     const { number, hash } = await anvil.rpc<{ number: string; hash: string }>('eth_getBlockByNumber', 'latest', false);
     const isBalances = ({ method, params }: { readonly method: string; readonly params: readonly unknown[] }): boolean =>
       method === 'eth_call' && (params[0] as { readonly to?: string }).to === undefined;
-    const held = () => (ctx.ports.chains.get(ETH) as EvmPort).etherOf([addressOf(owed)], { height: Number(number), hash });
+    const held = async () => {
+      const said = await (ctx.ports.chains.get(ETH) as EvmPort).etherOf([addressOf(owed)], { height: Number(number), hash });
+      return said === null ? null : said.map(({ most }) => most);
+    };
     const less: Alteration = {
       afterwards: (call, answer) =>
         isBalances(call) ? { result: `${String(answer.result).slice(0, -64)}${'0'.repeat(64)}` } : answer,

@@ -47,6 +47,10 @@ export type HeldByWord = {
   readonly most: bigint | null;
   readonly said: readonly string[];
 };
+/** What one node says that an address holds, in minor units. */
+export type SaidByOne = { readonly amount: bigint; readonly by: string };
+/** What nodes say that an address holds: the most that one of them says, and, where another one says less, the least. */
+export type SaidToHold = { readonly most: bigint; readonly less: SaidByOne | null };
 /**
  * What nodes show of what an account has signed with a nonce and somebody else has sent (EIP-7702): the transaction that carries it, with what the account
  * has sent in it, as two of them show it alike (the only one, where there is one), or null; whether as many say that it has used the nonce, or that it has
@@ -68,14 +72,14 @@ export type EvmSending = Pick<PayingPort, 'send'> & {
   account(address: string, height: number): Promise<{ readonly nonce: number; readonly ether: bigint; readonly units: bigint }>;
   /** How many transactions an account has sent by now, by the word of all nodes: a nonce above that is never mined, nor any after it. */
   sentBy(address: string): Promise<SentByWord>;
-  /** The units that an account has after a block, as the node says that says most. */
-  mostUnits(address: string, height: number): Promise<bigint>;
+  /** The units that an account has after a block, by the word of all nodes that answer. */
+  unitsOf(address: string, height: number): Promise<SaidToHold>;
   /** The same as the node says that says least; of several nodes two must answer. */
   leastUnits(address: string, height: number): Promise<bigint>;
   /** What an account holds of this port's currency after a block, by the word of all nodes. */
   heldBy(address: string, block: BlockRef): Promise<HeldByWord>;
-  /** The ether that addresses (at most {@link MOST_ADDRESSES}) hold after a block, in their order; null where the node cannot say of so many at once. */
-  etherOf(addresses: readonly string[], block: BlockRef): Promise<readonly bigint[] | null>;
+  /** The ether that addresses (at most {@link MOST_ADDRESSES}) hold after a block, in their order; null where no node can say of so many at once. */
+  etherOf(addresses: readonly string[], block: BlockRef): Promise<readonly SaidToHold[] | null>;
   /** Whether there is code at an address now: what it does with ether nobody knows before a block holds the transaction. */
   isContract(address: string): Promise<boolean>;
   /** What a call would use now, or why it would fail, also for want of gas where a most is given; `lacksFunds`: the sender has too little now. */

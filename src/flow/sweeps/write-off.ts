@@ -124,6 +124,6 @@ async function writeOffAt(
   await postEntries(sql, [{ entry, transactionId: null, atMs }]);
   await insertWriteOff(sql, { currency, script, amount, block, batchId: null, by, evidence: `${evidence} (${said})`, atMs });
   await noteSwept(sql, currency, script);
-  await saveBalances(sql, currency, { height: block.height, atMs }, [{ ...found, found: units }]);
+  await saveBalances(sql, currency, { height: block.height, atMs }, [{ ...found, said: { most: units, less: null } }]);
   return { amount, before: off.said };
 }

@@ -1,7 +1,7 @@
 // Several of Ethereum's nodes behind one port: one is read, and what it says of a block that pays us is asked of the others too.
 import type { BlockRef } from '../../core/block-ref.ts';
 import { GAS } from '../../core/currencies/evm.ts';
-import type { EvmPort } from '../../core/evm/port.ts';
+import type { EvmPort, SaidByOne, SaidToHold } from '../../core/evm/port.ts';
 import { greatest, least } from '../../core/money.ts';
 import type { BlockFacts, WatchList } from '../../core/ports.ts';
 import { comparedPrices, grouped, type NodeGroupOptions, sendToAll } from '../utxo/node/group.ts';
@@ -82,28 +82,34 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     return { facts, nodes: { saidBy, others, leave } };
   }
 
-  /** The most that one of the nodes says: what the one in use hides, or cannot say, is held all the same. */
-  async function heldMost(addresses: readonly string[], block: BlockRef): Promise<readonly bigint[] | null> {
+  /** What the one in use hides, or cannot say, is held all the same. */
+  async function etherSaid(addresses: readonly string[], block: BlockRef): Promise<readonly SaidToHold[] | null> {
     const { held, saidBy } = await use(async (one) => ({ held: await one.etherOf(addresses, block), saidBy: one }));
     const others = members().filter((member) => member.node !== saidBy);
     const asked = others.map(async (member) => {
       const answer = within(member.node.etherOf(addresses, block), patienceNow(member, waiting) * FOR_ALL);
-      return answer.catch((error: unknown) => {
+      const theirs = await answer.catch((error: unknown) => {
         if (error instanceof NodeTrouble) return null;
         throw error;
       });
+      return { held: theirs, by: member.node.name };
     });
-    const said = [held, ...(await Promise.all(asked))].filter((one) => one !== null);
-    if (said.length === 0) return null;
-    return addresses.map((_, at) => said.map((one) => one[at] as bigint).reduce(greatest));
+    const said = [{ held, by: saidBy.name }, ...(await Promise.all(asked))];
+    const all = addresses.map((_, at) =>
+      said.flatMap((one) => (one.held === null ? [] : [{ amount: (one.held[at] as SaidToHold).most, by: one.by }])),
+    );
+    return said.every((one) => one.held === null) ? null : all.map(saidToHold);
   }
 
   /** What each says that answers. @throws NodeTrouble where fewer do */
-  async function unitsSaid(address: string, height: number, fewest: number): Promise<readonly bigint[]> {
-    const asked = members().map((member) => saidInTime(member, member.node.account(address, height), waiting));
+  async function unitsSaid(address: string, height: number, fewest: number): Promise<readonly SaidByOne[]> {
+    const asked = members().map(async (member) => ({
+      by: member.node.name,
+      answer: await saidInTime(member, member.node.account(address, height), waiting),
+    }));
     const answers = await Promise.all(asked);
-    const said = answers.flatMap((one) => (one instanceof NodeTrouble ? [] : [one.units]));
-    if (said.length < fewest) throw answers.find((one) => one instanceof NodeTrouble);
+    const said = answers.flatMap(({ by, answer }) => (answer instanceof NodeTrouble ? [] : [{ amount: answer.units, by }]));
+    if (said.length < fewest) throw answers.find(({ answer }) => answer instanceof NodeTrouble)?.answer;
     return said;
   }
 
@@ -135,11 +141,14 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     gasFees: () => prices.of(middleGasFees(members(), waiting)),
     account: (address, height) => use((one) => one.account(address, height)),
     // one node that is wrong makes nothing missing, and nothing that has left be there
-    mostUnits: async (address, height) => (await unitsSaid(address, height, 1)).reduce(greatest),
-    leastUnits: async (address, height) => (await unitsSaid(address, height, Math.min(2, members().length))).reduce(least),
+    unitsOf: async (address, height) => saidToHold(await unitsSaid(address, height, 1)),
+    async leastUnits(address, height) {
+      const said = await unitsSaid(address, height, Math.min(2, members().length));
+      return said.map(({ amount }) => amount).reduce(least);
+    },
     sentBy: (address) => sentByWord(members(), address, waiting),
     heldBy: (address, block) => heldByWord(members(), { address, block }, waiting),
-    etherOf: heldMost,
+    etherOf: etherSaid,
     isContract: (address) => use((one) => one.isContract(address)),
     gasOf: (call) => (call.asksAll === true ? mostGas(call) : use((one) => one.gasOf(call))),
     payeeProblem: (from, to) => use((one) => one.payeeProblem(from, to)),
@@ -150,6 +159,13 @@ export function createEvmGroup(nodes: readonly (ReadingNode & EvmPort)[], option
     authorized: (txid, signer) => authorizedByWord(members(), { txid, signer }, waiting),
     mined: (txid) => use((one) => one.mined(txid)),
   };
+}
+
+/** @param said at least one */
+function saidToHold(said: readonly SaidByOne[]): SaidToHold {
+  const most = said.map(({ amount }) => amount).reduce(greatest);
+  const lowest = said.reduce((one, other) => (other.amount < one.amount ? other : one));
+  return { most, less: lowest.amount < most ? lowest : null };
 }
 
 /** What a node is asked about a block, as text; null where the list does not name what it watches. */

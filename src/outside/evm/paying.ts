@@ -95,7 +95,7 @@ export function createEvmSending(
       }));
     },
     account,
-    mostUnits: async (address, height) => (await account(address, height)).units,
+    unitsOf: async (address, height) => ({ most: (await account(address, height)).units, less: null }),
     leastUnits: async (address, height) => (await account(address, height)).units,
     async sentBy(address) {
       const counts = ['latest', 'pending'].map((at) => ({ method: 'eth_getTransactionCount', params: [address, at] }));
@@ -113,7 +113,7 @@ export function createEvmSending(
     heldBy: (address, block) => heldAt({ name: rpc.name, finalized, hashAt, account }, address, block),
     async etherOf(addresses, block) {
       const held = await source.held(block, addresses);
-      return held === null ? null : addresses.map((address) => held.get(address) as bigint);
+      return held === null ? null : addresses.map((address) => ({ most: held.get(address) as bigint, less: null }));
     },
     async isContract(address) {
       const code = await orRefusal(rpc.call('eth_getCode', [address, 'latest']));

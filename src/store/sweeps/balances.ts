@@ -3,6 +3,7 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { BALANCE_PLACE, DISPROVED_PLACE } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
+import type { SaidToHold } from '../../core/evm/port.ts';
 import type { Sql } from '../postgres/connect.ts';
 import { SENDER } from './addresses.ts';
 import { WRITTEN_OFF } from './written-off.ts';
@@ -209,9 +210,9 @@ export async function missingSince(sql: Sql, script: Buffer): Promise<number | n
   return rows[0]?.height ?? null;
 }
 
-type ComparedBalance = KnownBalance & { readonly found: bigint };
+type ComparedBalance = KnownBalance & { readonly said: SaidToHold };
 
-/** Stores what a node has said of addresses after a block. */
+/** Stores what nodes have said of addresses after a block. */
 export async function saveBalances(
   sql: Sql,
   currency: EvmCode,
@@ -220,16 +221,20 @@ export async function saveBalances(
 ): Promise<void> {
   await sql.query({
     name: 'save_balances',
-    text: `insert into address_balances (currency, script, height, known, found, compared_at)
-             select $1, t.script, $2, t.known, t.found, $3 from unnest($4::bytea[], $5::numeric[], $6::numeric[]) as t(script, known, found)
-             on conflict (currency, script) do update set height = excluded.height, known = excluded.known, found = excluded.found, compared_at = excluded.compared_at`,
+    text: `insert into address_balances (currency, script, height, known, found, said_less, said_less_by, compared_at)
+             select $1, t.script, $2, t.known, t.found, t.less, t.less_by, $3
+               from unnest($4::bytea[], $5::numeric[], $6::numeric[], $7::numeric[], $8::text[]) as t(script, known, found, less, less_by)
+             on conflict (currency, script) do update set height = excluded.height, known = excluded.known, found = excluded.found,
+               said_less = excluded.said_less, said_less_by = excluded.said_less_by, compared_at = excluded.compared_at`,
     values: [
       currency,
       height,
       new Date(atMs),
       compared.map(({ script }) => script),
       compared.map(({ known }) => known),
-      compared.map(({ found }) => found),
+      compared.map(({ said }) => said.most),
+      compared.map(({ said }) => said.less?.amount ?? null),
+      compared.map(({ said }) => said.less?.by ?? null),
     ],
   });
 }

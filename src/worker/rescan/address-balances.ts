@@ -3,7 +3,7 @@
 import type { BlockRef } from '../../core/block-ref.ts';
 import { evmAddressOf } from '../../core/currencies/evm.ts';
 import { type CurrencyCode, ETHER, EVM_CODES, type EvmCode } from '../../core/currency.ts';
-import { type EvmPort, MOST_ADDRESSES } from '../../core/evm/port.ts';
+import { type EvmPort, MOST_ADDRESSES, type SaidToHold } from '../../core/evm/port.ts';
 import { isInChain } from '../../store/chain/blocks.ts';
 import { evmScripts } from '../../store/chain/watched.ts';
 import { lockOutputs } from '../../store/payouts/batches.ts';
@@ -26,8 +26,8 @@ const MOST_COMPARED = 200;
 const MOST_PAGES = 250;
 const REPLACED = 'the block after which they were asked for was replaced meanwhile';
 
-/** What a node says that an address holds. */
-type Found = { readonly script: Buffer; readonly found: bigint };
+/** What nodes say that an address holds. */
+type Found = { readonly script: Buffer; readonly said: SaidToHold };
 
 /**
  * Does nothing while the second reading of one of the chain's currencies is behind.
@@ -75,22 +75,19 @@ async function saveFound(sql: Sql, { codes, currency, block, atMs }: At, found: 
   // whoever books changes what is known of all currencies of an address
   for (const code of codes) await lockOutputs(sql, code);
   for (const code of codes) if (!(await isInChain(sql, code, block))) return false;
-  const said = new Map(found.map((one) => [one.script.toString('hex'), one.found]));
+  const said = new Map(found.map((one) => [one.script.toString('hex'), one.said]));
   const scripts = found.map(({ script }) => script);
   const known = await knownBalances(sql, currency, { height: block.height, scripts });
-  const compared = known.map((one) => ({ ...one, found: said.get(one.script.toString('hex')) as bigint }));
+  const compared = known.map((one) => ({ ...one, said: said.get(one.script.toString('hex')) as SaidToHold }));
   await saveBalances(sql, currency, { height: block.height, atMs }, compared);
   return true;
 }
 
 async function oneByOne(port: EvmPort, { height }: BlockRef, known: readonly KnownBalance[]): Promise<Found[]> {
   const found: Found[] = [];
-  for (const one of known.slice(0, MOST_COMPARED)) {
-    const address = addressOf(one.script);
-    const { units } = await port.account(address, height);
-    // it may be wrong: what another one shows is held all the same
-    found.push({ script: one.script, found: units < one.known ? await port.mostUnits(address, height) : units });
-  }
+  // any of them may be wrong: what one shows is held, and that another one does not is told
+  for (const { script } of known.slice(0, MOST_COMPARED))
+    found.push({ script, said: await port.unitsOf(addressOf(script), height) });
   return found;
 }
 
@@ -100,7 +97,7 @@ async function together(port: EvmPort, block: BlockRef, known: readonly KnownBal
     known.map(({ script }) => addressOf(script)),
     block,
   );
-  return held === null ? null : known.map(({ script }, at) => ({ script, found: held[at] as bigint }));
+  return held === null ? null : known.map(({ script }, at) => ({ script, said: held[at] as SaidToHold }));
 }
 
 /**
@@ -112,13 +109,12 @@ async function* withMore(ctx: ChainContext, port: EvmPort, block: BlockRef): Asy
     const { scripts, before: next } = await evmScripts(ctx.db, { before, limit: MOST_ADDRESSES });
     const held = await port.etherOf(scripts.map(addressOf), block);
     if (held === null) return;
-    const found = new Map<string, bigint>(
-      scripts.flatMap((script, at) => ((held[at] as bigint) > 0n ? [[script.toString('hex'), held[at] as bigint]] : [])),
-    );
+    const found = new Map(scripts.map((script, at) => [script.toString('hex'), held[at] as SaidToHold]));
+    for (const [script, { most }] of found) if (most === 0n) found.delete(script);
     const all = [...found.keys()].map((script) => Buffer.from(script, 'hex'));
     const known = await knownBalances(ctx.db, ETHER, { height: block.height, scripts: all });
-    const compared = known.map((one) => ({ ...one, found: found.get(one.script.toString('hex')) as bigint }));
-    yield compared.filter((one) => one.found > one.known);
+    const compared = known.map((one) => ({ ...one, said: found.get(one.script.toString('hex')) as SaidToHold }));
+    yield compared.filter((one) => one.said.most > one.known);
     if (next === null) return;
     before = next;
   }
