@@ -156,6 +156,7 @@ describe('the source', () => {
       [
         'src/http/connections.ts',
         'src/http/event-streams.ts',
+        'src/http/checkout/streams.ts',
         'src/store/postgres/listen.ts',
         'src/store/postgres/session-timeouts.ts',
         'src/store/postgres/session-locks.ts',

@@ -12,8 +12,8 @@ import * as reply from './replies.ts';
 import { WEBHOOK_API } from './webhook-api.ts';
 
 const transactionId = field.reference('Identifier of the transaction.', 'txn_');
-/** What `expand` may contain; `checkout` is known, and refused until its page exists. */
-export const EXPANSIONS = ['payments', 'events', 'refund', 'rate'] as const;
+/** What `expand` may contain. */
+export const EXPANSIONS = ['payments', 'events', 'refund', 'rate', 'checkout'] as const;
 const expand = field.optional(field.choices('Adds one field of each name to the answer.', EXPANSIONS));
 const limit = field.optional(field.integer(`How many items; ${PAGE.usual} when it is left out.`, PAGE.least, PAGE.most));
 const ORDINARY = { perMinute: 120 };

@@ -87,6 +87,17 @@ const expansions = {
     ),
   ),
   rate: shape.optional(rateInfo),
+  checkout: shape.optional(
+    shape.named(
+      'Checkout',
+      shape.object({
+        url: shape.string(
+          'A page for the customer, on request: whoever has the link sees it.',
+          'https://pay.example.com/pay/3Yq0m8cVd1Jt8vTgkN1AMx',
+        ),
+      }),
+    ),
+  ),
 };
 
 const created = {

@@ -45,6 +45,12 @@ function groupOf(text: string): number[] {
 /** `https` or `http`, as a trusted proxy or the connection says it; proxies may write it in capitals (RFC 3986 §3.1). */
 export const schemeOf = (request: FastifyRequest): string => request.protocol.toLowerCase();
 
+/** Our side of the connection, as the host of a URL, for a call that names no host. */
+export function listensAt({ raw: { socket } }: FastifyRequest): string {
+  const { localAddress = '127.0.0.1', localPort } = socket;
+  return `${isIP(localAddress) === 6 ? `[${localAddress}]` : localAddress}:${localPort}`;
+}
+
 /** Whether the call reached us, or a trusted proxy of ours, over TLS. */
 export function isSecure(request: FastifyRequest): boolean {
   return schemeOf(request) === 'https';

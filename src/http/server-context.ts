@@ -3,13 +3,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RateLimits } from '../contract/endpoint.ts';
 import type { Network } from '../core/currency.ts';
+import type { CheckoutTokens } from '../core/judge/checkout.ts';
 import { Refusal } from '../core/refusal.ts';
 import { type ConcurrencyLimit, createConcurrencyLimit } from '../flow/concurrency-limit.ts';
 import type { Context } from '../flow/context.ts';
 import type { EventTail } from '../flow/events/stream.ts';
 import type { Authenticator } from '../flow/sign-in/sign-in.ts';
 import type { StatusNotifier } from '../flow/transactions/reads.ts';
-import { addressKey, isSecure } from './client-address.ts';
+import { addressKey, isSecure, listensAt, schemeOf } from './client-address.ts';
 import type { ConnectionLimits, Connections } from './connections.ts';
 import { createLimiter, describeUsedUp, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
@@ -48,6 +49,8 @@ export type ServerOptions = {
   readonly report: Report;
   /** The service's version, for the documents. */
   readonly version: string;
+  /** What the links of checkout pages name transactions by. */
+  readonly checkoutTokens: CheckoutTokens;
   /** Other times for connections than those of behaviour §1. */
   readonly connectionLimits?: ConnectionLimits;
   /** Other numbers of requests at once than usual. */
@@ -71,6 +74,8 @@ export type ServerContext = ServerOptions & {
   readonly preparing: Set<string>;
   /** Runs a list: however many of them are asked for, connections are left for everything else. */
   readonly lists: ConcurrencyLimit;
+  /** Where clients reach this server, without a slash at the end: as it is configured, or as this call has reached it. */
+  baseUrl(request: FastifyRequest): string;
   /** The refusal of a call that is not over TLS and must be; null when it may pass. */
   insecure(request: FastifyRequest): Refusal | null;
   /** Answers an error; the limiter that counts the call writes its headers. */
@@ -110,6 +115,7 @@ export function createServerContext(options: ServerOptions, connections: Connect
       reply.header('x-request-id', request.id);
       if (closing.aborted) reply.header('connection', 'close');
     },
+    baseUrl: (request) => options.publicUrl ?? `${schemeOf(request)}://${request.host || listensAt(request)}`,
     insecure: (request) => (needsTls && !isSecure(request) ? new Refusal('https_required') : null),
     fail(request, reply, error, { limiter, key }) {
       const refusal = refusalOf(error);

@@ -8,6 +8,7 @@ import { MERCHANT_API } from '../contract/merchant-api.ts';
 import { SYSTEM_PATHS } from '../contract/system-api.ts';
 import { STREAM_API } from '../contract/webhook-api.ts';
 import { Refusal } from '../core/refusal.ts';
+import { mountCheckout } from './checkout/routes.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
 import { createEventStreams } from './event-streams.ts';
 import { PREPARATIONS } from './handlers/lightning-preparations.ts';
@@ -90,6 +91,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   mount(app, context, streamOperation(STREAM_API.streamEvents, open));
   mountHealth(app, context);
   mountDocuments(app, context);
+  mountCheckout(app, context);
   if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
   app.setNotFoundHandler(nothingHere(context));
   return app;
@@ -123,7 +125,9 @@ function nothingHere(context: ServerContext): (request: FastifyRequest, reply: F
     const path = pathOf(request.url);
     const inSandbox = context.sandbox !== null && path.startsWith('/sandbox/');
     const control = inSandbox && /^\/sandbox\/[^/]+$/.test(path);
-    const allow = allowed.get(path) ?? (control ? 'POST' : undefined);
+    const page = /^\/pay\/[^/]+(\/events)?$/.exec(path);
+    const ofPage = page === null ? undefined : page[1] === undefined ? 'GET, HEAD' : 'GET';
+    const allow = allowed.get(path) ?? (control ? 'POST' : ofPage);
     // outside the sandbox its controls do not exist, with or without TLS
     const insecure = path.startsWith('/sandbox/') ? null : context.insecure(request);
     if (allow === undefined || insecure !== null) {

@@ -6,7 +6,7 @@ import { Refusal } from '../core/refusal.ts';
 import { watchedCodes } from '../flow/context.ts';
 import { webhookProblems } from '../flow/events/webhook-problems.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
-import { addressKey, schemeOf } from './client-address.ts';
+import { addressKey } from './client-address.ts';
 import { isoTime } from './handlers/transaction-replies.ts';
 import { hasEnded } from './raw-answer.ts';
 import { parseBody, readBytes } from './read-body.ts';
@@ -108,7 +108,7 @@ export function mountDocuments(app: FastifyInstance, context: ServerContext): vo
     const nowMs = context.now();
     const refused = await takeCall(counted, nowMs);
     if (refused !== null) return context.fail(request, reply, refused, counted);
-    const url = context.publicUrl ?? `${schemeOf(request)}://${request.host}`;
+    const url = context.baseUrl(request);
     context.sign(request, reply);
     context.anonymous.describe(reply, counted.key, nowMs);
     reply.header('content-type', JSON_TYPE);

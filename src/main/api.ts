@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createAuthenticator } from '../flow/sign-in/sign-in.ts';
 import { createServer } from '../http/server.ts';
+import { createCheckoutTokens } from '../outside/checkout-tokens.ts';
 import { isSupervised, type Running, runProcess } from './process/life.ts';
 import { openLog } from './process/log.ts';
 import { createOutageLog } from './process/outage-log.ts';
@@ -65,6 +66,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     sandbox: network === 'sandbox' ? sandboxForward(() => sandboxEndpoint(dataFolder)) : null,
     report: (what, message) => outage.report(what, message),
     version: version(),
+    checkoutTokens: createCheckoutTokens(ctx.ports.seals),
   });
   const endpoint = () => sandboxEndpoint(dataFolder);
   const waitsForSandbox = network === 'sandbox' && isSupervised();

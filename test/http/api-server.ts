@@ -19,6 +19,7 @@ import { NOT_SHARED, type SharedLimits } from '../../src/http/shared-limits.ts';
 import type { PlaceLimits } from '../../src/http/stream-places.ts';
 import { openEventTail } from '../../src/main/wiring/event-tail.ts';
 import { openStatusNotifier } from '../../src/main/wiring/status-notifier.ts';
+import { createCheckoutTokens } from '../../src/outside/checkout-tokens.ts';
 import { recordCondition } from '../../src/store/chain/node-conditions.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { createBatchOfKey } from '../../src/store/postgres/batch.ts';
@@ -141,6 +142,7 @@ export async function makeApi(options: ApiOptions = {}) {
     sandbox: options.sandbox ?? null,
     report: ({ error }) => bugs.push(error),
     version: '0.0.0-test',
+    checkoutTokens: createCheckoutTokens(SEALS),
     ...(options.connectionLimits === undefined ? {} : { connectionLimits: options.connectionLimits }),
     ...(options.requestLimits === undefined ? {} : { requestLimits: options.requestLimits }),
     ...(options.streamLimits === undefined ? {} : { streamLimits: options.streamLimits }),

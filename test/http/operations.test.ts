@@ -106,13 +106,14 @@ describe('create, check, cancel', () => {
     const made = await api.call('/create_transaction', {
       amount: '5',
       crypto_selected: 'LTC',
-      expand: ['rate', 'refund', 'payments', 'events'],
+      expand: ['rate', 'refund', 'payments', 'events', 'checkout'],
     });
     expect(made.json.rate).toEqual({
       usd: '80.00',
       at: expect.stringMatching(TIME),
       sources: [expect.objectContaining({ source: 'kraken' })],
     });
+    expect(made.json.checkout).toEqual({ url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/pay\/[0-9A-Za-z]{22}$/) });
     expect(made.json.refund).toBeNull();
     expect(made.json.payments).toEqual([]);
     expect(made.json.events).toEqual([{ status: 'started', at: expect.stringMatching(TIME), reason: 'created' }]);

@@ -1,29 +1,15 @@
 // The QR code: a PNG that an independent decoder reads, and that contains the payment URI.
 import fc from 'fast-check';
-import jsqrModule from 'jsqr';
-import { PNG } from 'pngjs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { qrDataUri } from '../../src/http/qr/data-uri.ts';
+import { decodeQr } from '../support/qr-decode.ts';
 import { type ApiServer, makeApi } from './api-server.ts';
-
-// the package is CommonJS with a default export inside
-const jsqr = ((jsqrModule as unknown as { default?: typeof jsqrModule }).default ?? jsqrModule) as unknown as (
-  data: Uint8ClampedArray,
-  width: number,
-  height: number,
-) => { data: string } | null;
 
 let api: ApiServer;
 beforeAll(async () => {
   api = await makeApi();
 });
 afterAll(() => api.end());
-
-function decode(uri: string): string | undefined {
-  expect(uri.startsWith('data:image/png;base64,')).toBe(true);
-  const png = PNG.sync.read(Buffer.from(uri.slice('data:image/png;base64,'.length), 'base64'));
-  return jsqr(new Uint8ClampedArray(png.data), png.width, png.height)?.data;
-}
 
 test('qr_code of create and list decodes to the BIP 321 URI with the amount', async () => {
   for (const [code, scheme] of [
@@ -34,7 +20,7 @@ test('qr_code of create and list decodes to the BIP 321 URI with the amount', as
     api.advance(1);
     const { json } = await api.call('/create_transaction', { amount: '25.00', crypto_selected: code });
     const uri = `${scheme}:${json.wallet_address}?amount=${json.crypto_amount}`;
-    expect(decode(json.qr_code)).toBe(uri);
+    expect(decodeQr(json.qr_code)).toBe(uri);
     const list = await api.call('/list_transactions', { limit: 1 });
     expect(list.json.data[0].qr_code).toBe(json.qr_code);
   }
@@ -47,14 +33,14 @@ test('a code that is drawn again after many others, or shown again, is the same'
   for (let n = 20; n < 6_000; n++) qrDataUri(uri(n));
   expect(first.map((_, n) => qrDataUri(uri(n)))).toEqual(first);
   first.forEach((drawn, n) => {
-    expect(decode(drawn)).toBe(uri(n));
+    expect(decodeQr(drawn)).toBe(uri(n));
   });
 });
 test('any text of a URI decodes to itself', () => {
   const letters = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:?=&./-'.split(''));
   fc.assert(
     fc.property(fc.string({ unit: letters, minLength: 1, maxLength: 400 }), (text) => {
-      expect(decode(qrDataUri(text))).toBe(text);
+      expect(decodeQr(qrDataUri(text))).toBe(text);
     }),
     { numRuns: 40 },
   );

@@ -3,13 +3,16 @@
 export type Message = { readonly id: string; readonly event: string; readonly data: string };
 export type OpenStream = Awaited<ReturnType<typeof openStream>>;
 
-/** Opens a stream; `messages` grows as it tells. */
-export async function openStream(base: string, body: object, headers: Record<string, string> = {}, path = '/stream_events') {
+/** Opens a stream; `messages` grows as it tells. @param body null = it is opened with GET, as a checkout page does */
+export async function openStream(
+  base: string,
+  body: object | null,
+  headers: Record<string, string> = {},
+  path = '/stream_events',
+) {
   const leaving = new AbortController();
   const response = await fetch(base + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
+    ...(body === null ? { headers } : posting(body, headers)),
     signal: leaving.signal,
   });
   const messages: Message[] = [];
@@ -76,4 +79,8 @@ export async function openStream(base: string, body: object, headers: Record<str
       await reading;
     },
   };
+}
+
+function posting(body: object, headers: Record<string, string>): RequestInit {
+  return { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }

@@ -118,15 +118,16 @@ export function isAfterDay(transaction: CaseTransaction, block: { readonly timeM
 export function toleranceUsd({ usdMinor, toleranceBps }: CaseTransaction): bigint {
   return least(basisPointsExact(usdMinor, toleranceBps), basisPointsExact(MAX_TOLERANCE_USD_MINOR, WHOLE_BPS));
 }
+type Priced = Pick<CaseTransaction, 'amountDue' | 'toleranceBps' | 'currency' | 'rate'>;
 /** The tolerance in the transaction's currency: the merchant's percentage of the amount due, at most what 5 USD buy at the quote. */
-export function tolerance(transaction: CaseTransaction): bigint {
+export function tolerance(transaction: Priced): bigint {
   return least(
     basisPointsDown(transaction.amountDue, transaction.toleranceBps),
     cryptoForUsdDown(MAX_TOLERANCE_USD_MINOR, transaction.currency, transaction.rate),
   );
 }
 /** amount due − tolerance. */
-export function sufficientAmount(transaction: CaseTransaction): bigint {
+export function sufficientAmount(transaction: Priced): bigint {
   return minus(transaction.amountDue, tolerance(transaction));
 }
 

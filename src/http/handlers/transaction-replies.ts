@@ -6,7 +6,6 @@ import { formatAmount, formatMinor } from '../../core/money.ts';
 import { type PaymentChain, paymentUri } from '../../core/payment-uri.ts';
 import { formatRate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
-import type { Context } from '../../flow/context.ts';
 import { type RefundShown, readRefund } from '../../flow/payouts/reimbursements.ts';
 import type { CreatedTransaction } from '../../flow/transactions/create-cancel-resolve.ts';
 import {
@@ -15,8 +14,8 @@ import {
   type TransactionList,
   type TransactionView,
 } from '../../flow/transactions/reads.ts';
+import type { OpenCall } from '../operation.ts';
 import { qrDataUri } from '../qr/data-uri.ts';
-import type { ServerContext } from '../server-context.ts';
 
 /** UTC, ISO 8601 with milliseconds and Z. */
 export function isoTime(ms: number): string {
@@ -116,7 +115,7 @@ export function entriesReply(entries: Awaited<ReturnType<typeof listBalanceEntri
   };
 }
 
-type Name = 'payments' | 'events' | 'refund' | 'rate';
+type Name = 'payments' | 'events' | 'refund' | 'rate' | 'checkout';
 
 type Expanded = Pick<TypeOf<typeof checkedTransaction>, Name>;
 
@@ -128,7 +127,7 @@ function refundReply(refund: RefundShown | null): Exclude<Expanded['refund'], un
 
 /** The fields that `expand` names; nothing is read when it names none. What may be long waits for its turn among the merchant's lists. */
 export async function expansion(
-  { ctx, context }: { readonly ctx: Context; readonly context: ServerContext },
+  { ctx, context, request }: Pick<OpenCall, 'ctx' | 'context' | 'request'>,
   of: { readonly merchantId: bigint; readonly transactionId: string },
   names: readonly Name[] | null,
 ): Promise<Expanded> {
@@ -143,6 +142,7 @@ export async function expansion(
     events: () => rawJson<Expanded['events']>(found.events ?? '[]'),
     refund: () => refund,
     rate: () => rateReply(found.rate),
+    checkout: () => ({ url: `${context.baseUrl(request)}/pay/${context.checkoutTokens.tokenOf(of.transactionId)}` }),
   };
   return Object.fromEntries(names.map((name) => [name, all[name]()]));
 }

@@ -13,7 +13,7 @@ const MOST = 1_000_000;
 /** `create_transaction=240/120,anonymous=30`: calls a minute, after the slash the burst; each operation at most once. */
 export const rateLimits: Reader<RateLimits> = (value) => {
   const accepted = new Error(
-    `limits such as create_transaction=240/120,anonymous=30: calls a minute (1 to ${MOST}) and after a slash the burst, for operations by their names, ${OTHER_LIMITS.join(' and ')}, each at most once`,
+    `limits such as create_transaction=240/120,anonymous=30: calls a minute (1 to ${MOST}) and after a slash the burst, for operations by their names, ${OTHER_LIMITS.join(', ')}, each at most once`,
   );
   const limits = value.split(',').map((part): [string, CallLimit] => {
     const [, name = '', calls, burst] = /^\s*([a-z_]+)\s*=\s*(\d{1,7})(?:\/(\d{1,7}))?\s*$/.exec(part) ?? [];

@@ -7,8 +7,10 @@ import { createAuthenticator, signIn } from '../../../src/flow/sign-in/sign-in.t
 import { createServer } from '../../../src/http/server.ts';
 import { NOT_SHARED } from '../../../src/http/shared-limits.ts';
 import { openEventTail } from '../../../src/main/wiring/event-tail.ts';
+import { createCheckoutTokens } from '../../../src/outside/checkout-tokens.ts';
 import { connect } from '../../../src/store/postgres/connect.ts';
 import { freePort } from '../../support/core-daemon.ts';
+import { SEALS } from '../../support/ports.ts';
 import { makeApi, PASSWORD, type Reply } from '../api-server.ts';
 import { NAMES, type Name, type RefusedCalls, WITH_TOKEN } from './refused-calls.ts';
 
@@ -163,6 +165,7 @@ export function refusesInTheEnd(calls: RefusedCalls): void {
       statusNotifier: { next: () => Promise.resolve() },
       report: () => undefined,
       version: '0',
+      checkoutTokens: createCheckoutTokens(SEALS),
     });
     const base = await away.listen({ port: 0, host: '127.0.0.1' });
     const post = async (path: string, body: object): Promise<Reply> => {

@@ -54,7 +54,7 @@ export function refusesFields(calls: RefusedCalls): void {
       ] as never),
     ],
     label: ['invalid_request', [5, {}, [], NUL, 'a\nb', '\u007f', '\u0085', 'x'.repeat(201), 'x'.repeat(10_000), '\ud800']],
-    expand: ['invalid_request', ['events', {}, [1], ['nope'], ['events', 'checkout'], ['checkout'], [null], ['toString']]],
+    expand: ['invalid_request', ['events', {}, [1], ['nope'], ['events', 'nope'], ['checkout', 5], [null], ['toString']]],
     transaction_id: ['invalid_request', [5, {}, [], true]],
     wait_seconds: ['invalid_request', [-1, 31, 1.5, '5', true, 1e9, {}]],
     status_was: ['invalid_request', ['done', 5, '', 'Started', []]],

@@ -1,0 +1,60 @@
+// What a customer may see of a transaction who has the link of its checkout page: nothing of the merchant but the name and the merchant's reference.
+
+import { requiredDepth } from '../../core/confirmations.ts';
+import type { PaymentMethod } from '../../core/currency.ts';
+import { type CheckoutScreen, checkoutScreen } from '../../core/judge/checkout.ts';
+import { atLeastZero, minus } from '../../core/money.ts';
+import { paymentUri } from '../../core/payment-uri.ts';
+import type { Rate } from '../../core/rate.ts';
+import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { type CheckoutRow, readCheckouts as readRows } from '../../store/transactions/checkouts.ts';
+import type { Context } from '../context.ts';
+
+export type Checkout = Pick<
+  CheckoutRow,
+  'businessName' | 'label' | 'address' | 'payments' | 'expiresAtMs' | 'usdMinor' | 'amountDue' | 'confirmations'
+> & {
+  readonly transactionId: string;
+  readonly screen: CheckoutScreen;
+  readonly status: TransactionStatus;
+  readonly currency: PaymentMethod;
+  readonly receivedMinor: bigint;
+  /** What is still to be paid; zero where nothing is. */
+  readonly remainingMinor: bigint;
+  /** What was paid above what was asked for. */
+  readonly excessMinor: bigint;
+  readonly rate: Rate;
+  /** Of what is still to be paid. */
+  readonly uri: string;
+  /** The contract of a token, with its checksum (EIP-55). */
+  readonly tokenContract: string | null;
+  /** Confirmations that a payment of this value needs; null = only the network's word that its block is final suffices. */
+  readonly wantedConfirmations: number | null;
+  /** The service's clock. */
+  readonly nowMs: number;
+};
+
+/** Those of these transactions that exist, by id. */
+export async function readCheckouts(ctx: Context, ids: readonly string[]): Promise<ReadonlyMap<string, Checkout>> {
+  const rows = await readRows(ctx.db, ids);
+  const nowMs = ctx.ports.clock.now();
+  return new Map([...rows].map(([id, row]) => [id, checkoutOf(ctx, row, nowMs)]));
+}
+
+function checkoutOf(ctx: Context, row: CheckoutRow, nowMs: number): Checkout {
+  const { currency, amountDue, received, address } = row;
+  const remainingMinor = atLeastZero(minus(amountDue, received));
+  const required = requiredDepth(currency, row.usdMinor);
+  const { businessName, label, payments, expiresAtMs, usdMinor, rate, status, confirmations } = row;
+  return {
+    ...{ businessName, label, address, payments, expiresAtMs, usdMinor, amountDue, confirmations, rate, status, currency, nowMs },
+    transactionId: row.id,
+    screen: checkoutScreen({ ...row, receivedMinor: received }, nowMs),
+    receivedMinor: received,
+    remainingMinor,
+    excessMinor: atLeastZero(minus(received, amountDue)),
+    uri: paymentUri(currency, address, remainingMinor === 0n ? amountDue : remainingMinor, ctx),
+    tokenContract: ctx.tokenContract,
+    wantedConfirmations: required.onlyLock === true ? null : required.depth,
+  };
+}

@@ -1,0 +1,80 @@
+// The checkout page as a document, and what a change of it is told as.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
+import type { Checkout } from '../../flow/transactions/checkouts.ts';
+import { FILES } from './files.ts';
+import { html } from './html.ts';
+import { screen, sentence } from './screens.ts';
+
+/** Screens after which nothing happens by itself any more. */
+const AT_REST: ReadonlySet<Checkout['screen']> = new Set(['cancelled', 'reimbursed']);
+
+/**
+ * The document. Addresses in it are relative to `/pay/`, so that a proxy may put it anywhere.
+ * @param sandbox the customer's wallet is simulated, and the page can play it
+ */
+export function page(checkout: Checkout, of: { readonly token: string; readonly sandbox: boolean }): string {
+  const { businessName, label, screen: shown } = checkout;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark">
+<title>Payment to ${businessName}</title>
+<link rel="stylesheet" href="${FILES.style.name}">
+<script type="module" src="${FILES.script.name}"></script>
+${!AT_REST.has(shown) && html`<noscript><meta http-equiv="refresh" content="15"></noscript>`}
+</head>
+<body data-events="${of.token}/events" data-now="${String(checkout.nowMs)}">
+${of.sandbox && html`<aside class="sandbox" aria-label="Sandbox">Sandbox: no real money</aside>`}
+<main>
+<header><p class="merchant">${businessName}</p>${label !== null && html`<p class="note">${label}</p>`}</header>
+<div id="screen" data-screen="${shown}">${screen(checkout)}</div>
+<p id="said" role="status">${sentence(checkout)}</p>
+<p id="connection" class="note" hidden></p>
+${of.sandbox && sandboxBar(checkout)}
+</main>
+</body>
+</html>
+`.html;
+}
+
+/** Only of the sandbox, whose controls need no token. */
+function sandboxBar({ transactionId, currency }: Checkout) {
+  const pays = JSON.stringify({ transaction_id: transactionId });
+  const mines = JSON.stringify({ currency, blocks: 1 });
+  return html`<section class="controls" aria-label="The customer's wallet" hidden>
+<button type="button" data-control="pay" data-body="${pays}">Pay as a customer</button>
+${currency !== LIGHTNING.code && html`<button type="button" data-control="mine" data-body="${mines}">Mine a block</button>`}
+</section>`;
+}
+
+/** What open pages are told when something has changed: the whole screen, so that one that missed others lacks nothing. */
+export function change(checkout: Checkout) {
+  const { status, screen: shown, expiresAtMs, nowMs } = checkout;
+  return {
+    status,
+    screen: shown,
+    said: sentence(checkout),
+    expires_at: new Date(expiresAtMs).toISOString(),
+    html: screen(checkout).html,
+    now: nowMs,
+  };
+}
+
+/** A page that says why there is none. */
+export function errorPage(title: string, text: string): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="stylesheet" href="${FILES.style.name}">
+</head>
+<body><main><h1>${title}</h1><p class="note">${text}</p></main></body>
+</html>
+`.html;
+}

@@ -1,0 +1,118 @@
+// Open checkout pages that are told of changes (server-sent events, WHATWG HTML §9.2). One reading a second looks at all of them: a confirmation or a partial
+// payment is no event of ours, and a customer must see it. It has its own timer, because a page that waits gives no event to react to.
+import type { ServerResponse } from 'node:http';
+import { Refusal } from '../../core/refusal.ts';
+import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.ts';
+import type { ServerContext } from '../server-context.ts';
+import { change } from './page.ts';
+
+/** Of this process; and of one address, behind which a whole shop may be. */
+const PLACES = { ofAll: 1_000, ofAddress: 100 };
+const LOOK_MS = 1_000;
+const HEARTBEAT_MS = 15_000;
+const RETRY_AFTER_SECONDS = 5;
+/** How long a browser waits before it comes back. */
+const COME_BACK_MS = 2_000;
+
+type Stream = {
+  readonly transactionId: string;
+  readonly response: ServerResponse;
+  /** Of what it was told last: see {@link whatChanges}. */
+  shown: string;
+};
+
+export type CheckoutStreams = {
+  /** Takes a place for this address; returns what gives it back. Refused: rate_limited, overloaded. */
+  reserve(address: string): () => void;
+  /** Tells what is there now, and then each change, until the client goes or the server closes; the head of the answer is written. */
+  start(
+    checkout: Checkout,
+    of: { readonly response: ServerResponse; readonly gone: AbortSignal; readonly release: () => void },
+  ): void;
+};
+
+/** None is open when it is made. */
+export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
+  const streams = new Set<Stream>();
+  const places = new Map<string, number>();
+  let taken = 0;
+  let timer: NodeJS.Timeout | null = null;
+  let isReading = false;
+  let heartbeatMs = performance.now();
+
+  function reserve(address: string): () => void {
+    const mine = places.get(address) ?? 0;
+    if (context.closing.aborted || taken >= PLACES.ofAll) throw new Refusal('overloaded');
+    if (mine >= PLACES.ofAddress) throw new Refusal('rate_limited', { retryAfterSeconds: RETRY_AFTER_SECONDS });
+    taken += 1;
+    places.set(address, mine + 1);
+    return () => {
+      taken -= 1;
+      const left = (places.get(address) ?? 1) - 1;
+      if (left === 0) places.delete(address);
+      else places.set(address, left);
+    };
+  }
+
+  async function look(): Promise<void> {
+    if (isReading) return;
+    isReading = true;
+    try {
+      const found = await readCheckouts(context.ctx, [...new Set([...streams].map(({ transactionId }) => transactionId))]);
+      for (const stream of streams) {
+        const checkout = found.get(stream.transactionId);
+        if (checkout !== undefined) tell(stream, checkout);
+      }
+      beat();
+    } catch (error) {
+      context.report({ requestId: 'none', path: '/pay', error }, 'open checkout pages could not be told');
+    } finally {
+      isReading = false;
+    }
+  }
+
+  function tell(stream: Stream, checkout: Checkout): void {
+    const shown = whatChanges(checkout);
+    // whoever has not taken the last one gets the newest when it has
+    if (shown === stream.shown || stream.response.writableLength > 0) return;
+    stream.shown = shown;
+    stream.response.write(`event: change\ndata: ${JSON.stringify(change(checkout))}\n\n`);
+  }
+
+  function beat(): void {
+    if (performance.now() - heartbeatMs < HEARTBEAT_MS) return;
+    heartbeatMs = performance.now();
+    for (const { response } of streams) if (response.writableLength === 0) response.write(':\n\n');
+  }
+
+  context.closing.addEventListener('abort', () => {
+    for (const { response } of streams) response.end();
+  });
+
+  return {
+    reserve,
+    start(checkout, { response, gone, release }) {
+      const stream: Stream = { transactionId: checkout.transactionId, response, shown: '' };
+      streams.add(stream);
+      timer ??= setInterval(() => void look(), LOOK_MS).unref();
+      function leave(): void {
+        if (!streams.delete(stream)) return;
+        response.end();
+        release();
+        if (streams.size > 0 || timer === null) return;
+        clearInterval(timer);
+        timer = null;
+      }
+      response.once('close', leave);
+      gone.addEventListener('abort', leave);
+      if (gone.aborted || response.closed || context.closing.aborted) return leave();
+      response.write(`retry: ${COME_BACK_MS}\n\n`);
+      tell(stream, checkout);
+    },
+  };
+}
+
+/** Everything in a screen that can become another: what it is made of is fixed when the transaction is created. */
+function whatChanges({ screen, status, receivedMinor, confirmations, payments }: Checkout): string {
+  return [screen, status, receivedMinor, confirmations, ...payments.map(({ txid, minor }) => `${txid} ${minor}`)].join(' ');
+}
