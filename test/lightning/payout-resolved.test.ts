@@ -2,7 +2,9 @@
 // own word changes afterwards.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
+import { addMerchant } from '../../src/flow/merchants/merchants.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import type { SimulatedEngine } from '../support/lightning-engines.ts';
 import { type LightningPayouts, openSimulatedPayouts } from '../support/lightning-payouts.ts';
 
@@ -125,4 +127,24 @@ test('one that a channel holds by now is called failed by nobody', async () => {
   await looks(4);
   expect(await at.payout(id)).toMatchObject({ status: 'completed' });
   expect(await at.available()).toBe(500_000n - 1_002n);
+});
+
+test('of one that is completed, or that an entry here is to pay, nobody is asked: its state says why it is not resolved', async () => {
+  const { id } = await at.request(invoice().request, AMOUNT);
+  await looks(1);
+  const resolved = (payoutId: string) =>
+    resolvePayout(at.ctx, { payoutId, outcome: 'failed', evidence: 'its recipient does not have it' }, async () => {
+      throw new Error('the node is asked');
+    });
+  await expect(resolved(id)).rejects.toThrow('The payout is completed: only one with held_reason unknown_outcome');
+  const other = await addMerchant(at.ctx, {
+    username: 'other',
+    password: 'correct horse battery',
+    email: 'o@example.com',
+    businessName: 'Other',
+  });
+  const { rows } = await at.admin.query('select id from merchants where affiliate_id = $1', [other.affiliateId]);
+  const asked = { merchantId: BigInt(rows[0].id), usdMinor: 10_00n, method: 'BTC-LN', label: null, email: null } as const;
+  const here = await at.request((await createTransaction(at.ctx, asked)).address, '0.0001');
+  await expect(resolved(here.id)).rejects.toThrow('The payout is processing: only one with held_reason unknown_outcome');
 });

@@ -35,12 +35,13 @@ export type PaymentToResolve = {
   readonly amount: bigint;
 };
 
-/** The payment of a payout over Lightning; null of any other payout. */
+/** The payment of a payout over Lightning that is open and leaves; null of any other payout. */
 export async function paymentToResolve(sql: Sql, payoutId: string): Promise<PaymentToResolve | null> {
   const { rows } = await sql.query<{ payment_hash: string; until: Date | null; node: string | null; amount: string }>({
     name: 'payment_to_resolve',
     text: `select l.payment_hash, l.unanswered_until as until, l.node, p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount
-             from lightning_payments l join payouts p on p.id = l.payout_id where l.payout_id = $1`,
+             from lightning_payments l join payouts p on p.id = l.payout_id
+            where l.payout_id = $1 and p.step <> 'ended' and p.internal_to is null`,
     values: [payoutId],
   });
   const [row] = rows;
