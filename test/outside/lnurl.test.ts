@@ -1,6 +1,6 @@
 // What a merchant is told of a Lightning address whose service does not answer.
 import { expect, test } from 'vitest';
-import type { OutboundResult } from '../../src/core/outbound.ts';
+import type { OutboundFailure, OutboundResult } from '../../src/core/outbound.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { askForInvoice } from '../../src/flow/lightning/lnurl.ts';
 import { createDestinations } from '../../src/outside/destinations.ts';
@@ -13,7 +13,7 @@ const first: OutboundResult = {
   isCut: false,
   tookMs: 9_998,
 };
-const failed = (failure: 'timed_out' | 'connection_failed', reason: string): OutboundResult => ({
+const failed = (failure: OutboundFailure, reason: string): OutboundResult => ({
   kind: 'failed',
   failure,
   reason,
@@ -31,5 +31,14 @@ test.each<[string, OutboundResult, string]>([
   await expect(askForInvoice(ctx, wanted)).rejects.toMatchObject({
     code: 'lightning_unavailable',
     message: `The destination does not answer: ${why}.`,
+  });
+});
+
+test('an answer that is cut off is told as that, and not by the name that a library has for it', async () => {
+  const outbound = { call: async () => failed('malformed_answer', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') };
+  const ctx = { ports: { outbound, destinations: createDestinations('mainnet') } } as unknown as Context;
+  await expect(askForInvoice(ctx, { merchantId: 1n, destination: 'shop@shop.example', amount: 1n })).rejects.toMatchObject({
+    code: 'invalid_destination',
+    message: 'destination cannot be paid: its answer is cut off, or none of HTTP.',
   });
 });

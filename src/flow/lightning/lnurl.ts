@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { MSAT } from '../../core/currencies/lightning.ts';
 import { mulDivDown } from '../../core/money.ts';
-import { FAILED_HERE } from '../../core/outbound.ts';
+import { FAILED_HERE, type OutboundFailure } from '../../core/outbound.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { Context } from '../context.ts';
 
@@ -12,6 +12,13 @@ const WITHIN_MS = 10_000;
 const MOST_BYTES = 64 * 1024;
 /** An answer that is no JSON of a service, or a refusal of its own, is quoted as far as this. */
 const QUOTED = 120;
+
+/** What else is said for a failure that its reason says badly, or says too much of. */
+const IN_WORDS: Partial<Record<OutboundFailure, string>> = {
+  // which addresses the names of our own network have is nobody's business
+  address_not_allowed: 'its host is not on the public internet',
+  malformed_answer: 'its answer is cut off, or none of HTTP',
+};
 
 export type WantedInvoice = {
   /** Who pays, and chose whom. */
@@ -89,8 +96,7 @@ async function answerOf(
     const why = said.failure === 'timed_out' ? `not whole within ${WITHIN_MS / 1000} s` : said.reason;
     if (said.failure === 'timed_out' || said.failure === 'connection_failed')
       throw new Refusal('lightning_unavailable', { message: `The destination does not answer: ${why}.` });
-    // which addresses the names of our own network have is nobody's business
-    throw dishonest(said.failure === 'address_not_allowed' ? 'its host is not on the public internet' : said.reason);
+    throw dishonest(IN_WORDS[said.failure] ?? said.reason);
   }
   if (said.status >= 300 && said.status < 400) throw dishonest('it answers with a redirect, which is not followed');
   if (said.isCut) throw dishonest(`its answer has more than ${MOST_BYTES} bytes`);
