@@ -74,6 +74,7 @@ async function take(ctx: Context, sql: Sql, request: LightningRequest, invoice: 
     throw refused("destination is an invoice of this server's own Lightning node.");
   refuseUnlisted(guards.allowed, destination);
   checkMinimum('lightning', request.amount, 'amount');
+  if (before !== null && request.automatic !== undefined) throw refused(ASKED_BEFORE);
   if (before !== null) return sameAmount(await payoutBefore(sql, before, merchantId), request);
   const nowMs = ctx.ports.clock.now();
   if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
@@ -126,8 +127,14 @@ async function payoutBefore(sql: Sql, before: PayoutOfHash, merchantId: bigint):
   throw new Refusal('invoice_already_used', { param: 'destination' });
 }
 
-/** The payout of an invoice that is asked for again. @throws Refusal invoice_amount_mismatch where another amount is asked for */
+const ASKED_BEFORE = 'destination cannot be paid: it gives an invoice that was asked for before.';
+
+/**
+ * The payout of an invoice that is asked for again. @throws Refusal invoice_amount_mismatch where another amount is asked for; invalid_destination where a
+ * Lightning address or an LNURL gives again what is paid: whoever asked it wants another payout
+ */
 function sameAmount(before: PayoutRow, request: LightningRequest): PayoutRow {
+  if (before.status === 'completed' && request.destination !== request.paymentRequest) throw refused(ASKED_BEFORE);
   if (request.amount === 'all' || payoutAmount('lightning', request.amount, 'amount') === before.amount) return before;
   throw new Refusal('invoice_amount_mismatch', {
     param: 'amount',

@@ -30,8 +30,8 @@ const SILENT_MS = 590_000;
 const FAILURES_IN_A_ROW = 3;
 /** Small corrections are no fast clock. */
 const FAST_MS = 3_600_000;
-/** Refusals that no waiting ends. */
-const LASTING: ReadonlySet<RefusalCode> = new Set(['invalid_destination', 'destination_not_allowed']);
+/** Refusals that no waiting ends: an address that gives expired invoices gives others when it is put right. */
+const LASTING: ReadonlySet<RefusalCode> = new Set(['invalid_destination', 'destination_not_allowed', 'invoice_expired']);
 
 /** Those over Lightning, for which a stranger's server is asked first, are requested apart from all others. */
 export type AutomaticPayouts = {

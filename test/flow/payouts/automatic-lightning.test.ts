@@ -2,11 +2,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { mostPayable } from '../../../src/core/lightning/payout-fees.ts';
+import { formatMinor } from '../../../src/core/money.ts';
 import type { Context } from '../../../src/flow/context.ts';
+import { invoiceOfDestination, requestLightningPayout } from '../../../src/flow/lightning/payout-request.ts';
 import { requestAutomaticPayouts } from '../../../src/flow/payouts/automatic-payouts.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
-import { setPayoutSettings } from '../../../src/flow/payouts/settings.ts';
+import { getPayoutSettings, setPayoutSettings } from '../../../src/flow/payouts/settings.ts';
 import { createOutbound } from '../../../src/outside/outbound/outbound.ts';
 import { ANYWHERE } from '../../../src/outside/outbound/policy.ts';
 import { paymentRequest } from '../../../src/sandbox/lightning/bolt11.ts';
@@ -21,6 +24,10 @@ let ctx: Context;
 let base = '';
 /** What happens while the address is asked for its invoice. */
 let meanwhile = async (): Promise<unknown> => undefined;
+/** Answered with instead of a new invoice; null = nothing is. */
+let again: string | null = null;
+let given = '';
+let expirySeconds = 3_600;
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const amount = new URL(request.url ?? '/', base).searchParams.get('amount');
   if (amount === null) {
@@ -38,9 +45,10 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     paymentSecret: randomBytes(32),
     description: '',
     descriptionHash,
-    expirySeconds: 3_600,
+    expirySeconds,
   });
-  response.end(JSON.stringify({ pr: invoice, routes: [] }));
+  given = again ?? invoice;
+  response.end(JSON.stringify({ pr: given, routes: [] }));
 }
 const server = createServer((request, response) => void answer(request, response));
 beforeAll(async () => {
@@ -63,9 +71,84 @@ const pass = () =>
   });
 const available = (merchantId: bigint) => world.balance(`merchant:${merchantId}:available:BTC`);
 
+const nothing = { enabled: null, sourceCurrency: null, paused: null };
+/** It is paid out to by hand only. */
+async function rests(merchantId: bigint): Promise<void> {
+  const change = { ...nothing, method: null, destination: null, threshold: null, leave: null, paused: true };
+  await setPayoutSettings(ctx, { merchantId, change });
+}
+/** A shop with 2 BTC, of which half is paid out by itself. */
+async function shop(name: string): Promise<bigint> {
+  const merchantId = await world.openShop(name);
+  const change = { ...nothing, method: 'lightning' as const, destination: `shop@${base.slice(7)}`, threshold: '0.5', leave: '1' };
+  await setPayoutSettings(ctx, { merchantId, change });
+  await fund(ctx, merchantId, 2n * BTC);
+  await world.wait(DAY_MS);
+  return merchantId;
+}
+const HALF = mostPayable(BTC);
+const byHand = async (merchantId: bigint): Promise<string> => {
+  const destination = `shop@${base.slice(7)}`;
+  const of = { merchantId, destination, amount: formatMinor(HALF, 8) };
+  const paymentRequest = (await invoiceOfDestination(ctx, of)) as string;
+  return (await requestLightningPayout(ctx, { ...of, paymentRequest })).id;
+};
+async function paused(merchantId: bigint): Promise<string | null> {
+  for (let n = 0; n < 3; n++) {
+    expect((await getPayoutSettings(ctx, { merchantId })).paused).toBe(false);
+    expect(await pass()).toBe(0);
+    await world.wait(600_000);
+  }
+  return (await getPayoutSettings(ctx, { merchantId })).pausedReason;
+}
+
+describe('an address pauses them with its third answer in a row that cannot be paid', () => {
+  afterEach(() => {
+    [again, expirySeconds] = [null, 3_600];
+  });
+
+  test('an invoice that the merchant has paid, or is paying', async () => {
+    const merchantId = await shop('repeated');
+    await byHand(merchantId);
+    await fund(ctx, merchantId, 2n * BTC - (await available(merchantId)));
+    again = given;
+    expect(await paused(merchantId)).toMatch(/^3 requests in a row were refused: .* an invoice that was asked for before/);
+  });
+
+  test('an invoice that another merchant is paying', async () => {
+    const other = await shop('first');
+    await rests(other);
+    await byHand(other);
+    const merchantId = await shop('second');
+    again = given;
+    expect(await paused(merchantId)).toMatch(/^3 requests in a row were refused: .* an invoice that was asked for before/);
+  });
+
+  test('an invoice that expires before it can be paid', async () => {
+    const merchantId = await shop('expiring');
+    expirySeconds = 30;
+    expect(await paused(merchantId)).toMatch(/^3 requests in a row were refused: The invoice expires at/);
+  });
+});
+
+test('an address that gives an invoice again is no other payout: the one that waits is given, and once it is paid the address is refused', async () => {
+  const merchantId = await shop('hand');
+  await rests(merchantId);
+  const id = await byHand(merchantId);
+  again = given;
+  await fund(ctx, merchantId, 2n * BTC);
+  expect(await byHand(merchantId)).toBe(id);
+  await world.admin.query(
+    `update payouts set status = 'completed', step = 'ended', fee = 0, completed_at = now() where id = $1`,
+    [id],
+  );
+  await expect(byHand(merchantId)).rejects.toMatchObject({ code: 'invalid_destination' });
+  again = null;
+  expect(await byHand(merchantId)).not.toBe(id);
+});
+
 test('what is to be left stays, also where the balance falls while the address is asked', async () => {
   const merchantId = await world.openShop('leaves');
-  const nothing = { enabled: null, sourceCurrency: null, paused: null };
   const change = {
     ...nothing,
     method: 'lightning' as const,
