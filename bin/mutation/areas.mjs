@@ -67,7 +67,7 @@ export const AREAS = [
   },
   {
     code: /^src\/core\/payouts\/(gas|sweeps)\.ts$/,
-    tests: ['test/core/gas', 'test/core/kept-by-token', 'test/signer/evm', 'test/nodes/sweeps'],
+    tests: ['test/core/payouts-on-evm', 'test/core/gas', 'test/core/kept-by-token', 'test/signer/evm', 'test/nodes/sweeps'],
   },
   {
     code: /^src\/outside\/evm\/(by-balance|balances)\.ts$/,

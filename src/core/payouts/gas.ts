@@ -33,12 +33,12 @@ export function replacementOffer(lastMaxFee: bigint, today: GasFees): GasOffer {
   return { maxFee, tip: maxFee };
 }
 
-/** What a call takes at least before anything is run (EIP-2028, EIP-7623): with less no block takes it, nor anything behind its nonce. @param input 0x and hex */
+/** What a call takes at least before anything is run (EIP-7623's least, which is above that of EIP-2028): with less no block takes it, nor anything behind its nonce. @param input 0x and hex */
 export function leastGas(input: string): number {
   const bytes = Buffer.from(input.slice(2), 'hex');
   const zeros = bytes.filter((byte) => byte === 0).length;
   const others = bytes.length - zeros;
-  return GAS.plain + Math.max(4 * zeros + 16 * others, 10 * (zeros + 4 * others));
+  return GAS.plain + 10 * (zeros + 4 * others);
 }
 
 /** The most gas that a call is given, by what nodes say that it uses: a plain transfer uses exactly its own. @param input 0x and hex */
