@@ -3,7 +3,9 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, utimes
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { achReference } from '../../../src/core/ach/own-file.ts';
 import { requestAchPayout } from '../../../src/flow/ach/request.ts';
+import { readReadiness } from '../../../src/flow/readiness.ts';
 import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
 import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
 import { unsealed } from '../../../src/outside/sealing.ts';
@@ -60,6 +62,12 @@ async function requested(diesAfter: AchStep | null = null): Promise<string> {
   await look(diesAfter).catch(() => undefined);
   return id;
 }
+const touch = (): void => utimesSync(join(bank, 'handed', '.known-loss'), world.now() / 1000, world.now() / 1000);
+/** A person says that the folder was lost. */
+function acceptLoss(): void {
+  writeFileSync(join(bank, 'handed', '.known-loss'), '');
+  touch();
+}
 const stateOf = async (id: string): Promise<string> =>
   (await world.admin.query('select state from ach_files f join ach_entries e on e.file = f.name where payout_id = $1', [id]))
     .rows[0].state;
@@ -83,6 +91,10 @@ test('a folder that was put back to before a hand-over gets the file no second t
   expect(await stateOf(id)).toBe('acked');
   await world.wait(30 * DAY);
   await look();
+  expect((await row(id)).status).toBe('processing');
+  // its silence counts once a person says that it was lost
+  acceptLoss();
+  await look();
   expect((await row(id)).status).toBe('completed');
   expect(await ledgerFindings()).toEqual([]);
 });
@@ -102,6 +114,26 @@ test('a folder that is not mounted gets nothing; the one that is there again get
   expect(take()).toHaveLength(1);
   await look();
   expect([await stateOf(first), await stateOf(second)]).toEqual(['acked', 'acked']);
+});
+
+test('nothing is completed while the folder is not mounted: what it does not say may lie in it', async () => {
+  const id = await requested();
+  take();
+  await look();
+  expect(await stateOf(id)).toBe('acked');
+  const { rows } = await world.admin.query('select trace from ach_entries where payout_id = $1', [id]);
+  writeFileSync(join(bank, 'incoming', 'returns'), returnOf(rows[0].trace, achReference(id)));
+  renameSync(bank, join(root, 'elsewhere'));
+  await world.wait(30 * DAY);
+  await look();
+  expect((await row(id)).status).toBe('processing');
+  expect((await readReadiness(ctx, [])).problems.join()).toContain('does not know');
+  rmSync(bank, { recursive: true });
+  renameSync(join(root, 'elsewhere'), bank);
+  await look();
+  expect((await row(id)).status).toBe('failed');
+  expect((await readReadiness(ctx, [])).problems.join()).not.toContain('does not know');
+  expect(await ledgerFindings()).toEqual([]);
 });
 
 test('a report is booked once, and what comes after it is read, where a folder has its name in done/', async () => {
@@ -128,12 +160,6 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     return { id, name: name.slice(0, -'.ach'.length) };
   }
   const says = (name: string, words: string): void => writeFileSync(join(bank, 'incoming', `${name}.refused`), words);
-  const touch = (): void => utimesSync(join(bank, 'handed', '.known-loss'), world.now() / 1000, world.now() / 1000);
-  /** A person says that the folder was lost. */
-  function accept(): void {
-    writeFileSync(join(bank, 'handed', '.known-loss'), '');
-    touch();
-  }
   async function isPaidOnce(id: string): Promise<void> {
     for (let n = 0; n < 3; n++) {
       await look();
@@ -154,7 +180,7 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     says(name, 'duplicate: we have it');
     await look();
     expect([await stateOf(id), await openBreakers(ctx.db)]).toEqual(['acked', []]);
-    accept();
+    acceptLoss();
     await isPaidOnce(id);
   });
 
@@ -166,10 +192,13 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     rmSync(bank, { recursive: true });
     for (const folder of ['incoming', 'handed']) mkdirSync(join(bank, folder), { recursive: true });
     says(name, 'duplicate: we have it');
-    accept();
+    acceptLoss();
     await world.wait(DAY);
     await look();
     await look();
+    // only one that is made after the bank's word was booked covers this file, too
+    rmSync(join(bank, 'handed', '.known-loss'));
+    acceptLoss();
     await isPaidOnce(id);
   });
 
@@ -182,7 +211,7 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     await look();
     expect((await row(id)).status).toBe('failed');
     expect(await openBreakers(ctx.db)).toEqual([]);
-    accept();
+    acceptLoss();
     await look();
     expect(outgoing()).toEqual([]);
     expect(await ledgerFindings()).toEqual([]);
@@ -203,7 +232,7 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     const moveRates = (by: string) => world.admin.query(`update rates set at = at + interval '${by}'`);
     await moveRates('-1 hour');
     try {
-      accept();
+      acceptLoss();
       await look();
       expect(outgoing()).toEqual([]);
       expect(troubles.join()).toContain(`bank file ${name}: what the bank has reported`);
@@ -221,7 +250,7 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     await look();
     const { id, name } = await lost();
     writeFileSync(join(bank, 'incoming', report ?? `${name}.refused`), words);
-    accept();
+    acceptLoss();
     await look(null, atRestMs);
     expect([outgoing(), await stateOf(id)]).toEqual([[], 'built']);
     for (const one of readdirSync(join(bank, 'incoming')).filter((found) => found !== 'done'))
@@ -235,7 +264,7 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     await requested();
     take();
     await look();
-    accept();
+    acceptLoss();
     await world.wait(600_000);
     const id = await requested('ach-made');
     const { rows } = await world.admin.query('select file from ach_entries where payout_id = $1', [id]);
@@ -255,7 +284,7 @@ describe('a folder that was lost before it was certain that a file lay in it', (
     await requested();
     take();
     await look();
-    accept();
+    acceptLoss();
     await world.wait(600_000);
     await requested();
     take();

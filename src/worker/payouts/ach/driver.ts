@@ -99,12 +99,32 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
     read === null || read.reported.has(name) || (wasAsked && read.held === 'all');
   const handled = await handOver(ctx, { ...options, mayBeReported });
   if (read === null) return { setAside: null, handled };
-  const { held } = read;
-  // only when every return that the bank had reported by then is booked
-  if (held !== 'all')
-    for (const name of await endedAchFiles(ctx.db, nowMs))
-      if (!held.has(name)) await tried(options, `bank file ${name}`, () => complete(ctx, options, name), undefined);
-  return { setAside: read.setAside, handled };
+  const waits = await completeEnded(ctx, options, { held: read.held, nowMs });
+  return { setAside: [...read.setAside, ...waits], handled };
+}
+
+/**
+ * Completes files of which the bank sends nothing back any more: only when every return that it had reported by then is booked, and never because
+ * a folder says nothing that is not mounted or was put back.
+ * @returns what is in the way, in words
+ */
+async function completeEnded(
+  ctx: Context,
+  options: AchOptions,
+  { held, nowMs }: Pick<ReadReports, 'held'> & { readonly nowMs: number },
+): Promise<readonly string[]> {
+  if (held === 'all') return [];
+  const ended = (await endedAchFiles(ctx.db, nowMs)).filter((name) => !held.has(name));
+  if (ended.length === 0) return [];
+  const unknown = 'the bank cannot be asked what it was given';
+  const forgotten = await tried(options, 'what the bank was given', () => whyForgotten(ctx, options), unknown);
+  if (forgotten !== null) {
+    const why = `payouts of bank file ${ended.join(', ')} are not completed: ${forgotten}`;
+    options.onTrouble(why);
+    return [why];
+  }
+  for (const name of ended) await tried(options, `bank file ${name}`, () => complete(ctx, options, name), undefined);
+  return [];
 }
 
 async function complete(ctx: Context, { reached }: AchOptions, name: string): Promise<void> {
