@@ -31,16 +31,20 @@ export function createFaults(report: Report): Report {
   };
 }
 
-/** Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. */
+const MOST_KINDS = 100;
+
+/**
+ * Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. Problems that change places, until there is none,
+ * are logged once each: a node that is slow is late with one look, and has not answered at the next.
+ */
 export function createAlarm(job: string, report: Report): (now: string) => void {
-  let last = '';
-  let again = 0;
+  const againMs = new Map<string, number>();
   return (now) => {
+    if (now === '') return againMs.clear();
     const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
-    if (now !== '' && (kind !== last || performance.now() > again)) {
-      report(job, new Alarm(now));
-      again = performance.now() + ALARM_AGAIN_MS;
-    }
-    last = kind;
+    if (performance.now() <= (againMs.get(kind) ?? Number.NEGATIVE_INFINITY)) return;
+    report(job, new Alarm(now));
+    if (againMs.size >= MOST_KINDS) againMs.clear();
+    againMs.set(kind, performance.now() + ALARM_AGAIN_MS);
   };
 }

@@ -223,7 +223,8 @@ function paying(report: Report, made: (telling: Telling) => Job): Job {
     async run(hurried, wake) {
       trouble = [];
       const more = await job.run(hurried, wake);
-      alarm(trouble.join('; '));
+      // many addresses may wait for one thing
+      alarm([...new Set(trouble)].join('; '));
       return more;
     },
   };

@@ -17,7 +17,10 @@ const well: PassResult = {
   behind: false,
 };
 
-test('a problem is logged when it begins, changes or comes again; heights that change are no news', async () => {
+const SLOW = ['down: node:2: no answer yet', 'failed: node:2: no answer within 2 s'];
+
+/** What is logged of passes that end so, one after the other. */
+async function loggedOf(...changes: readonly Partial<PassResult>[]): Promise<readonly string[]> {
   let result = well;
   const watcher: ChainWatcher = {
     pass: async () => result,
@@ -32,22 +35,34 @@ test('a problem is logged when it begins, changes or comes again; heights that c
     alarms.push(`${job}: ${(error as Error).message}`),
   );
   const job = jobs.find((one) => one.name === 'chain BTC');
-  async function pass(change: Partial<PassResult>): Promise<void> {
+  for (const change of changes) {
     result = { ...well, ...change };
     await job?.run();
   }
-  await pass({});
-  for (const height of [5, 6]) await pass({ state: 'syncing', reason: `node:1: ${height} of 900 blocks` });
-  await pass({ state: 'down', reason: 'node:1: ECONNREFUSED' });
-  await pass({});
-  await pass({ alarms: ['the nodes contradict each other: at height 7 …'] });
-  await pass({ alarms: ['the nodes contradict each other: at height 8 …'] });
-  await pass({});
-  await pass({ state: 'down', reason: 'node:1: ECONNREFUSED' });
+  return alarms;
+}
+
+test('a problem is logged when it begins, changes or comes again; heights that change are no news', async () => {
+  const alarms = await loggedOf(
+    {},
+    ...[5, 6].map((height) => ({ state: 'syncing' as const, reason: `node:1: ${height} of 900 blocks` })),
+    { state: 'down', reason: 'node:1: ECONNREFUSED' },
+    {},
+    { alarms: ['the nodes contradict each other: at height 7 …'] },
+    { alarms: ['the nodes contradict each other: at height 8 …'] },
+    {},
+    { state: 'down', reason: 'node:1: ECONNREFUSED' },
+  );
   expect(alarms).toEqual([
     'chain BTC: the node is syncing: node:1: 5 of 900 blocks',
     'chain BTC: the node is down: node:1: ECONNREFUSED',
     'chain BTC: the nodes contradict each other: at height 7 …',
     'chain BTC: the node is down: node:1: ECONNREFUSED',
   ]);
+});
+
+test('problems that change places while one of them lasts are logged once each', async () => {
+  const passes = Array.from({ length: 20 }, (_, at) => ({ alarms: [SLOW[at % 2] as string] }));
+  expect(await loggedOf({}, ...passes)).toEqual(SLOW.map((one) => `chain BTC: ${one}`));
+  expect(await loggedOf(...passes, {}, ...passes)).toHaveLength(4);
 });
