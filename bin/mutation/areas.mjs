@@ -122,8 +122,9 @@ export const AREAS = [
       'test/nodes/evm-unclear-ended',
     ],
   },
+  { code: /^src\/outside\/evm\/authorizations\.ts$/, tests: ['test/nodes/evm-authorization-answers'] },
   {
-    code: /^src\/(outside\/evm\/authorizations|flow\/evm\/recover-authorized|worker\/payouts\/evm\/authorized|store\/payouts\/after-restore\/authorized-nonces)\.ts$/,
+    code: /^src\/(flow\/evm\/recover-authorized|worker\/payouts\/evm\/authorized|store\/payouts\/after-restore\/authorized-nonces)\.ts$/,
     tests: ['test/nodes/evm-authorized.test', 'test/nodes/evm-authorized-words', 'test/nodes/evm-authorized-replaced'],
     slow: ['test/nodes/evm-delegated'],
   },
@@ -338,7 +339,7 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/store\/lightning\/(payment-rows|payment-hashes|under-way|sent-payments|paying-node|payer-facts|outgoing)\.ts$/,
+    code: /^src\/store\/lightning\/(payment-rows|payment-hashes|under-way|paying-node|payer-facts|outgoing)\.ts$/,
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/payout-restored',
@@ -353,7 +354,7 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/(core\/lightning\/postings|(worker|store)\/lightning\/(holdings|operators-part|unknown-invoices)|outside\/lightning\/lnd-statement)\.ts$/,
+    code: /^src\/(core\/lightning\/postings|(worker|store)\/lightning\/(holdings|operators-part|unknown-invoices))\.ts$/,
     tests: [
       'test/lightning/holdings',
       'test/lightning/unknown-invoices',
@@ -364,6 +365,15 @@ export const AREAS = [
     ],
   },
   { code: /^src\/worker\/lightning\/interrupted-cancels\.ts$/, tests: ['test/lightning/interrupted-cancels'] },
+  {
+    code: /^src\/outside\/lightning\/lnd-statement\.ts$/,
+    tests: ['node-statement', 'forwarded', 'long-lists', 'forgotten-channels'].map((name) => `test/lightning/${name}`),
+  },
+  { code: /^src\/main\/config\/lightning-probe\.ts$/, tests: ['test/lightning/probe'] },
+  {
+    code: /^src\/worker\/payouts\/lightning\/hanging\.ts$/,
+    tests: ['test/lightning/still-arriving', 'test/lightning/hanging-word'],
+  },
   { code: /^src\/outside\/lightning\/left-out\.ts$/, tests: ['test/lightning/many-parts'] },
   { code: /^src\/core\/lightning\/node-run\.ts$/, tests: ['test/core/node-run'] },
   {
@@ -419,7 +429,7 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/worker\/(payouts\/lightning\/(steps|driver|comparison|hanging)|lightning\/sent-comparison)\.ts$/,
+    code: /^src\/worker\/(payouts\/lightning\/(steps|driver|comparison)|lightning\/sent-comparison)\.ts$/,
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/payout-guards',

@@ -124,7 +124,7 @@ describe('what the lists of a node say of its channels', () => {
   async function says(
     { open: channels = [], pending = {}, closed = [] }: Lists,
     known?: { had?: string[]; closedBefore?: string[] },
-    run = { hasRunOn: false, areMet: true },
+    run?: { readonly hasRunOn: boolean; readonly areMet: boolean },
   ) {
     const answers: Record<string, unknown> = {
       '/v1/channels': { channels },
@@ -189,6 +189,7 @@ describe('what the lists of a node say of its channels', () => {
     ['one was closed by force', { closed: [byForce(991)] }, {}, 'yes'],
     ['one was closed by force before', { closed: [byForce(991)] }, { closedBefore: [point(2)] }, 'no'],
     ['one was closed by force long ago', { closed: [byForce(990)] }, {}, 'no'],
+    ['one was closed by force after one that was long ago', { closed: [byForce(990), byForce(991)] }, {}, 'yes'],
   ])('%s', async (_what, lists, known, wanted) => {
     expect(await says(lists, known)).toBe(wanted);
   });
