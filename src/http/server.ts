@@ -120,7 +120,7 @@ const isUncounted = ({ url }: FastifyRequest, { sandbox }: ServerContext): boole
 function nothingHere(context: ServerContext): (request: FastifyRequest, reply: FastifyReply) => void {
   const allowed = new Map<string, string>();
   for (const { path } of Object.values({ ...MERCHANT_API, ...STREAM_API })) allowed.set(path, 'POST').set(`/v1${path}`, 'POST');
-  for (const path of Object.keys(SYSTEM_PATHS)) allowed.set(path, 'GET, HEAD');
+  for (const path of [...Object.keys(SYSTEM_PATHS), '/docs']) allowed.set(path, 'GET, HEAD');
   return (request, reply) => {
     const path = pathOf(request.url);
     const inSandbox = context.sandbox !== null && path.startsWith('/sandbox/');

@@ -1,4 +1,4 @@
-// The routes with GET and without a token: /healthz, /readyz, /openapi.json; and in the sandbox the POST controls.
+// The routes with GET and without a token: /healthz, /readyz, /openapi.json, /docs; and in the sandbox the POST controls.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
@@ -7,7 +7,9 @@ import { watchedCodes } from '../flow/context.ts';
 import { webhookProblems } from '../flow/events/webhook-problems.ts';
 import { type Readiness, readReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
+import { type Document, reference, STYLE } from './docs/reference.ts';
 import { isoTime } from './handlers/transaction-replies.ts';
+import { mountFiles, pageHeaders } from './page-files.ts';
 import { hasEnded } from './raw-answer.ts';
 import { parseBody, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';
@@ -98,10 +100,20 @@ function readyAnswer({ chains, breakers, rates, rateSources, problems, blocked }
   });
 }
 
-/** The documents, counted like every call without a token. */
+/** The documents, for programs and for people, counted like every call without a token. */
 export function mountDocuments(app: FastifyInstance, context: ServerContext): void {
-  app.get('/openapi.json', (request, reply) => void answer(request, reply));
-  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  app.get('/openapi.json', (request, reply) => void answer(request, reply, { 'content-type': JSON_TYPE }, JSON.stringify));
+  app.get(
+    '/docs',
+    (request, reply) => void answer(request, reply, pageHeaders(''), (document) => reference(document as Document)),
+  );
+  mountFiles(app, context, '/docs', [STYLE]);
+  async function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    headers: Readonly<Record<string, string>>,
+    written: (document: ReturnType<typeof openApiDocument>) => string,
+  ): Promise<void> {
     const insecure = context.insecure(request);
     if (insecure !== null) return context.failAnonymous(request, reply, insecure);
     const counted = { limiter: context.anonymous, key: addressKey(request.ip) };
@@ -111,8 +123,8 @@ export function mountDocuments(app: FastifyInstance, context: ServerContext): vo
     const url = context.baseUrl(request);
     context.sign(request, reply);
     context.anonymous.describe(reply, counted.key, nowMs);
-    reply.header('content-type', JSON_TYPE);
-    reply.send(JSON.stringify(openApiDocument({ url, version: context.version, sandbox: context.sandbox !== null })));
+    reply.headers(headers);
+    reply.send(written(openApiDocument({ url, version: context.version, sandbox: context.sandbox !== null })));
   }
 }
 

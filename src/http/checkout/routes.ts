@@ -5,11 +5,11 @@ import { Refusal } from '../../core/refusal.ts';
 import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.ts';
 import { addressKey } from '../client-address.ts';
 import { goneSignal } from '../handlers/wait.ts';
+import { mountFiles, PAGE_HEADERS as OF_PAGES, pageHeaders } from '../page-files.ts';
 import { createLimiter } from '../rate-limit.ts';
 import { refusalOf } from '../reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from '../server-context.ts';
-import { FILES, type PageFile } from './files.ts';
-import { errorPage, page } from './page.ts';
+import { errorPage, FILES, page } from './page.ts';
 import { createCheckoutStreams } from './streams.ts';
 
 /** Of an address: pages, their streams and their refusals. */
@@ -18,18 +18,9 @@ const LIMIT = { perMinute: 600 };
 type OfToken = { Params: { token: string } };
 type Call = { readonly request: FastifyRequest<OfToken>; readonly reply: FastifyReply; readonly counted: Counted };
 
-const HEADERS = {
-  'cache-control': 'no-store',
-  // the link is a secret of merchant and customer
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-};
-const PAGE_HEADERS = {
-  ...HEADERS,
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-};
+// the link is a secret of merchant and customer
+const HEADERS = { ...OF_PAGES, 'cache-control': 'no-store' };
+const PAGE_HEADERS = { ...HEADERS, ...pageHeaders("script-src 'self'; img-src data:; connect-src 'self'; ") };
 
 /** Mounts `/pay/<token>`, `/pay/<token>/events`, and the files of the page. */
 export function mountCheckout(app: FastifyInstance, context: ServerContext): void {
@@ -96,15 +87,7 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
     reply,
     counted: { limiter, key: addressKey(request.ip) } as Counted,
   });
-  for (const file of Object.values(FILES)) mountFile(app, context, file);
+  mountFiles(app, context, '/pay', Object.values(FILES));
   app.get<OfToken>('/pay/:token', (request, reply) => void showPage(callOf(request, reply)));
   app.get<OfToken>('/pay/:token/events', { exposeHeadRoute: false }, (request, reply) => void follow(callOf(request, reply)));
-}
-
-/** Static files are exempt from limits. */
-function mountFile(app: FastifyInstance, context: ServerContext, { name, type, bytes }: PageFile): void {
-  app.get(`/pay/${name}`, (request, reply) => {
-    context.sign(request, reply);
-    reply.headers({ ...HEADERS, 'cache-control': 'public, max-age=31536000, immutable', 'content-type': type }).send(bytes);
-  });
 }
