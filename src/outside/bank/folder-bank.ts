@@ -66,6 +66,8 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
       const path = join(outgoing, part);
       const found = await stat(path).catch(nothing);
       if (found?.ino === ino) await rename(path, join(outgoing, `${name}.ach`)).catch(nothing);
+      // another writer's that died, or whose disk was full
+      else await rm(path, { force: true });
     }
     await sync(outgoing);
   }

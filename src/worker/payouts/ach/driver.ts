@@ -116,8 +116,7 @@ async function completeEnded(
   if (held === 'all') return [];
   const ended = (await endedAchFiles(ctx.db, nowMs)).filter((name) => !held.has(name));
   if (ended.length === 0) return [];
-  const unknown = 'the bank cannot be asked what it was given';
-  const forgotten = await tried(options, 'what the bank was given', () => whyForgotten(ctx, options), unknown);
+  const forgotten = await whyForgotten(ctx, options);
   if (forgotten !== null) {
     const why = `payouts of bank file ${ended.join(', ')} are not completed: ${forgotten}`;
     options.onTrouble(why);
