@@ -195,7 +195,9 @@ test('what has left is not booked by the word of one of two nodes that says too 
   }
 });
 
-test('what two nodes say is there is booked, and what only one can be asked about is not', { timeout: TIMEOUT }, async () => {
+test('what two nodes say is there is booked; what only one can be asked about is not, and the rescan says so', {
+  timeout: TIMEOUT,
+}, async () => {
   const nodes = await openOnTwoNodes({ read: HIDES_CALLS, other: HIDES_CALLS });
   const { service } = nodes;
   try {
@@ -206,18 +208,21 @@ test('what two nodes say is there is booked, and what only one can be asked abou
     expect(await service.findings()).toEqual([expect.stringMatching(/^EVM-2: .* more than is known/)]);
     const { clock } = service.ctx.ports;
     const urls = new Map([['ETH' as const, [nodes.read.url, nodes.other.url]]]);
-    const again = async (): Promise<bigint> => {
+    const again = async () => {
       const { chains, close } = createChainNodes({ network: 'regtest', clock, urls, tokenContract: service.anvil.token });
-      const { isBack } = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains } }, 'ETH', { fromHeight });
+      const done = await rescan({ ...service.ctx, ports: { ...service.ctx.ports, chains } }, 'ETH', { fromHeight });
       await close();
-      return isBack.reduce((all, { amount }) => all + amount, 0n);
+      return { found: done.isBack.reduce((all, { amount }) => all + amount, 0n), notSought: done.notSought };
     };
     nodes.read.alter({});
     const noState = { error: { code: -32000, message: 'missing trie node' } };
     nodes.other.alter({ instead: ({ method }) => (method === 'eth_getBalance' ? noState : null) });
-    expect(await again()).toBe(0n);
+    expect(await again()).toEqual({
+      found: 0n,
+      notSought: [{ address: hot, reason: expect.stringMatching(/missing trie node|no answer/) }],
+    });
     nodes.other.alter({});
-    expect(await again()).toBe(WEI);
+    expect(await again()).toEqual({ found: WEI, notSought: [] });
   } finally {
     await nodes.close();
   }

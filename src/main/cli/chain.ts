@@ -46,7 +46,7 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
   const currency = watchedCode(options.currency);
   if (!/^\d{1,9}$/.test(options.from)) throw calledWrongly(`--from: ${options.from} is no height: a whole number from 0 on`);
   const done = await withNodes((ctx) => rescanAndJudge(ctx, currency, Number(options.from), options.json === true));
-  const { fromHeight, toHeight, blocks, unseen, found, lost, takenBack, doubted, isBack } = done;
+  const { fromHeight, toHeight, blocks, unseen, found, lost, takenBack, doubted, isBack, notSought } = done;
   const value = {
     currency,
     from: fromHeight,
@@ -63,6 +63,7 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
     taken_back: takenBack.map((one) => ({ ...one, amount: formatAmount(one.amount, currency) })),
     doubted: doubted.map((one) => ({ ...one, amount: formatAmount(one.amount, currency) })),
     is_back: isBack.map((one) => ({ ...one, amount: formatAmount(one.amount, currency) })),
+    not_sought: notSought,
   };
   const named = ({ outpoint, height, amount }: Unshown): string =>
     `${outpoint} of ${formatAmount(amount, currency)} ${currency} in block ${height}`;
@@ -78,6 +79,10 @@ async function rescanChain(options: JsonOption & { currency: string; from: strin
     ...isBack.map(
       (one) =>
         `recorded ${named(one)}, which has come to an address that payouts leave from, and which nodes had not shown, or no more`,
+    ),
+    ...notSought.map(
+      ({ address, reason }) =>
+        `At ${address}, which payouts leave from and which holds more than is known, nothing of that was looked for: ${reason}. Two nodes (the only one, where there is one) must say what it holds now: then say it again.`,
     ),
     ...doubted.map(
       (one) =>

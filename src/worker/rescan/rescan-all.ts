@@ -20,6 +20,7 @@ import {
   bringBackCapital,
   type CapitalSought,
   knowOwnAnew,
+  type NotSought,
   soughtCapital,
   takeBackUnshown,
   type Unshown,
@@ -42,6 +43,8 @@ export type Rescanned = {
   readonly doubted: readonly (Unshown & { readonly reason: string })[];
   /** What nodes had not shown, or no more, at addresses that payouts leave from, and is shown there. */
   readonly isBack: readonly Unshown[];
+  /** Addresses that payouts leave from where more lies than is known, and none of it was looked for. */
+  readonly notSought: readonly NotSought[];
 };
 export type FoundPayment = { readonly outpoint: string; readonly transactionId: string; readonly height: number };
 export type LostPayment = FoundPayment & { readonly entry: string };
@@ -75,7 +78,7 @@ export async function rescan(
   const missed: MissedPayment[] = [];
   const unshown: UnshownWhy[] = [];
   const isBack: Unshown[] = [];
-  const capital = await soughtCapital(ctx, currency);
+  const { notSought, ...capital } = await soughtCapital(ctx, currency);
   let unseen = 0;
   for (let height = options.fromHeight; height <= cursor.height; height++) {
     const read = await rescanBlock(ctx, port, height, { spent, capital }, options.wait);
@@ -97,6 +100,7 @@ export async function rescan(
     takenBack: unshown.flatMap(({ reason, ...one }) => (reason === null ? [one] : [])),
     doubted: unshown.flatMap(({ reason, ...one }) => (reason === null ? [] : [{ ...one, reason }])),
     isBack,
+    notSought,
   };
 }
 type MissedPayment = FoundPayment & { readonly entry: string | null };

@@ -15,7 +15,7 @@ import { lockOutputs } from '../../store/payouts/batches.ts';
 import { goneAmong, goneOwnScripts, unrecordedAmong } from '../../store/payouts/own-outputs.ts';
 import { comparableBlock, knownBalances, type MoreAtOwn, moreAtOwn, ownKnownAnew } from '../../store/sweeps/balances.ts';
 import { type ChainContext, portOf } from '../chain/context.ts';
-import { reachable } from '../chain/pass-result.ts';
+import { troubleOf } from '../chain/pass-result.ts';
 import { notShown, scriptsOf } from '../chain/unconfirmed-blocks.ts';
 import { watchOnly } from '../chain/watch-list.ts';
 import { type KnownBlock, recordAgain } from './rescan.ts';
@@ -76,6 +76,8 @@ function whyDoubted(
 
 /** Where capital is looked for: addresses of our own at which something was taken back, and those that hold more than is known. */
 export type CapitalSought = { readonly gone: readonly Buffer[]; readonly more: MoreAtOwn[] };
+/** An address of our own that holds more than is known, where none of it is looked for, and why. */
+export type NotSought = { readonly address: string; readonly reason: string };
 
 /** What is known at our own addresses on Ethereum's chain counts as a rescan has left it, and not as it was when they were compared. */
 export async function knowOwnAnew(ctx: ChainContext, currency: CurrencyCode): Promise<void> {
@@ -88,28 +90,51 @@ export async function knowOwnAnew(ctx: ChainContext, currency: CurrencyCode): Pr
 }
 
 /** Where a rescan of a chain looks for capital. */
-export async function soughtCapital(ctx: ChainContext, currency: CurrencyCode): Promise<CapitalSought> {
-  if (isUtxo(currency)) return { gone: [], more: [] };
+export async function soughtCapital(
+  ctx: ChainContext,
+  currency: CurrencyCode,
+): Promise<CapitalSought & { readonly notSought: readonly NotSought[] }> {
+  if (isUtxo(currency)) return { gone: [], more: [], notSought: [] };
   // another rescan may have found some since
   await knowOwnAnew(ctx, currency);
   const gone = await goneOwnScripts(ctx.db, currency);
   const codes = EVM_CODES.filter((code) => ctx.ports.chains.has(code));
   const block = await comparableBlock(ctx.db, codes);
-  if (block === null) return { gone, more: [] };
-  const more = await Promise.all((await moreAtOwn(ctx.db, currency)).map((one) => saidByAll(ctx, currency, one, block)));
-  return { gone, more: more.filter(({ amount }) => amount > 0n) };
+  if (block === null) return { gone, more: [], notSought: [] };
+  const said = await Promise.all((await moreAtOwn(ctx.db, currency)).map((one) => saidByAll(ctx, currency, one, block)));
+  return {
+    gone,
+    more: said.flatMap((one) => ('reason' in one || one.amount <= 0n ? [] : [one])),
+    notSought: said.flatMap((one) => ('reason' in one ? [one] : [])),
+  };
 }
 
 /**
  * No more than each node says that the address holds after this block beyond what is known: when addresses are compared, the most that one says counts, and
  * that one may be wrong. Nothing, where they cannot be asked.
  */
-async function saidByAll(ctx: ChainContext, currency: CurrencyCode, one: MoreAtOwn, { height }: BlockRef): Promise<MoreAtOwn> {
+async function saidByAll(
+  ctx: ChainContext,
+  currency: CurrencyCode,
+  one: MoreAtOwn,
+  { height }: BlockRef,
+): Promise<MoreAtOwn | NotSought> {
   const [now] = await knownBalances(ctx.db, currency as EvmCode, { height, scripts: [one.script] });
   const address = evmAddressOf(one.script.toString('hex'));
-  const held = await reachable(() => (portOf(ctx, currency) as EvmPort).leastUnits(address, height));
-  if (now === undefined || held === null) return { ...one, amount: 0n };
+  if (now === undefined) return { address, reason: 'it has sent something that has not ended yet, or is not booked' };
+  const held = await heldOrTrouble(() => (portOf(ctx, currency) as EvmPort).leastUnits(address, height));
+  if (typeof held !== 'bigint') return { address, reason: held.reason };
   return { ...one, amount: least(one.amount, held - (now.known - one.writtenOff) - one.gone) };
+}
+
+async function heldOrTrouble(asked: () => Promise<bigint>): Promise<bigint | { readonly reason: string }> {
+  try {
+    return await asked();
+  } catch (error) {
+    const trouble = troubleOf(error);
+    if (trouble === null) throw error;
+    return { reason: trouble.reason ?? trouble.state };
+  }
 }
 
 /**
