@@ -204,11 +204,13 @@ function deepReading(ctx: Context, currency: CurrencyCode, { report, memory }: R
 
 /** Pays over Lightning, and compares what the node has paid with what was asked for. */
 function overLightning(ctx: Context, payouts: Payouts, lightning: OverLightning, report: Report): Job[] {
+  const compares = 'reconcile Lightning payouts';
+  const told = createFaults(report);
   return [
     paying(report, (telling) => lightningPayoutJob(ctx, { ...payouts, paying: lightning, ...telling })),
-    scheduled(ctx, 'reconcile Lightning payouts', 60 * SECOND_MS, {
+    scheduled(ctx, compares, 60 * SECOND_MS, {
       urgent: true,
-      work: createPaymentComparison(ctx, lightning),
+      work: createPaymentComparison(ctx, lightning, (what) => told(compares, new Alarm(what))),
     }),
   ];
 }

@@ -1,5 +1,6 @@
 // A payment of the operator's own may be under way for days (a swap, a hold invoice): once he has said that it is his it stops nothing meanwhile.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { clearAfterAudit, runAudit } from '../../src/flow/audit.ts';
 import { bookMissing, bookOwnPayment, bookUnasked, claimUnderWay } from '../../src/flow/lightning/unasked-payments.ts';
 import { unaskedHashes } from '../../src/store/lightning/sent-payments.ts';
 import { AMOUNT, at, close, code, invoice, looks, open, outgoing, status, toldAfterAMinute as told } from './funded-payouts.ts';
@@ -25,6 +26,7 @@ test('it stops payouts until he has said so, and again once it has ended, until 
   expect(await told()).toEqual([]);
   // nor does it after a start of the database
   expect(await unaskedHashes(at.ctx.db)).toEqual([]);
+  expect(await clearAfterAudit(at.ctx, await runAudit(at.ctx), 'test')).toBe(1);
   const { id } = await at.request(invoice().request, AMOUNT);
   await looks(3);
   expect(await status(id)).toBe('completed');

@@ -224,6 +224,18 @@ test('what the node has paid and nobody here has asked for turns the audit red, 
   expect(await at.findings()).toEqual([]);
 });
 
+test('what the node has paid and nobody here has asked for stops payouts as soon as its list is read', async () => {
+  await at.request(invoice().request, AMOUNT);
+  await looks(2);
+  await at.comparedPayments();
+  expect(await openBreakers(at.ctx.db)).toEqual([]);
+  const { request, hash } = invoice();
+  outgoing().send(request, 0n, 10_000n);
+  await at.comparedPayments();
+  const found = { name: 'payouts', trippedBy: ['LN-5'], findings: [expect.stringContaining(hash)] };
+  expect(await openBreakers(at.ctx.db)).toMatchObject([found]);
+});
+
 test('an invoice that expires while its payout waits ends it, and what it held comes back', async () => {
   const to = invoice();
   const { id } = await at.request(to.request, AMOUNT);

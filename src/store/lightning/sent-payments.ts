@@ -80,12 +80,20 @@ export async function lockUnasked(sql: Sql, paymentHash: string): Promise<Unaske
   return { node, isUnderWay, isOperators: own, amountMsat: BigInt(amount), feeMsat: BigInt(fee), isOfFailed: failed };
 }
 
-/** Payment hashes that the node lists as paid or under way, and that no payout here has asked for, or only such as failed; what is under way of its operator is left out. */
-export async function unaskedHashes(sql: Sql): Promise<readonly string[]> {
+/**
+ * Payment hashes that a node lists as paid or under way, and that no payout here has asked for, or only such as failed; what is under way of its operator is left
+ * out.
+ * @param of those of one node above a number; absent: all
+ */
+export async function unaskedHashes(
+  sql: Sql,
+  of?: { readonly node: string; readonly afterIndex: bigint },
+): Promise<readonly string[]> {
   const { rows } = await sql.query<{ payment_hash: string }>({
-    name: 'unasked_hashes',
-    text: `select distinct payment_hash from lightning_sent s where ${UNASKED} and not (${UNDER_WAY_OF_OPERATOR}) order by 1 limit 20`,
-    values: [],
+    name: of === undefined ? 'unasked_hashes' : 'unasked_hashes_of_node',
+    text: `select distinct payment_hash from lightning_sent s
+            where ${of === undefined ? '' : 's.node = $1 and s.payment_index > $2 and '}${UNASKED} and not (${UNDER_WAY_OF_OPERATOR}) order by 1 limit 20`,
+    values: of === undefined ? [] : [of.node, of.afterIndex],
   });
   return rows.map((row) => row.payment_hash);
 }

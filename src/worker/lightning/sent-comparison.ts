@@ -1,7 +1,8 @@
 // Compares the node's own list of payments with what payouts have asked for: what the node has paid and nobody here knows of turns the audit red.
 import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
 import type { Context } from '../../flow/context.ts';
-import { readPaymentsCompared, recordSent, setListedFor } from '../../store/lightning/sent-payments.ts';
+import { tripBreaker } from '../../store/ledger/breakers.ts';
+import { readPaymentsCompared, recordSent, setListedFor, unaskedHashes } from '../../store/lightning/sent-payments.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
 export type SentPayments = {
@@ -16,6 +17,8 @@ type Reading = {
   readonly identity: string;
   /** When what the node has was looked at last, as it began. */
   readonly heldAt: Date | null;
+  /** Where it began. */
+  readonly after: bigint;
   compared: bigint;
   from: bigint;
   isEnded: boolean;
@@ -23,7 +26,7 @@ type Reading = {
 
 async function begin(ctx: Context, identity: string): Promise<Reading | null> {
   const { compared, heldAt } = await readPaymentsCompared(ctx.db, identity);
-  return compared === null ? null : { identity, heldAt, compared, from: compared, isEnded: true };
+  return compared === null ? null : { identity, heldAt, after: compared, compared, from: compared, isEnded: true };
 }
 
 /** Reads some pages on. @returns whether the list goes on */
@@ -51,10 +54,35 @@ export async function readSent(ctx: Context, sent: Pick<SentPayments, 'payments'
 }
 
 /**
- * Reads the list from the first payment that may still change, some pages at a time: one that hangs for days is followed by many.
+ * Stops payouts where the node has paid what nobody here has asked for, as a stolen macaroon has it do.
+ * @param of those of one node above a number; absent: all that are known
+ * @returns whether there are any
+ */
+export async function stopOnUnasked(
+  ctx: Context,
+  onTrouble: (what: string) => void,
+  of?: { readonly node: string; readonly afterIndex: bigint },
+): Promise<boolean> {
+  const unasked = await unaskedHashes(ctx.db, of);
+  if (unasked.length === 0) return false;
+  const findings = unasked.map(
+    (hash) => `the Lightning node has paid ${hash}, or is paying it, and no payout here has asked for it`,
+  );
+  await tripBreaker(ctx.db, { name: 'payouts', by: ['LN-5'], findings, atMs: ctx.ports.clock.now() });
+  onTrouble(`the Lightning node has paid what is not known here (bursar payout recover): payouts are stopped`);
+  return true;
+}
+
+/**
+ * Reads the list from the first payment that may still change, some pages at a time: one that hangs for days is followed by many. What of it nobody here has
+ * asked for stops payouts.
  * @returns what reads on where it ended, and says whether there is more to read at once
  */
-export function createPaymentComparison(ctx: Context, sent: SentPayments): () => Promise<boolean> {
+export function createPaymentComparison(
+  ctx: Context,
+  sent: SentPayments,
+  onTrouble: (what: string) => void = () => undefined,
+): () => Promise<boolean> {
   let reading: Reading | null = null;
   return async () => {
     try {
@@ -63,6 +91,7 @@ export function createPaymentComparison(ctx: Context, sent: SentPayments): () =>
       // it was put back meanwhile, or another worker has read on
       if (reading?.identity !== identity || reading.compared !== stored?.compared) reading = stored;
       const goesOn = reading !== null && (await readOn(ctx, sent, reading, PAGES_AT_ONCE));
+      if (reading !== null && !goesOn) await stopOnUnasked(ctx, onTrouble, { node: identity, afterIndex: reading.after });
       if (!goesOn) reading = null;
       return goesOn;
     } catch (error) {

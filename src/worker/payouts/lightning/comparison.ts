@@ -7,13 +7,11 @@ import type { AuthorizedPayment } from '../../../core/signer-wire.ts';
 import type { Context } from '../../../flow/context.ts';
 import { type Asked, askPayingNode } from '../../../flow/lightning/restored-node.ts';
 import { restorePayment, STILL_ARRIVES_MS } from '../../../flow/lightning/restored-payments.ts';
-import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { neverSent, notSent, setAllAskedAgain } from '../../../store/lightning/asked-before.ts';
 import { addForgottenChannels, channelsSince } from '../../../store/lightning/channels.ts';
-import { unaskedHashes } from '../../../store/lightning/sent-payments.ts';
 import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
-import { readSent, type SentPayments } from '../../lightning/sent-comparison.ts';
+import { readSent, type SentPayments, stopOnUnasked } from '../../lightning/sent-comparison.ts';
 
 /** Asks the signer; throws with a `fault` when it, or the node, cannot be asked. */
 export type AuthorizedPayments = {
@@ -72,15 +70,7 @@ export async function isPaidKnown(
     );
   // and what neither knows, the node lists
   await readSent(ctx, paying, identity);
-  const unasked = await unaskedHashes(ctx.db);
-  if (unasked.length > 0) {
-    const findings = unasked.map(
-      (hash) => `the Lightning node has paid ${hash}, or is paying it, and no payout here has asked for it`,
-    );
-    await tripBreaker(ctx.db, { name: 'payouts', by: ['LN-5'], findings, atMs: ctx.ports.clock.now() });
-    onTrouble(`the Lightning node has paid what is not known here (bursar payout recover): payouts are stopped`);
-    return false;
-  }
+  if (await stopOnUnasked(ctx, onTrouble)) return false;
   if (generation !== ctx.db.identity.generation) return false;
   // also of what it knows to be sent it may not know the last request
   await setAllAskedAgain(ctx.db, ctx.ports.clock.now() + STILL_ARRIVES_MS);
