@@ -2,6 +2,7 @@
 // paid the same payout, and an operator has it booked. What was signed is then never sent: the payee has his money.
 import { afterEach, expect, test, vi } from 'vitest';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
 import {
   capital,
   capitalWithoutWorker,
@@ -188,6 +189,7 @@ test.each([
   ]);
   const { rows } = await second.ctx.db.query({ text: 'select from unknown_movements', values: [] });
   expect(rows).toEqual([]);
+  expect(await openBreakers(second.ctx.db)).toEqual([]);
   await second.end();
 });
 
@@ -211,5 +213,6 @@ test('a copy has a batch with its first transaction, and the replacement that wa
     [{ status: 'completed' }],
     [],
   ]);
+  expect(await openBreakers(second.ctx.db)).toEqual([]);
   await second.end();
 });

@@ -158,7 +158,9 @@ async function stopOnForeignSpend<Code extends CurrencyCode>(
   batch: Batch<Code>,
   finalWith?: (input: Batch<Code>['inputs'][number]) => number,
 ): Promise<void> {
-  const foreign = batch.inputs.filter((input) => input.spentBy !== null);
+  // one of its own is in a block that was read before it was written back
+  const own = batch.attempts.map(({ txid }) => txid);
+  const foreign = batch.inputs.filter(({ spentBy }) => spentBy !== null && !own.includes(spentBy));
   if (foreign.length === 0 || batch.state === 'dead' || (await isForgottenMove(sql, batch))) return;
   const until = (block: number): string =>
     `: decided once two of our nodes hold block ${block} (one that is away for good: take it out of BURSAR_${batch.currency}_RPC_URL)`;
