@@ -20,6 +20,7 @@ const checkout = (more: Partial<Checkout>): Checkout => ({
   status: 'started',
   currency: 'BTC',
   receivedMinor: 0n,
+  awaitedMinor: 0n,
   remainingMinor: 38_462n,
   excessMinor: 0n,
   rate: parseRate('65000') as Rate,
@@ -35,10 +36,11 @@ test.each<[CheckoutScreen, boolean, string]>([
   ['pay', true, 'Waiting for the payment.'],
   ['partly_paid', true, '0.00010000 BTC has arrived. 0.00028462 BTC is still to be paid.'],
   ['seen', false, 'The payment was seen. 2 of 3 confirmations. You can close this page.'],
+  ['missing', false, 'A payment was seen that the network does not show at present. It may still arrive: do not pay again.'],
   ['paid', false, 'Paid. Thank you.'],
   ['expired', false, 'The time is over, and the payment was not complete.'],
-  ['review', false, 'The Shop looks at this payment.'],
-  ['declined', false, 'Less than was asked for arrived in time.'],
+  ['review', false, 'The Shop looks at this payment. Do not pay again.'],
+  ['declined', false, 'This payment was not accepted. Do not pay again.'],
   ['cancelled', false, 'The Shop has cancelled this payment. Do not pay.'],
   ['reimbursed', false, 'This payment was returned.'],
 ])('%s: something to pay with: %s, and it says "%s"', (name, isPayable, said) => {
@@ -60,11 +62,22 @@ test('confirmations beyond those that are needed are not counted, and where only
 });
 
 test('whoever has paid too much is told how much, and where a payment is', () => {
-  const payments = [{ currency: 'BTC' as const, txid: 'ab'.repeat(32), minor: 40_000n }];
+  const payments = [{ currency: 'BTC' as const, txid: 'ab'.repeat(32), minor: 40_000n, isGone: false }];
   const text = shown({ screen: 'paid', receivedMinor: 40_000n, excessMinor: 1_538n, payments });
   expect(text).toContain('You have sent 0.00001538 BTC more than was asked for.');
   expect(text).toContain(`0.00040000 BTC <code>${'ab'.repeat(32)}</code>`);
   expect(shown({ screen: 'paid', receivedMinor: 38_462n })).not.toContain('more than was asked for');
+});
+
+test('coins of another currency are told while there is still something to pay, and a payment that is not there now is marked', () => {
+  const other = { currency: 'BCH' as const, txid: 'cd'.repeat(32), minor: 10_000_000n, isGone: false };
+  const text = shown({ payments: [other] });
+  expect(text).toContain(
+    '0.10000000 BCH has come to this address, which is not what is asked for. Ask The Shop to send it back.',
+  );
+  const payments = [{ currency: 'BTC' as const, txid: 'ab'.repeat(32), minor: 38_462n, isGone: true }];
+  expect(shown({ screen: 'missing', payments })).toContain(`${'ab'.repeat(32)}</code> (not shown by the network at present)`);
+  expect(shown({ screen: 'pay', payments })).not.toContain('has come to this address');
 });
 
 test('a token names its contract, and an invoice no address and no network', () => {

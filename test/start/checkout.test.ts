@@ -63,6 +63,38 @@ test('a payment in two parts: the rest is asked for exactly, then its confirmati
   await stream.close();
 });
 
+test('a payment that has left the mempools is not asked for again, because it may come back', async () => {
+  const { made, stream, last } = await opened('BTC');
+  await call('/sandbox/pay', { transaction_id: made.transaction_id });
+  await stream.count(2);
+  expect(last()).toMatchObject({ status: 'pending', screen: 'seen' });
+  await call('/sandbox/evict', { transaction_id: made.transaction_id });
+  await stream.count(3);
+  expect(last()).toMatchObject({ status: 'pending', screen: 'missing', said: expect.stringContaining('do not pay again') });
+  expect(last().html).not.toMatch(/class="qr"|class="wallet"|data-copy/);
+  await call('/sandbox/return', { transaction_id: made.transaction_id });
+  await stream.count(4);
+  expect(last()).toMatchObject({ status: 'pending', screen: 'seen' });
+  await stream.close();
+});
+
+test('of a payment in parts of which one has left the mempools only what was never sent is asked for', async () => {
+  const { made, stream, last } = await opened('LTC');
+  const half = (BigInt(made.crypto_amount.replace('.', '')) / 2n)
+    .toString()
+    .padStart(9, '0')
+    .replace(/(\d{8})$/, '.$1');
+  await call('/sandbox/pay', { transaction_id: made.transaction_id, amount: half });
+  await stream.count(2);
+  const asked = /data-copy="([\d.]+)"/.exec(last().html)?.[1];
+  await call('/sandbox/evict', { transaction_id: made.transaction_id });
+  await stream.count(3);
+  expect(last()).toMatchObject({ screen: 'partly_paid', said: expect.stringContaining(`${asked} LTC is still to be paid`) });
+  expect(last().html).toContain(`data-copy="${asked}"`);
+  expect(last().html).toContain(`${half} LTC was seen and is not shown by the network at present: do not send it again.`);
+  await stream.close();
+});
+
 test('an invoice over Lightning is paid in one step', async () => {
   const { made, stream, last } = await opened('BTC-LN');
   const code = /<img class="qr" src="([^"]+)"/.exec(last().html)?.[1] as string;

@@ -3,7 +3,7 @@
 import { requiredDepth } from '../../core/confirmations.ts';
 import type { PaymentMethod } from '../../core/currency.ts';
 import { type CheckoutScreen, checkoutScreen } from '../../core/judge/checkout.ts';
-import { atLeastZero, minus } from '../../core/money.ts';
+import { atLeastZero, minus, plus } from '../../core/money.ts';
 import { paymentUri } from '../../core/payment-uri.ts';
 import type { Rate } from '../../core/rate.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
@@ -19,7 +19,9 @@ export type Checkout = Pick<
   readonly status: TransactionStatus;
   readonly currency: PaymentMethod;
   readonly receivedMinor: bigint;
-  /** What is still to be paid; zero where nothing is. */
+  /** What was seen and may come back, though the network does not show it at present. */
+  readonly awaitedMinor: bigint;
+  /** What is still to be paid, without what may come back; zero where nothing is. */
   readonly remainingMinor: bigint;
   /** What was paid above what was asked for. */
   readonly excessMinor: bigint;
@@ -42,15 +44,16 @@ export async function readCheckouts(ctx: Context, ids: readonly string[]): Promi
 }
 
 function checkoutOf(ctx: Context, row: CheckoutRow, nowMs: number): Checkout {
-  const { currency, amountDue, received, address } = row;
-  const remainingMinor = atLeastZero(minus(amountDue, received));
+  const { currency, amountDue, received, awaited, address } = row;
+  const remainingMinor = atLeastZero(minus(amountDue, plus(received, awaited)));
   const required = requiredDepth(currency, row.usdMinor);
   const { businessName, label, payments, expiresAtMs, usdMinor, rate, status, confirmations } = row;
   return {
     ...{ businessName, label, address, payments, expiresAtMs, usdMinor, amountDue, confirmations, rate, status, currency, nowMs },
     transactionId: row.id,
-    screen: checkoutScreen({ ...row, receivedMinor: received }, nowMs),
+    screen: checkoutScreen({ ...row, receivedMinor: received, awaitedMinor: awaited }, nowMs),
     receivedMinor: received,
+    awaitedMinor: awaited,
     remainingMinor,
     excessMinor: atLeastZero(minus(received, amountDue)),
     uri: paymentUri(currency, address, remainingMinor === 0n ? amountDue : remainingMinor, ctx),

@@ -16,12 +16,13 @@ export function sentence(checkout: Checkout): string {
   const sentences: Readonly<Record<CheckoutScreen, string>> = {
     pay: 'Waiting for the payment.',
     partly_paid: `${amount(checkout, receivedMinor)} has arrived. ${amount(checkout, remainingMinor)} is still to be paid.`,
+    missing: 'A payment was seen that the network does not show at present. It may still arrive: do not pay again.',
     seen: `The payment was seen.${confirmations(checkout)} You can close this page.`,
     paid: 'Paid. Thank you.',
     expired:
       receivedMinor > 0n ? 'The time is over, and the payment was not complete.' : 'This price has expired. Do not pay now.',
-    review: `${businessName} looks at this payment.`,
-    declined: 'Less than was asked for arrived in time.',
+    review: `${businessName} looks at this payment. Do not pay again.`,
+    declined: 'This payment was not accepted. Do not pay again.',
     cancelled: `${businessName} has cancelled this payment. Do not pay.`,
     reimbursed: 'This payment was returned.',
   };
@@ -35,17 +36,25 @@ export function screen(checkout: Checkout): Html {
     partly_paid: () => toPay(checkout),
     seen: () => seen(checkout),
     paid: () => paid(checkout),
+    missing: () =>
+      over(
+        checkout,
+        'Waiting for the network',
+        'Networks drop payments for a while when they are busy, and take them again. Nothing else is to be done.',
+      ),
     expired: () =>
       over(
         checkout,
         'Expired',
-        'Ask the merchant for a new payment. What you have already sent is not lost: the merchant is told when it arrives.',
+        checkout.receivedMinor > 0n
+          ? 'Ask the merchant to accept what has arrived, or to send it back.'
+          : 'Ask the merchant for a new payment. What you have already sent is not lost: the merchant is told when it arrives.',
       ),
     review: () =>
       over(
         checkout,
         'Under review',
-        'Something unexpected arrived: too late, in another currency, or not as much as was asked for.',
+        'What arrived was too late, in another currency, or not what was asked for, or the network has taken it back.',
       ),
     declined: () => over(checkout, 'Not accepted', 'Ask the merchant to send back what arrived, or to accept it.'),
     cancelled: () => over(checkout, 'Cancelled', 'If you have sent something all the same, ask the merchant to send it back.'),
@@ -66,12 +75,12 @@ function confirmations(checkout: Checkout): string {
 }
 
 function toPay(checkout: Checkout): Html {
-  const { currency, receivedMinor, remainingMinor, uri, address, expiresAtMs, rate } = checkout;
+  const { currency, remainingMinor, uri, address, expiresAtMs, rate } = checkout;
   const digits = formatAmount(remainingMinor, currency);
   const until = new Date(expiresAtMs).toISOString();
   const what = isInvoice(checkout) ? 'invoice' : 'address';
   return html`<h1>${usd(checkout)}</h1>
-${checkout.screen === 'partly_paid' && html`<p class="warning"><strong>Not yet complete.</strong> Received: ${amount(checkout, receivedMinor)}. Still to be paid: ${amount(checkout, remainingMinor)}. Exchanges often take a fee from what they send: look at what arrives.</p>`}
+${notices(checkout)}
 <p class="amount"><bdi dir="ltr">${digits}</bdi> ${balanceOf(currency)} ${copy(digits, 'Copy amount', 'amount')}</p>
 <p class="note">1 ${balanceOf(currency)} = ${formatRate(rate)} USD, fixed <time role="timer" aria-live="off" datetime="${until}" data-until="${String(expiresAtMs)}">until ${until.slice(11, 19)} UTC</time></p>
 <img class="qr" src="${qrDataUri(uri)}" alt="QR code: ${digits} ${balanceOf(currency)} to the ${what} that ends in ${address.slice(-6)}">
@@ -80,6 +89,18 @@ ${checkout.screen === 'partly_paid' && html`<p class="warning"><strong>Not yet c
 <p>${copy(address, `Copy ${what}`, 'address')} ${!isInvoice(checkout) && copy(uri, 'Copy payment link', 'uri')}</p>
 <p class="note">${network(checkout)}</p>`;
 }
+
+/** What has come in already, and what of it is not to be sent again. */
+function notices(checkout: Checkout): Html {
+  const { currency, receivedMinor, awaitedMinor, remainingMinor, businessName } = checkout;
+  const others = checkout.payments.filter((payment) => balanceOf(payment.currency) !== balanceOf(currency));
+  return html`${checkout.screen === 'partly_paid' && html`<p class="warning"><strong>Not yet complete.</strong> Received: ${amount(checkout, receivedMinor)}. Still to be paid: ${amount(checkout, remainingMinor)}. Exchanges often take a fee from what they send: look at what arrives.</p>`}
+${awaitedMinor > 0n && html`<p class="warning">${amount(checkout, awaitedMinor)} was seen and is not shown by the network at present: do not send it again.</p>`}
+${others.map((payment) => html`<p class="warning">${paidAs(payment)} has come to this address, which is not what is asked for. Ask ${businessName} to send it back.</p>`)}`;
+}
+
+const paidAs = ({ currency, minor }: Checkout['payments'][number]): string =>
+  `${formatAmount(minor, currency)} ${balanceOf(currency)}`;
 
 function network(checkout: Checkout): string {
   const { currency, tokenContract } = checkout;
@@ -120,5 +141,5 @@ function payments(checkout: Checkout): Html | null {
   const { payments: list } = checkout;
   if (list.length === 0 || isInvoice(checkout)) return null;
   return html`<h2>Payments</h2>
-<ul class="payments">${list.map(({ currency, txid, minor }) => html`<li>${formatAmount(minor, currency)} ${balanceOf(currency)} <code>${txid}</code></li>`)}</ul>`;
+<ul class="payments">${list.map((payment) => html`<li>${paidAs(payment)} <code>${payment.txid}</code>${payment.isGone && ' (not shown by the network at present)'}</li>`)}</ul>`;
 }

@@ -113,6 +113,7 @@ export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
 }
 
 /** Everything in a screen that can become another: what it is made of is fixed when the transaction is created. */
-function whatChanges({ screen, status, receivedMinor, confirmations, payments }: Checkout): string {
-  return [screen, status, receivedMinor, confirmations, ...payments.map(({ txid, minor }) => `${txid} ${minor}`)].join(' ');
+function whatChanges({ screen, status, receivedMinor, awaitedMinor, confirmations, payments }: Checkout): string {
+  const each = payments.map(({ txid, minor, isGone }) => `${txid} ${minor} ${isGone}`);
+  return [screen, status, receivedMinor, awaitedMinor, confirmations, ...each].join(' ');
 }

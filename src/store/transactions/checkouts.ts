@@ -11,8 +11,18 @@ export type CheckoutRow = CheckRow & {
   readonly rate: Rate;
   readonly toleranceBps: number;
   readonly expiresAtMs: number;
-  /** The newest first, {@link MOST_PAYMENTS} at most. */
-  readonly payments: readonly { readonly currency: PaymentMethod; readonly txid: string; readonly minor: bigint }[];
+  /** Of payments in the currency asked for that are neither in the mempool nor in the chain, and that nothing has replaced. */
+  readonly awaited: bigint;
+  /** Whatever nothing has replaced, the newest first, {@link MOST_PAYMENTS} at most. */
+  readonly payments: readonly CheckoutPayment[];
+};
+
+export type CheckoutPayment = {
+  readonly currency: PaymentMethod;
+  readonly txid: string;
+  readonly minor: bigint;
+  /** Neither in the mempool nor in the chain. */
+  readonly isGone: boolean;
 };
 
 /** Anybody may pay in as many outputs as he likes; nobody reads more than these. */
@@ -25,7 +35,8 @@ type Raw = RawCheck & {
   rate: string;
   tolerance_bps: number;
   window_ends_at: Date;
-  payments: { currency: PaymentMethod; txid: string; amount: string }[];
+  awaited: string;
+  payments: { currency: PaymentMethod; txid: string; amount: string; gone: boolean }[];
 };
 
 /** Those of these ids that exist, by id. */
@@ -33,9 +44,11 @@ export async function readCheckouts(sql: Sql, ids: readonly string[]): Promise<R
   const { rows } = await sql.query<Raw>({
     name: 'read_checkouts',
     text: `select ${CHECK_COLUMNS}, m.business_name, t.label, t.address, t.rate, t.tolerance_bps, t.window_ends_at,
-                  (select coalesce(json_agg(json_build_object('currency', p.currency, 'txid', p.txid, 'amount', p.amount::text)), '[]')
-                     from (select currency, txid, amount from payments
-                            where transaction_id = t.id and state in ('mempool', 'mined') order by seen_at desc, id desc limit ${MOST_PAYMENTS}) p) as payments
+                  (select coalesce(sum(p.amount), 0) from payments p
+                    where p.transaction_id = t.id and p.state = 'gone' and p.currency = t.currency) as awaited,
+                  (select coalesce(json_agg(json_build_object('currency', p.currency, 'txid', p.txid, 'amount', p.amount::text, 'gone', p.state = 'gone')), '[]')
+                     from (select currency, txid, amount, state from payments
+                            where transaction_id = t.id and state <> 'conflicted' order by seen_at desc, id desc limit ${MOST_PAYMENTS}) p) as payments
              from transactions t join merchants m on m.id = t.merchant_id
             where t.id = any ((select $1::text[])::text[])`,
     values: [ids],
@@ -52,6 +65,7 @@ function checkoutRow(row: Raw): CheckoutRow {
     rate: storedRate(row.rate),
     toleranceBps: row.tolerance_bps,
     expiresAtMs: row.window_ends_at.getTime(),
-    payments: row.payments.map(({ currency, txid, amount }) => ({ currency, txid, minor: BigInt(amount) })),
+    awaited: BigInt(row.awaited),
+    payments: row.payments.map(({ currency, txid, amount, gone }) => ({ currency, txid, minor: BigInt(amount), isGone: gone })),
   };
 }

@@ -5,17 +5,18 @@ import { parseRate, type Rate } from '../../../src/core/rate.ts';
 import { TRANSACTION_STATUSES, type TransactionStatus } from '../../../src/core/transaction-states.ts';
 
 const EXPIRES = 1_000_000;
-const transaction = (status: TransactionStatus, receivedMinor: bigint) => ({
+const transaction = (status: TransactionStatus, receivedMinor: bigint, awaitedMinor: bigint) => ({
   status,
   receivedMinor,
+  awaitedMinor,
   amountDue: 100_000n,
   toleranceBps: 100,
   currency: 'BTC' as const,
   rate: parseRate('50000') as Rate,
   expiresAtMs: EXPIRES,
 });
-const shown = (status: TransactionStatus, receivedMinor: bigint, nowMs: number) =>
-  checkoutScreen(transaction(status, receivedMinor), nowMs);
+const shown = (status: TransactionStatus, receivedMinor: bigint, nowMs: number, awaitedMinor = 0n) =>
+  checkoutScreen(transaction(status, receivedMinor, awaitedMinor), nowMs);
 
 test('while there is time a started transaction is to be paid, and a pending one what is still missing', () => {
   expect(shown('started', 0n, EXPIRES - 1)).toBe('pay');
@@ -28,7 +29,17 @@ test('while there is time a started transaction is to be paid, and a pending one
 
 test('from the moment at which the window ends nothing is to be paid, whether or not anybody has looked', () => {
   expect(shown('started', 0n, EXPIRES)).toBe('expired');
-  expect(shown('pending', 40_000n, EXPIRES)).toBe('seen');
+  expect(shown('pending', 98_999n, EXPIRES)).toBe('expired');
+  expect(shown('pending', 99_000n, EXPIRES)).toBe('seen');
+});
+
+test('what the network does not show at present is never asked for again', () => {
+  // one unit below what the tolerance leaves, with what may come back
+  expect(shown('pending', 40_000n, EXPIRES - 1, 58_999n)).toBe('partly_paid');
+  expect(shown('pending', 40_000n, EXPIRES - 1, 59_000n)).toBe('missing');
+  expect(shown('pending', 0n, EXPIRES - 1, 100_000n)).toBe('missing');
+  expect(shown('pending', 0n, EXPIRES, 1n)).toBe('missing');
+  expect(shown('pending', 99_000n, EXPIRES - 1, 50_000n)).toBe('seen');
 });
 
 test('every other status has one screen, whatever has come in and whenever', () => {
