@@ -125,8 +125,8 @@ export const AREAS = [
   { code: /^src\/outside\/evm\/authorizations\.ts$/, tests: ['test/nodes/evm-authorization-answers'] },
   {
     code: /^src\/(flow\/evm\/recover-authorized|worker\/payouts\/evm\/authorized|store\/payouts\/after-restore\/authorized-nonces)\.ts$/,
-    tests: ['test/nodes/evm-authorized.test', 'test/nodes/evm-authorized-words', 'test/nodes/evm-authorized-replaced'],
-    slow: ['test/nodes/evm-delegated'],
+    tests: ['test/nodes/evm-authorized-use', 'test/nodes/evm-carried'],
+    slow: ['authorized.test', 'authorized-words', 'authorized-replaced', 'delegated'].map((name) => `test/nodes/evm-${name}`),
   },
   {
     code: /^src\/store\/sweeps\/written-off\.ts$/,
@@ -135,12 +135,8 @@ export const AREAS = [
   },
   {
     code: /^src\/flow\/sweeps\/sent-(elsewhere|beside)\.ts$/,
-    tests: [
-      'test/flow/sweeps',
-      'test/nodes/evm-authorized-replaced',
-      'test/nodes/evm-sent-elsewhere',
-      'test/nodes/evm-sent-between',
-    ],
+    tests: ['test/flow/sweeps'],
+    slow: ['test/nodes/evm-authorized-replaced', 'test/nodes/evm-sent-elsewhere', 'test/nodes/evm-sent-between'],
   },
   {
     code: /^src\/(worker\/rescan\/address-balances|store\/sweeps\/balances)\.ts$/,

@@ -1,0 +1,87 @@
+// Whether an authorization (EIP-7702) has used a nonce of an address of ours: by what nodes show together now, or what was found when they did. And what is
+// booked with it that was only reserved.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { evmInput } from '../../src/core/currencies/evm.ts';
+import type { AuthorizedByWord, EvmPort } from '../../src/core/evm/port.ts';
+import type { Context } from '../../src/flow/context.ts';
+import {
+  hasAuthorized,
+  insertAuthorized,
+  isUseKnown,
+  wasFound,
+} from '../../src/store/payouts/after-restore/authorized-nonces.ts';
+import { recordMovements } from '../../src/store/payouts/unknown-movements.ts';
+import { joined, useOf } from '../../src/worker/payouts/evm/authorized.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const [HASH, OTHER_HASH] = ['b1', 'b2'].map((one) => `0x${one.repeat(32)}`) as [string, string];
+const [TXID, FOUND] = ['a1', 'a2'].map((one) => `0x${one.repeat(32)}`) as [string, string];
+const ADDRESS = `0x${'5e'.repeat(20)}`;
+const NONCE = 5;
+const currency = 'USDT';
+const SENDER = evmInput(ADDRESS, NONCE);
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+beforeAll(async () => {
+  database = await freshDatabase();
+  const found = { currency, blockHash: HASH, finding: 'found', spends: [evmInput(ADDRESS, NONCE - 1), SENDER] } as const;
+  await recordMovements(database.db, [{ ...found, txid: FOUND }], Date.UTC(2026, 5, 1));
+});
+afterAll(() => database.drop());
+
+const facts = { txid: TXID, coinbase: false, inputs: [], outputs: [], spends: [SENDER] };
+const shownIn = (blockHash: string) => ({ height: 7, blockHash, facts });
+
+describe('that it has used it', () => {
+  /** What nodes say of a transaction that is known in a block. */
+  async function use(word: Partial<AuthorizedByWord>, txid = TXID) {
+    const said: AuthorizedByWord = { carried: shownIn(HASH), isUsed: false, isDenied: false, said: ['said'], ...word };
+    const port = { authorized: async () => said } as Partial<EvmPort> as EvmPort;
+    const of = { txid, block: { height: 7, hash: HASH } };
+    return useOf({ db: database.db } as Context, { currency, port }, of, { address: ADDRESS, nonce: NONCE });
+  }
+  const USED = { facts, isDenied: false, said: ['said'] };
+  const UNKNOWN = { ...USED, facts: null };
+
+  test.each<[string, Partial<AuthorizedByWord>, string, object]>([
+    ['is so where they say it of its block', { isUsed: true }, TXID, USED],
+    ['is not known where they say it of another block', { isUsed: true, carried: shownIn(OTHER_HASH) }, FOUND, UNKNOWN],
+    ['is not known where they show it in none', { carried: null }, FOUND, UNKNOWN],
+    ['is not known where they have forgotten it, and nobody has found it before', {}, TXID, UNKNOWN],
+    ['is so where they have forgotten it, and it was found before', {}, FOUND, USED],
+    ['is not so where they deny it, though it was found before', { isDenied: true }, FOUND, { ...UNKNOWN, isDenied: true }],
+  ])('%s', async (_what, word, txid, wanted) => {
+    expect(await use(word, txid)).toEqual(wanted);
+  });
+});
+
+test('what was found is that of its block, its nonce and its currency alone', async () => {
+  const was = (of: object, hash = HASH) => wasFound(database.db, { currency, txid: FOUND, sender: SENDER, ...of }, hash);
+  expect(await was({})).toBe(true);
+  expect(await was({}, OTHER_HASH)).toBe(false);
+  for (const other of [{ currency: 'ETH' }, { txid: TXID }, { sender: evmInput(ADDRESS, NONCE + 1) }])
+    expect(await was(other)).toBe(false);
+});
+
+test('what is booked is known of its nonce and address alone, whichever transaction has used it', async () => {
+  const known = (of: object = {}) => isUseKnown(database.db, { currency, txid: TXID, sender: SENDER, ...of });
+  const has = (address: string, code: 'USDT' | 'ETH' = currency) => hasAuthorized(database.db, code, evmInput(address, 0).txid);
+  expect([await known(), await has(ADDRESS)]).toEqual([false, false]);
+  const block = { height: 7, hash: HASH };
+  await insertAuthorized(database.db, { currency, txid: TXID, sender: SENDER, block, by: 'operator test', atMs: 0 });
+  expect([await known(), await known({ txid: FOUND }), await has(ADDRESS)]).toEqual([true, true, true]);
+  expect(await known({ sender: evmInput(ADDRESS, NONCE + 1) })).toBe(false);
+  expect(await known({ currency: 'ETH' })).toBe(false);
+  expect([await has(`0x${'5f'.repeat(20)}`), await has(ADDRESS, 'ETH')]).toEqual([false, false]);
+});
+
+test('what two addresses of ours have used in one transaction is told together', () => {
+  const one = { payoutIds: ['a'], lost: 0n, fee: 0n, besides: [{ currency: 'USDT' as const, lost: 1n }], alike: ['b'] };
+  const other = { payoutIds: ['c'], lost: 0n, fee: 0n, besides: [{ currency: 'ETH' as const, lost: 2n }], alike: ['d'] };
+  const bare = { payoutIds: [], lost: 0n, fee: 0n };
+  expect(joined(null, one)).toBe(one);
+  const both = { payoutIds: ['a', 'c'], besides: [...one.besides, ...other.besides], alike: ['b', 'd'] };
+  expect(joined(one, other)).toEqual({ ...one, ...both });
+  expect(joined(bare, other)).toMatchObject({ payoutIds: ['c'], besides: other.besides, alike: ['d'] });
+  expect(joined(one, bare)).toMatchObject({ payoutIds: ['a'], besides: one.besides, alike: ['b'] });
+});
