@@ -11,8 +11,11 @@ export type BankWaiting = { readonly state: 'waiting'; readonly forMs: number };
 
 /** What a bank has reported; each until it was acknowledged, in its order. */
 export type BankReport =
-  /** A NACHA file with returns or notices of change. */
-  | { readonly id: string; readonly kind: 'nacha'; readonly content: string }
+  /**
+   * A NACHA file with returns or notices of change. `leftOut`, of a copy only: what names the entries in it about which a person was asked, and
+   * which it books nothing of.
+   */
+  | { readonly id: string; readonly kind: 'nacha'; readonly content: string; readonly leftOut?: readonly string[] }
   /**
    * The bank has put something down that is no report it may book, for example too large; `reason` in words. `mayReturn`: nobody could read it,
    * and it may tell of any return.

@@ -84,6 +84,12 @@ describe('what else stands in a report with such a return', () => {
   }
   const withNumberOfNobody = (content: string, trace: string): string =>
     content.replace(new RegExp(`799(R..)${trace}`), `799$1${trace.slice(0, 8)}9999999`);
+  /** PostgreSQL was started again: what is kept is compared, and then what waits is handed over. */
+  async function restarted(): Promise<void> {
+    await world.admin.query(`delete from comparisons where currency = 'USD'`);
+    const next = await handedOver(bank, await shopWith(BTC));
+    expect((await entryOf(next)).state).toBe('acked');
+  }
   async function insteadOfAll(content: string): Promise<void> {
     for (const { id } of bank.reports()) await bank.acknowledge(id);
     bank.say(content);
@@ -102,11 +108,24 @@ describe('what else stands in a report with such a return', () => {
     await bank.look();
     expect((await row(second)).status).toBe('failed');
     expect([...bank.kept.values()].map(({ id }) => id)).toContain(said?.id);
-    // what is kept is compared after a restart of PostgreSQL, and what was unclear stops nothing again
-    await world.admin.query(`delete from comparisons where currency = 'USD'`);
-    await bank.look();
+    await restarted();
     expect(await openBreakers(ctx.db)).toEqual([]);
     await green();
+  });
+
+  test('is all that a copy books: what a person was asked about comes back by none, whatever is decided by hand since', async () => {
+    const merchantId = await shopWith(BTC);
+    const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];
+    const [one, two] = [await entryOf(first), await entryOf(second)];
+    await insteadOfAll(withNumberOfNobody(saidTogether(one.trace, two.trace), two.trace));
+    await bank.look();
+    for (const { id } of bank.reports()) await bank.acknowledge(id);
+    await clearBreakers(ctx.db, 'test', world.now());
+    await world.wait(10 * DAY);
+    await bank.look();
+    await world.admin.query('update payouts set resolved = true where id = $1', [second]);
+    await restarted();
+    expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'completed']);
   });
 
   test('waits for its rate, and is told, before the report may be taken away', async () => {
@@ -137,5 +156,6 @@ describe('what else stands in a report with such a return', () => {
     expect((await problems()).join()).toContain('with another name or amount than was paid');
     for (const { id } of bank.reports()) await bank.acknowledge(id);
     await clearBreakers(ctx.db, 'test', world.now());
+    await restarted();
   });
 });

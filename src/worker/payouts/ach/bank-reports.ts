@@ -39,8 +39,13 @@ export type ReadReports = {
   readonly setAside: readonly string[];
 };
 
-/** `waits`: it must be booked later; `of` are the files that it may concern. `isPartly`: what else it says is booked. */
-type Waits = { readonly how: 'waits'; readonly of: readonly string[] | 'all'; readonly why: string; readonly isPartly?: true };
+/** `waits`: it must be booked later; `of` are the files that it may concern. `booked`: as a copy of it is kept, where what else it says is booked. */
+type Waits = {
+  readonly how: 'waits';
+  readonly of: readonly string[] | 'all';
+  readonly why: string;
+  readonly booked?: BankReport;
+};
 type Booked = { readonly how: 'booked' } | Waits;
 const BOOKED: Booked = { how: 'booked' };
 
@@ -62,7 +67,7 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
         onTrouble(booked.why);
         waiting.push(booked);
         // a person takes it away, and a database that is put back must learn of what was booked all the same
-        if (booked.isPartly === true) await files.keepReport(report);
+        if (booked.booked !== undefined) await files.keepReport(booked.booked);
         continue;
       }
       await reached?.('ach-read');
@@ -172,11 +177,12 @@ async function bookNacha(
   if (waits !== null) return waits;
   const unpriced: Named[] = [];
   const disputed = entries.filter(({ returned }) => returned !== null && isDispute(returned.code));
-  const unclear: string[] = [];
+  const unclear: ReadFile['entries'][number][] = [];
   for (const entry of entries) {
+    if (report.leftOut?.includes(nameOf(entry)) === true) continue;
     const how = disputed.includes(entry) ? 'booked' : await bookEntry(ctx, entry, booking);
     if (how === 'unpriced') unpriced.push({ trace: entry.returned?.trace ?? '', reference: entry.id });
-    if (how === 'unclear') unclear.push(entry.returned?.trace ?? '');
+    if (how === 'unclear') unclear.push(entry);
   }
   // whoever takes it away for one of them must know of the others
   const waiting = [
@@ -187,8 +193,12 @@ async function bookNacha(
   if (waiting.length === 0) return BOOKED;
   const concerned = waiting.map(({ of }) => of);
   const of = concerned.includes('all') ? 'all' : concerned.flat();
-  return { how: 'waits', of, why: waiting.map(({ why }) => why).join('; and '), isPartly: true };
+  const why = waiting.map((one) => one.why).join('; and ');
+  return { how: 'waits', of, why, booked: { ...report, leftOut: unclear.map(nameOf) } };
 }
+
+/** What names a return in its report. */
+const nameOf = ({ returned, id }: ReadFile['entries'][number]): string => `${returned?.trace} ${id}`;
 
 async function aboutUnpriced(ctx: Context, id: string, unpriced: readonly Named[]): Promise<Waits | null> {
   if (unpriced.length === 0) return null;
@@ -196,9 +206,10 @@ async function aboutUnpriced(ctx: Context, id: string, unpriced: readonly Named[
   return { how: 'waits', of: await filesOf(ctx, unpriced), why };
 }
 
-function aboutUnclear(id: string, unclear: readonly string[]): Waits | null {
+function aboutUnclear(id: string, unclear: ReadFile['entries']): Waits | null {
   if (unclear.length === 0) return null;
-  const why = `${id} of the bank returns trace number ${unclear.join(', ')} with another name or amount than was paid, and nothing is completed before somebody has asked the bank which payout came back: take the report away then, or lay the right one in its place`;
+  const traces = unclear.map(({ returned }) => returned?.trace).join(', ');
+  const why = `${id} of the bank returns trace number ${traces} with another name or amount than was paid, and nothing is completed before somebody has asked the bank which payout came back: take the report away then, or lay the right one in its place`;
   return { how: 'waits', of: 'all', why };
 }
 
