@@ -98,6 +98,7 @@ export const AREAS = [
   {
     code: /^src\/outside\/evm\/(payments|answers|traces|paying)\.ts$/,
     tests: [
+      'test/outside/evm-payments',
       'test/nodes/evm-block-answers',
       'test/nodes/evm-traces',
       'test/nodes/evm-answers',
