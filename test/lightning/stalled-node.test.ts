@@ -1,7 +1,7 @@
 // A node whose disk or database stands still goes on saying what it reads: of a request that it has taken, and not written down yet, it says that it has no
 // such payment. Nothing that it says of an unanswered request is the last before it has written something itself.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { PaymentOrder } from '../../src/core/lightning/payer.ts';
+import type { PaymentOrder, TrackedPayment } from '../../src/core/lightning/payer.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
 import { AMOUNT, at, clock, close, code, invoice, looks, MINUTE, open, outgoing, pass, status } from './funded-payouts.ts';
@@ -10,8 +10,9 @@ const HOUR = 60 * MINUTE;
 /** The request that the node has taken, and writes down when it can again; null = none. */
 let begun: (() => unknown) | null;
 let stands: boolean;
+let hasWritten: boolean;
 beforeEach(async () => {
-  [begun, stands] = [null, false];
+  [begun, stands, hasWritten] = [null, false, false];
   await open({}, (payer) => ({
     ...payer,
     async send(order: PaymentOrder) {
@@ -34,6 +35,7 @@ beforeEach(async () => {
       begun?.();
       begun = null;
       await writes?.();
+      hasWritten = true;
     },
   });
 });
@@ -110,4 +112,20 @@ test('what it has written down by then its operator cannot call failed', async (
   stands = false;
   const resolution = { payoutId: id, outcome: 'failed', evidence: 'its recipient does not have it' } as const;
   await expect(resolvePayout(at.ctx, resolution, at.paying.track)).rejects.toThrow(/may still/);
+});
+
+test.each([
+  ['a channel holds', { payment: null, isPending: true }],
+  ['a part is open of', { payment: { status: 'failed', isPartOpen: true }, isPending: false }],
+])('what %s once it has written is not failed', async (_what, then) => {
+  const { id } = await takenAndNotWritten();
+  [begun, stands] = [null, false];
+  const said: unknown[] = [then];
+  const track = async (hash: string) => (hasWritten && said.length > 0 ? (said.pop() as TrackedPayment) : at.paying.track(hash));
+  pass(MINUTE);
+  await at.look({ track });
+  expect(said).toEqual([]);
+  expect(await status(id)).toBe('processing');
+  await looks(1);
+  expect(await status(id)).toBe('failed');
 });
