@@ -62,7 +62,7 @@ export const AREAS = [
   },
   {
     code: /^src\/store\/chain\/(payment-facts|payment-writes|sighting-plan)\.ts$/,
-    tests: ['test/store/payment-rows', 'test/store/chain-facts'],
+    tests: ['test/store/payment-rows', 'test/store/chain-facts', 'test/store/fresh-keys'],
     slow: ['test/store/many-outputs', 'test/nodes/evm-other-', 'test/nodes/races', 'test/nodes/bitcoind-cases'],
   },
   {
