@@ -12,6 +12,7 @@ import type { Authenticator } from '../flow/sign-in/sign-in.ts';
 import type { StatusNotifier } from '../flow/transactions/reads.ts';
 import { addressKey, isSecure, listensAt, schemeOf } from './client-address.ts';
 import type { ConnectionLimits, Connections } from './connections.ts';
+import type { Durations } from './metrics/durations.ts';
 import { createLimiter, describeUsedUp, type Limiter } from './rate-limit.ts';
 import type { JsonObject } from './read-body.ts';
 import { type Report, refusalOf, sendRefusal } from './reply-error.ts';
@@ -51,6 +52,8 @@ export type ServerOptions = {
   readonly version: string;
   /** What the links of checkout pages name transactions by. */
   readonly checkoutTokens: CheckoutTokens;
+  /** Measures what is answered; absent: nobody asks. */
+  readonly durations?: Durations;
   /** Other times for connections than those of behaviour §1. */
   readonly connectionLimits?: ConnectionLimits;
   /** Other numbers of requests at once than usual. */

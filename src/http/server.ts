@@ -54,6 +54,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
   });
   const context = createServerContext(options, watchConnections(app.server, limits), closing.signal);
+  options.durations?.watch(app);
   const inProgress = limitRequests(app.server, options.requestLimits ?? REQUEST_LIMITS);
   app.addHook('onRequest', (request, reply, done) => {
     if (inProgress.isTooMany(request.raw.socket)) return context.failOverloaded(request, reply);

@@ -1,7 +1,11 @@
 // The process that faces the internet: the HTTP API. It holds no key that can spend. `npm start` runs it, or `bursar api` by itself, any
 // number of times on one database.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createMetrics } from '../flow/metrics.ts';
 import { createAuthenticator } from '../flow/sign-in/sign-in.ts';
+import { createDurations } from '../http/metrics/durations.ts';
+import { createMetricsServer } from '../http/metrics/server.ts';
 import { createServer } from '../http/server.ts';
 import { createCheckoutTokens } from '../outside/checkout-tokens.ts';
 import { isSupervised, type Running, runProcess } from './process/life.ts';
@@ -52,6 +56,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     authenticator.listen(),
   ]);
   const eventTail = openEventTail(ctx.db, (error) => outage.report({ err: error }, 'streams of events'));
+  const durations = createDurations();
   const server = createServer({
     ctx,
     authenticator,
@@ -67,6 +72,7 @@ async function start({ config, database }: Opened): Promise<Running> {
     report: (what, message) => outage.report(what, message),
     version: version(),
     checkoutTokens: createCheckoutTokens(ctx.ports.seals),
+    ...(config.metricsPort === null ? {} : { durations }),
   });
   const endpoint = () => sandboxEndpoint(dataFolder);
   const waitsForSandbox = network === 'sandbox' && isSupervised();
@@ -81,9 +87,15 @@ async function start({ config, database }: Opened): Promise<Running> {
   } catch (error) {
     throw listenRefused(host, port, error);
   }
+  const stopMetrics = await listenForMetrics(config, {
+    metrics: createMetrics(ctx),
+    durations,
+    report: (what, message) => outage.report(what, message),
+  });
   return {
     note: listeningUrl(host, server.server.address()),
     async stop() {
+      await stopMetrics();
       await server.close();
       await stopAutomatic();
       outage.close();
@@ -94,6 +106,25 @@ async function start({ config, database }: Opened): Promise<Running> {
       await wired.close();
       await database.close();
     },
+  };
+}
+
+/** @returns what ends it */
+async function listenForMetrics(
+  { host, metricsPort }: Opened['config'],
+  parts: Parameters<typeof createMetricsServer>[0],
+): Promise<() => Promise<void>> {
+  if (metricsPort === null) return async () => undefined;
+  const metrics = createMetricsServer(parts);
+  try {
+    metrics.listen(metricsPort, host);
+    await once(metrics, 'listening');
+  } catch (error) {
+    throw listenRefused(host, metricsPort, error, 'BURSAR_METRICS_PORT');
+  }
+  return async () => {
+    metrics.close();
+    metrics.closeAllConnections();
   };
 }
 

@@ -12,6 +12,7 @@ import { addMerchant, addUser } from '../../src/flow/merchants/merchants.ts';
 import { createAuthenticator } from '../../src/flow/sign-in/sign-in.ts';
 import { createTransactionBatches } from '../../src/flow/transactions/request-batches.ts';
 import type { ConnectionLimits } from '../../src/http/connections.ts';
+import type { Durations } from '../../src/http/metrics/durations.ts';
 import type { RequestLimits } from '../../src/http/requests-in-progress.ts';
 import { createServer } from '../../src/http/server.ts';
 import type { SandboxForward } from '../../src/http/server-context.ts';
@@ -52,6 +53,7 @@ export type ApiOptions = {
   readonly connectionLimits?: ConnectionLimits;
   readonly requestLimits?: RequestLimits;
   readonly streamLimits?: PlaceLimits;
+  readonly durations?: Durations;
 };
 
 async function context(network: Network, now: () => number) {
@@ -145,6 +147,7 @@ export async function makeApi(options: ApiOptions = {}) {
     checkoutTokens: createCheckoutTokens(SEALS),
     ...(options.connectionLimits === undefined ? {} : { connectionLimits: options.connectionLimits }),
     ...(options.requestLimits === undefined ? {} : { requestLimits: options.requestLimits }),
+    ...(options.durations === undefined ? {} : { durations: options.durations }),
     ...(options.streamLimits === undefined ? {} : { streamLimits: options.streamLimits }),
   });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });

@@ -134,13 +134,8 @@ test('what is set and has no effect is reported', () => {
 test('what nothing reads yet ends the start, wherever it is set', () => {
   const valkey = 'several servers share their rate limits through the database; remove it';
   write('BURSAR_VALKEY_URL=redis://localhost\n');
-  expect(() => readConfig({ ...environment, BURSAR_METRICS_PORT: '9100' })).toThrow(
-    [
-      'BURSAR_METRICS_PORT is set, and nothing reads it: there are no metrics in this version; remove it',
-      `BURSAR_VALKEY_URL is set, and nothing reads it: ${valkey} (${file}, line 1)`,
-    ].join('\n'),
-  );
-  write('BURSAR_VALKEY_URL_FILE=/run/valkey\nBURSAR_METRICS_PORT=\n');
+  expect(() => readConfig(environment)).toThrow(`BURSAR_VALKEY_URL is set, and nothing reads it: ${valkey} (${file}, line 1)`);
+  write('BURSAR_VALKEY_URL_FILE=/run/valkey\n');
   expect(() => readConfig(environment)).toThrow(`BURSAR_VALKEY_URL_FILE is set, and nothing reads it: ${valkey}`);
 });
 

@@ -105,9 +105,7 @@ export const VARIABLES = {
     url('http', 'https'),
     'where clients reach the API (/openapi.json tells it); default: the listening address',
   ),
-  metricsPort: optional('BURSAR_METRICS_PORT', integer(1, 65_535), 'port of /metrics; unset: off', {
-    unused: 'there are no metrics in this version',
-  }),
+  metricsPort: optional('BURSAR_METRICS_PORT', integer(1, 65_535), 'port of /metrics, which asks for no password; unset: off'),
   trustedProxies: optional(
     'BURSAR_TRUSTED_PROXIES',
     networks,

@@ -15,12 +15,12 @@ export function lineOf(what: string, error: unknown): string {
   return `${what}: ${isExpected ? message : (stack ?? String(error))}`;
 }
 
-/** Why the API cannot listen on HOST and PORT: the refusal for what `listen` failed with. */
-export function listenRefused(host: string, port: number, error: unknown): StartRefused {
+/** Why the API cannot listen on HOST and PORT (or another setting's port): the refusal for what `listen` failed with. */
+export function listenRefused(host: string, port: number, error: unknown, setting = 'PORT'): StartRefused {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return new StartRefused(`HOST: "${host}" cannot be resolved (${code}); accepted is an address or a name of this machine`);
   }
   const why = code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${code})`;
-  return new StartRefused(`${host}:${port} ${why}: set PORT or HOST to another`);
+  return new StartRefused(`${host}:${port} ${why}: set ${setting} or HOST to another`);
 }
