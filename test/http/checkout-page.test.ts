@@ -173,6 +173,19 @@ describe('its stream', () => {
     await stream.close();
   });
 
+  test('tells the time at once when the clock was set, so that no page counts down to another end', async () => {
+    const moved = await makeApi();
+    const { json } = await moved.call('/create_transaction', { amount: '5', crypto_selected: 'BTC', expand: ['checkout'] });
+    const stream = await follow(pathOf(json), moved.base);
+    await stream.count(1);
+    moved.advance(600);
+    await stream.beaten(1);
+    expect(JSON.parse(stream.beats[0]?.data ?? '{}')).toEqual({ now: moved.now() });
+    expect(stream.messages.length).toBe(1);
+    await stream.close();
+    await moved.end();
+  });
+
   test('of one address there are a hundred at once; one that ends makes room', async () => {
     const path = pathOf(await create());
     const open = await Promise.all(Array.from({ length: 100 }, () => follow(path)));

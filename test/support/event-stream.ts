@@ -16,6 +16,7 @@ export async function openStream(
     signal: leaving.signal,
   });
   const messages: Message[] = [];
+  const beats: Message[] = [];
   const waiting = new Set<() => void>();
   let cursor = '';
   let isOver = false;
@@ -35,7 +36,10 @@ export async function openStream(
     }
     // some clients pass over an id without data
     if (data.length > 0) cursor = id;
-    if (data.length > 0 && event !== 'position') messages.push({ id: cursor, event, data: data.join('\n') });
+    if (data.length === 0 || event === 'position') return;
+    const told = { id: cursor, event, data: data.join('\n') };
+    if (event === 'beat') beats.push(told);
+    else messages.push(told);
   }
   async function read(): Promise<void> {
     let rest = '';
@@ -65,6 +69,8 @@ export async function openStream(
   return {
     response,
     messages,
+    /** Signs of life of the stream of a checkout page. */
+    beats,
     cursor: () => cursor,
     // biome-ignore lint/suspicious/noExplicitAny: whatever was told, for the test to look at
     events: (): any[] => messages.filter(({ event }) => event !== 'end').map(({ data }) => JSON.parse(data)),
@@ -73,6 +79,7 @@ export async function openStream(
     /** Resolves when its cursor is another one than this, or the stream is over. */
     moved: (from: string) => until(() => cursor !== from || isOver),
     count: (n: number) => until(() => messages.length >= n || isOver),
+    beaten: (n: number) => until(() => beats.length >= n || isOver),
     over: () => reading,
     async close(): Promise<void> {
       leaving.abort();

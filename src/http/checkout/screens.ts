@@ -81,13 +81,16 @@ function toPay(checkout: Checkout): Html {
   const what = isInvoice(checkout) ? 'invoice' : 'address';
   return html`<h1>${usd(checkout)}</h1>
 ${notices(checkout)}
+<p class="warning" data-over hidden>The time is over. Do not pay now.</p>
+<div data-payable>
 <p class="amount"><bdi dir="ltr">${digits}</bdi> ${balanceOf(currency)} ${copy(digits, 'Copy amount', 'amount')}</p>
 <p class="note">1 ${balanceOf(currency)} = ${formatRate(rate)} USD, fixed <time role="timer" aria-live="off" datetime="${until}" data-until="${String(expiresAtMs)}">until ${until.slice(11, 19)} UTC</time></p>
 <img class="qr" src="${qrDataUri(uri)}" alt="QR code: ${digits} ${balanceOf(currency)} to the ${what} that ends in ${address.slice(-6)}">
 <p><a class="wallet" href="${uri}" data-keep="wallet">Open in wallet</a></p>
 <p class="address"><bdi dir="ltr"><b>${address.slice(0, 6)}</b>${address.slice(6, -6)}<b>${address.slice(-6)}</b></bdi></p>
 <p>${copy(address, `Copy ${what}`, 'address')} ${!isInvoice(checkout) && copy(uri, 'Copy payment link', 'uri')}</p>
-<p class="note">${network(checkout)}</p>`;
+<p class="note">${network(checkout)}</p>
+</div>`;
 }
 
 /** What has come in already, and what of it is not to be sent again. */

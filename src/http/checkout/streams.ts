@@ -9,7 +9,10 @@ import { change } from './page.ts';
 /** Of this process; and of one address, behind which a whole shop may be. */
 const PLACES = { ofAll: 1_000, ofAddress: 100 };
 const LOOK_MS = 1_000;
-const HEARTBEAT_MS = 15_000;
+/** A page that hears nothing for longer asks anew (browser/checkout.js). */
+const HEARTBEAT_MS = 10_000;
+/** A clock that moves by more than this against the process's own was set. */
+const CLOCK_SET_MS = 1_000;
 const RETRY_AFTER_SECONDS = 5;
 /** How long a browser waits before it comes back. */
 const COME_BACK_MS = 2_000;
@@ -39,6 +42,7 @@ export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
   let timer: NodeJS.Timeout | null = null;
   let isReading = false;
   let heartbeatMs = performance.now();
+  let aheadMs = context.now() - performance.now();
 
   function reserve(address: string): () => void {
     const mine = places.get(address) ?? 0;
@@ -79,10 +83,16 @@ export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
     stream.response.write(`event: change\ndata: ${JSON.stringify(change(checkout))}\n\n`);
   }
 
+  /** Tells the time, as an event and not as a comment: a page hears no comments, and must know that it still hears. */
   function beat(): void {
-    if (performance.now() - heartbeatMs < HEARTBEAT_MS) return;
-    heartbeatMs = performance.now();
-    for (const { response } of streams) if (response.writableLength === 0) response.write(':\n\n');
+    const nowMs = performance.now();
+    const now = context.now();
+    const isClockSet = Math.abs(now - nowMs - aheadMs) > CLOCK_SET_MS;
+    if (nowMs - heartbeatMs < HEARTBEAT_MS && !isClockSet) return;
+    heartbeatMs = nowMs;
+    aheadMs = now - nowMs;
+    const told = `event: beat\ndata: ${JSON.stringify({ now })}\n\n`;
+    for (const { response } of streams) if (response.writableLength === 0) response.write(told);
   }
 
   context.closing.addEventListener('abort', () => {
