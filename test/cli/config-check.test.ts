@@ -86,6 +86,7 @@ test('on mainnet a foreign node, a foreign database and a missing or closed seed
   expect(after).toMatchObject({ code: 0, out: expect.stringMatching(/^ok {5}seed: opens; accounts of BTC, /m) });
   expect(after.out).toContain(`ok     ${join(data, 'signer', 'seed.json')}: mode 600`);
   expect(after.out).toMatch(/^wrong {2}limits of the signer: none: on mainnet no payout is signed without/m);
+  expect(after.out).not.toContain('The configuration is right.');
   const limited = { ...given, BURSAR_BTC_RPC_URL: '', BURSAR_SIGNER_LIMITS: 'BTC:payout=0.5,day=2;USDT:day=100' };
   const within = await runCli(['config', 'check', '--nodes'], limited);
   expect(within.out).toMatch(/^ok {5}limits of the signer: payouts are signed in BTC$/m);

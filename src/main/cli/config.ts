@@ -48,9 +48,17 @@ async function check({ json, nodes }: JsonOption & { readonly nodes?: boolean })
     ...(probes ?? []).map(
       ({ what, ok, stops: isStop, says }) => `${verdict(ok, ok ? 'ok   ' : isStop ? 'STOPS' : 'wrong')}  ${what}: ${says}`,
     ),
-    stops ? 'Something would stop a start.' : 'The configuration is right.',
+    lastWord(probes ?? []),
   ]);
   process.exitCode = stops ? EXIT.failed : EXIT.done;
+}
+
+function lastWord(probes: readonly { readonly ok: boolean; readonly stops: boolean }[]): string {
+  const wrong = probes.filter(({ ok }) => !ok);
+  if (wrong.length === 0) return 'The configuration is right.';
+  return wrong.some(({ stops }) => stops)
+    ? 'Something would stop a start.'
+    : 'Nothing would stop a start, but something is wrong.';
 }
 
 /** What a start would refuse about its folder and its host; nothing is created, and the service itself may be using the port. */
