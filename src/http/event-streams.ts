@@ -72,7 +72,7 @@ const text = ({ cursor, type, json }: ToldEvent): string => `id: ${cursor}\neven
 export function createEventStreams(context: ServerContext, tail: EventTail): EventStreams {
   const { ctx, authenticator, closing } = context;
   const streams = new Map<bigint, Set<Stream>>();
-  const takePlace = createPlaces(context.streamLimits ?? STREAM_LIMITS, endOneOf);
+  const takePlace = createPlaces(context.streamLimits ?? STREAM_LIMITS, 'event streams of a merchant', endOneOf);
   let timer: NodeJS.Timeout | null = null;
   let lastHeartbeatMs = 0;
 

@@ -60,6 +60,8 @@ export type ServerOptions = {
   readonly requestLimits?: RequestLimits;
   /** Other numbers of streams at once than usual. */
   readonly streamLimits?: PlaceLimits;
+  /** Other numbers of open checkout pages at once than usual. */
+  readonly checkoutLimits?: PlaceLimits;
 };
 
 export type ServerContext = ServerOptions & {

@@ -53,6 +53,7 @@ export type ApiOptions = {
   readonly connectionLimits?: ConnectionLimits;
   readonly requestLimits?: RequestLimits;
   readonly streamLimits?: PlaceLimits;
+  readonly checkoutLimits?: PlaceLimits;
   readonly durations?: Durations;
 };
 
@@ -148,6 +149,7 @@ export async function makeApi(options: ApiOptions = {}) {
     ...(options.connectionLimits === undefined ? {} : { connectionLimits: options.connectionLimits }),
     ...(options.requestLimits === undefined ? {} : { requestLimits: options.requestLimits }),
     ...(options.durations === undefined ? {} : { durations: options.durations }),
+    ...(options.checkoutLimits === undefined ? {} : { checkoutLimits: options.checkoutLimits }),
     ...(options.streamLimits === undefined ? {} : { streamLimits: options.streamLimits }),
   });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });

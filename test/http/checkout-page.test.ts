@@ -154,7 +154,8 @@ describe('refusals', () => {
   });
 });
 
-const follow = (path: string, base = api.base) => openStream(base, null, {}, `${path}/events`);
+const follow = (path: string, base = api.base, headers: Record<string, string> = {}) =>
+  openStream(base, null, headers, `${path}/events`);
 
 describe('its stream', () => {
   test('tells what is there at once, and the next screen when something has changed', async () => {
@@ -200,6 +201,22 @@ describe('its stream', () => {
     };
     await expect.poll(openedAgain).toBe(200);
     await Promise.all(open.map((stream) => stream.close()));
+  });
+
+  test('when all are taken whoever has fewer gets the oldest of the address that has most', async () => {
+    const full = await makeApi({ checkoutLimits: { ofAll: 4, ofOne: 3 }, trustedProxies: ['127.0.0.1'] });
+    const { json } = await full.call('/create_transaction', { amount: '5', crypto_selected: 'BTC', expand: ['checkout'] });
+    const from = (address: string) => follow(pathOf(json), full.base, { 'x-forwarded-for': address });
+    const many = [await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.1')];
+    expect((await from('192.0.2.1')).response.status).toBe(429);
+    const [one, other] = [await from('192.0.2.2'), await from('192.0.2.3')];
+    expect([one.response.status, other.response.status]).toEqual([200, 200]);
+    await many[0]?.over();
+    for (const stream of [one, other]) await stream.count(1);
+    // everybody would have as many as he then
+    expect((await from('192.0.2.2')).response.status).toBe(503);
+    await Promise.all([...many, one, other].map((stream) => stream.close()));
+    await full.end();
   });
 
   test('ends when the server closes', async () => {

@@ -66,7 +66,7 @@ test('clients that left before their stream began take no place from those who c
     // whoever opens a stream waits for this
     await sql.query({ text: 'lock table event_streams in access exclusive mode' });
     const port = Number(new URL(calls.api.base).port);
-    const sockets = Array.from({ length: STREAM_LIMITS.ofMerchant + 1 }, () => openSocket(port, '127.0.0.1'));
+    const sockets = Array.from({ length: STREAM_LIMITS.ofOne + 1 }, () => openSocket(port, '127.0.0.1'));
     const refused = Promise.race(sockets.map((socket) => once(socket, 'data')));
     for (const socket of sockets) socket.write(request);
     // all places are taken

@@ -255,7 +255,7 @@ describe('a stream is refused', () => {
   });
 
   test('beyond the bound of a merchant, until one is closed; another merchant still gets one', async () => {
-    const all = await Promise.all(Array.from({ length: STREAM_LIMITS.ofMerchant }, () => open()));
+    const all = await Promise.all(Array.from({ length: STREAM_LIMITS.ofOne }, () => open()));
     const reply = await calls.api.call(PATH, {});
     expect([reply.status, reply.json.error, reply.headers.get('retry-after')]).toEqual([429, 'rate_limited', '5']);
     expect((await open({}, {}, 'other')).response.status).toBe(200);

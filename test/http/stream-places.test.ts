@@ -8,7 +8,7 @@ import { eventually } from '../support/service.ts';
 import { makeApi, PASSWORD } from './api-server.ts';
 import { useStreams } from './stream-calls.ts';
 
-const streamLimits = { ofAll: 6, ofMerchant: 5 };
+const streamLimits = { ofAll: 6, ofOne: 5 };
 const calls = useStreams({ streamLimits });
 const { open, started } = calls;
 const statusOf = async (username: string): Promise<number> => (await open({}, {}, username)).response.status;

@@ -72,11 +72,12 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
     const { request, reply, counted } = call;
     try {
       const checkout = await found(call);
-      const release = streams.reserve(String(counted.key));
+      const address = String(counted.key);
+      const release = streams.reserve(address);
       sign(call, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
       reply.hijack();
       reply.raw.writeHead(200, reply.getHeaders() as Record<string, string>);
-      streams.start(checkout, { response: reply.raw, gone: goneSignal(request.raw.socket), release });
+      streams.start(checkout, { address, response: reply.raw, gone: goneSignal(request.raw.socket), release });
     } catch (error) {
       context.fail(request, reply, error, counted);
     }

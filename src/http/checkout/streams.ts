@@ -4,58 +4,58 @@ import type { ServerResponse } from 'node:http';
 import { Refusal } from '../../core/refusal.ts';
 import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.ts';
 import type { ServerContext } from '../server-context.ts';
+import { createPlaces, type PlaceLimits } from '../stream-places.ts';
 import { change } from './page.ts';
 
-/** Of this process; and of one address, behind which a whole shop may be. */
-const PLACES = { ofAll: 1_000, ofAddress: 100 };
+/** Of one address there may be many: a whole shop may be behind it. */
+const PLACES: PlaceLimits = { ofAll: 1_000, ofOne: 100 };
 const LOOK_MS = 1_000;
 /** A page that hears nothing for longer asks anew (browser/checkout.js). */
 const HEARTBEAT_MS = 10_000;
 /** A clock that moves by more than this against the process's own was set. */
 const CLOCK_SET_MS = 1_000;
-const RETRY_AFTER_SECONDS = 5;
 /** How long a browser waits before it comes back. */
 const COME_BACK_MS = 2_000;
 
 type Stream = {
   readonly transactionId: string;
+  readonly address: string;
   readonly response: ServerResponse;
   /** Of what it was told last: see {@link whatChanges}. */
   shown: string;
+  /** Ends it, and gives its place back. */
+  readonly leave: () => void;
 };
 
 export type CheckoutStreams = {
-  /** Takes a place for this address; returns what gives it back. Refused: rate_limited, overloaded. */
+  /** Takes a place for this address; returns what gives it back. Refused as by {@link createPlaces}, and while the server closes. */
   reserve(address: string): () => void;
   /** Tells what is there now, and then each change, until the client goes or the server closes; the head of the answer is written. */
   start(
     checkout: Checkout,
-    of: { readonly response: ServerResponse; readonly gone: AbortSignal; readonly release: () => void },
+    of: Pick<Stream, 'address' | 'response'> & { readonly gone: AbortSignal; readonly release: () => void },
   ): void;
 };
 
 /** None is open when it is made. */
 export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
   const streams = new Set<Stream>();
-  const places = new Map<string, number>();
-  let taken = 0;
+  const takePlace = createPlaces(context.checkoutLimits ?? PLACES, 'checkout pages of an address', endOneOf);
   let timer: NodeJS.Timeout | null = null;
   let isReading = false;
   let heartbeatMs = performance.now();
   let aheadMs = context.now() - performance.now();
 
   function reserve(address: string): () => void {
-    const mine = places.get(address) ?? 0;
-    if (context.closing.aborted || taken >= PLACES.ofAll) throw new Refusal('overloaded');
-    if (mine >= PLACES.ofAddress) throw new Refusal('rate_limited', { retryAfterSeconds: RETRY_AFTER_SECONDS });
-    taken += 1;
-    places.set(address, mine + 1);
-    return () => {
-      taken -= 1;
-      const left = (places.get(address) ?? 1) - 1;
-      if (left === 0) places.delete(address);
-      else places.set(address, left);
-    };
+    if (context.closing.aborted) throw new Refusal('overloaded');
+    return takePlace(address);
+  }
+
+  /** The one that has been open for longest; its page comes back by itself, and asks without a stream where there is no place. */
+  function endOneOf(address: string): boolean {
+    const oldest = [...streams].find((stream) => stream.address === address);
+    oldest?.leave();
+    return oldest !== undefined;
   }
 
   async function look(): Promise<void> {
@@ -101,8 +101,8 @@ export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
 
   return {
     reserve,
-    start(checkout, { response, gone, release }) {
-      const stream: Stream = { transactionId: checkout.transactionId, response, shown: '' };
+    start(checkout, { address, response, gone, release }) {
+      const stream: Stream = { transactionId: checkout.transactionId, address, response, shown: '', leave };
       streams.add(stream);
       timer ??= setInterval(() => void look(), LOOK_MS).unref();
       function leave(): void {
