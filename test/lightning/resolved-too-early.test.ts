@@ -166,3 +166,10 @@ test('one of which a request was not answered and may still arrive at the node',
   pass(10_000);
   expect(await failed(id)).toBe('failed');
 });
+
+test('one of which each request was answered, whether or not the node has its turn to write', async () => {
+  const { id } = await heldForAnotherNode();
+  expect(await at.payment(id)).toMatchObject({ unanswered_until: null });
+  Object.assign(at.ctx.ports.lightning ?? {}, { writes: () => Promise.reject(trouble) });
+  expect(await failed(id)).toBe('failed');
+});
