@@ -144,6 +144,24 @@ describe('what no payout here has asked for', () => {
     expect(await unaskedHashes(at.ctx.db)).toEqual([payout.hash]);
   });
 
+  test.each([
+    ['under way under its number', { status: 'in_flight', paymentIndex: '3' }, []],
+    ['under way under an earlier number', { status: 'in_flight', paymentIndex: '2' }, []],
+    ['under way under a later number, as one asked for again', { status: 'in_flight', paymentIndex: '4' }, [1]],
+    ['paid under its number', { status: 'succeeded', paymentIndex: '3' }, [1]],
+  ] as const)('of one that has failed here is what is %s: %j, %j', async (_what, as, found) => {
+    await becomes('failed', 'failed', { index: 3 });
+    await listed(one(payout.hash, as));
+    expect(await unaskedHashes(at.ctx.db)).toHaveLength(found.length);
+    expect(await unaskedHashes(at.ctx.db, { node, afterIndex: 1n })).toHaveLength(found.length);
+    expect(await isUndecided(at.ctx.db, node)).toBe(found.length > 0);
+    // another node gives numbers of its own
+    await sql(`update lightning_payments set node = '02' || $1 where payout_id = $2`, [HASH, payout.id]);
+    expect(await unaskedHashes(at.ctx.db)).toEqual([payout.hash]);
+    // whoever wants to have it booked is told that it is under way
+    expect(await asked(payout.hash)).toMatchObject({ isUnderWay: as.status === 'in_flight', isOfFailed: true });
+  });
+
   test('is under way until it has succeeded, and stops nothing once its operator has said that it is his', async () => {
     await listed(one(HASH, { status: 'in_flight' }), one(NOBODY, { paymentIndex: '2' }));
     expect(await asked(HASH)).toEqual({ node, ...NOT_ASKED, isUnderWay: true });

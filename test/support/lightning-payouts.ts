@@ -154,9 +154,9 @@ export async function openLightningPayouts(
     reimburse: (transactionId: string, destination: string, more: Partial<ReimbursementRequest> = {}) =>
       reimburseTransaction(ctx, { merchantId, transactionId, destination, part: null, currency: null, ...more }),
     refund: (transactionId: string) => readRefund(ctx, transactionId),
-    /** The node's list of payments is compared. */
-    async comparedPayments(): Promise<void> {
-      const compare = createPaymentComparison(ctx, sent);
+    /** The node's list of payments is compared. @param over what the signer does otherwise */
+    async comparedPayments(over: Partial<SentPayments> = {}): Promise<void> {
+      const compare = createPaymentComparison(ctx, { ...sent, ...over });
       while (await compare());
     },
     /** What the node has is compared before the job about its payments has run. @param over what the signer does otherwise */

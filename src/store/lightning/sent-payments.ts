@@ -57,6 +57,13 @@ const UNASKED = `s.acknowledged_at is null
               and not exists (select from lightning_payments l join payouts p on p.id = l.payout_id
                                where l.payment_hash = s.payment_hash and p.status <> 'failed')`;
 
+/**
+ * SQL: whether what is under way, and what {@link UNASKED} finds, stops nothing before it has succeeded: it is its operator's, or a payout that has failed here had
+ * it under that number. Such a one was read a moment before its end, or hangs for good and its operator has called it failed.
+ */
+const LET_BE = `s.state = 'in_flight' and (s.is_operators
+                or exists (select from lightning_payments l where l.payment_hash = s.payment_hash and l.node = s.node and l.payment_index >= s.payment_index))`;
+
 /** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
   const { rows } = await sql.query<{
@@ -81,8 +88,8 @@ export async function lockUnasked(sql: Sql, paymentHash: string): Promise<Unaske
 }
 
 /**
- * Payment hashes that a node lists as paid or under way, and that no payout here has asked for, or only such as failed; what is under way of its operator is left
- * out.
+ * Payment hashes that a node lists as paid or under way, and that no payout here has asked for, or only such as failed; what is under way of its operator, or
+ * was of a payout that has failed, is left out.
  * @param of those of one node above a number; absent: all
  */
 export async function unaskedHashes(
@@ -92,7 +99,7 @@ export async function unaskedHashes(
   const { rows } = await sql.query<{ payment_hash: string }>({
     name: of === undefined ? 'unasked_hashes' : 'unasked_hashes_of_node',
     text: `select distinct payment_hash from lightning_sent s
-            where ${of === undefined ? '' : 's.node = $1 and s.payment_index > $2 and '}${UNASKED} and not (${UNDER_WAY_OF_OPERATOR}) order by 1 limit 20`,
+            where ${of === undefined ? '' : 's.node = $1 and s.payment_index > $2 and '}${UNASKED} and not (${LET_BE}) order by 1 limit 20`,
     values: of === undefined ? [] : [of.node, of.afterIndex],
   });
   return rows.map((row) => row.payment_hash);
@@ -143,13 +150,13 @@ export async function setOperators(sql: Sql, paymentHash: string): Promise<void>
 }
 
 /**
- * Whether a node has paid, or was paid, what nobody has booked yet (LN-5, LN-9). What its operator has under way may be so for good, and has taken nothing
- * where no channel holds it; only then what the node has is looked at.
+ * Whether a node has paid, or was paid, what nobody has booked yet (LN-5, LN-9). What its operator has under way, or has called failed, may be so
+ * for good, and has taken nothing where no channel holds it; only then what the node has is looked at.
  */
 export async function isUndecided(sql: Sql, node: string): Promise<boolean> {
   const { rows } = await sql.query<{ some: boolean }>({
     name: 'is_lightning_undecided',
-    text: `select exists (select from lightning_sent s where s.node = $1 and ${UNASKED} and not (${UNDER_WAY_OF_OPERATOR}))
+    text: `select exists (select from lightning_sent s where s.node = $1 and ${UNASKED} and not (${LET_BE}))
                or exists (select from lightning_unknown_invoices where node = $1 and paid_msat is not null and acknowledged_at is null) as some`,
     values: [node],
   });
