@@ -81,6 +81,24 @@ describe('the page', () => {
     }
   });
 
+  test('says when payments cannot be seen at present, so that nobody pays twice because nothing happens', async () => {
+    const blind = await makeApi();
+    const { json } = await blind.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC', expand: ['checkout'] });
+    const stream = await openStream(blind.base, null, {}, `${pathOf(json)}/events`);
+    await stream.count(1);
+    const words = 'Payments cannot be seen at present.';
+    expect(stream.events()[0].html).not.toContain(words);
+    await blind.sql(`update node_conditions set state = 'down' where currency = 'BTC'`);
+    await stream.count(2);
+    expect(stream.events()[1].html).toContain(words);
+    await blind.sql(
+      `update node_conditions set state = 'ready', looked_at = now() - interval '2 minutes' where currency = 'BTC'`,
+    );
+    expect((await blind.send(pathOf(json), undefined, HTML, 'GET')).text).toContain(words);
+    await stream.close();
+    await blind.end();
+  });
+
   test('asks for nothing any more when the time is over or the merchant has cancelled', async () => {
     const later = await makeApi();
     const asked = { amount: '25.00', crypto_selected: 'BTC', expand: ['checkout'] };

@@ -21,6 +21,7 @@ const checkout = (more: Partial<Checkout>): Checkout => ({
   currency: 'BTC',
   receivedMinor: 0n,
   awaitedMinor: 0n,
+  isWatched: true,
   remainingMinor: 38_462n,
   excessMinor: 0n,
   rate: parseRate('65000') as Rate,

@@ -12,7 +12,7 @@ import type { Context } from '../context.ts';
 
 export type Checkout = Pick<
   CheckoutRow,
-  'businessName' | 'label' | 'address' | 'payments' | 'expiresAtMs' | 'usdMinor' | 'amountDue' | 'confirmations'
+  'businessName' | 'label' | 'address' | 'payments' | 'expiresAtMs' | 'usdMinor' | 'amountDue' | 'confirmations' | 'isWatched'
 > & {
   readonly transactionId: string;
   readonly screen: CheckoutScreen;
@@ -47,9 +47,23 @@ function checkoutOf(ctx: Context, row: CheckoutRow, nowMs: number): Checkout {
   const { currency, amountDue, received, awaited, address } = row;
   const remainingMinor = atLeastZero(minus(amountDue, plus(received, awaited)));
   const required = requiredDepth(currency, row.usdMinor);
-  const { businessName, label, payments, expiresAtMs, usdMinor, rate, status, confirmations } = row;
+  const { businessName, label, payments, expiresAtMs, usdMinor, rate, status, confirmations, isWatched } = row;
   return {
-    ...{ businessName, label, address, payments, expiresAtMs, usdMinor, amountDue, confirmations, rate, status, currency, nowMs },
+    ...{
+      businessName,
+      label,
+      address,
+      payments,
+      expiresAtMs,
+      usdMinor,
+      amountDue,
+      confirmations,
+      isWatched,
+      rate,
+      status,
+      currency,
+      nowMs,
+    },
     transactionId: row.id,
     screen: checkoutScreen({ ...row, receivedMinor: received, awaitedMinor: awaited }, nowMs),
     receivedMinor: received,

@@ -95,9 +95,10 @@ ${notices(checkout)}
 
 /** What has come in already, and what of it is not to be sent again. */
 function notices(checkout: Checkout): Html {
-  const { currency, receivedMinor, awaitedMinor, remainingMinor, businessName } = checkout;
+  const { currency, isWatched, receivedMinor, awaitedMinor, remainingMinor, businessName } = checkout;
   const others = checkout.payments.filter((payment) => balanceOf(payment.currency) !== balanceOf(currency));
   return html`${checkout.screen === 'partly_paid' && html`<p class="warning"><strong>Not yet complete.</strong> Received: ${amount(checkout, receivedMinor)}. Still to be paid: ${amount(checkout, remainingMinor)}. Exchanges often take a fee from what they send: look at what arrives.</p>`}
+${!isWatched && html`<p class="warning">Payments cannot be seen at present. What you have already sent is not lost: do not pay again.</p>`}
 ${awaitedMinor > 0n && html`<p class="warning">${amount(checkout, awaitedMinor)} was seen and is not shown by the network at present: do not send it again.</p>`}
 ${others.map((payment) => html`<p class="warning">${paidAs(payment)} has come to this address, which is not what is asked for. Ask ${businessName} to send it back.</p>`)}`;
 }

@@ -123,7 +123,7 @@ export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
 }
 
 /** Everything in a screen that can become another: what it is made of is fixed when the transaction is created. */
-function whatChanges({ screen, status, receivedMinor, awaitedMinor, confirmations, payments }: Checkout): string {
+function whatChanges({ screen, status, isWatched, receivedMinor, awaitedMinor, confirmations, payments }: Checkout): string {
   const each = payments.map(({ txid, minor, isGone }) => `${txid} ${minor} ${isGone}`);
-  return [screen, status, receivedMinor, awaitedMinor, confirmations, ...each].join(' ');
+  return [screen, status, isWatched, receivedMinor, awaitedMinor, confirmations, ...each].join(' ');
 }

@@ -1,7 +1,9 @@
 // What the checkout page shows of transactions: any number of open pages is one statement.
 import type { PaymentMethod } from '../../core/currency.ts';
 import type { Rate } from '../../core/rate.ts';
+import { IS_LOOKED_AT } from '../chain/node-conditions.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { USABLE_NODE_STATES } from './quote-facts.ts';
 import { CHECK_COLUMNS, type CheckRow, checkRow, type RawCheck, storedRate } from './transactions.ts';
 
 export type CheckoutRow = CheckRow & {
@@ -13,6 +15,8 @@ export type CheckoutRow = CheckRow & {
   readonly expiresAtMs: number;
   /** Of payments in the currency asked for that are neither in the mempool nor in the chain, and that nothing has replaced. */
   readonly awaited: bigint;
+  /** Whether a payment would be seen now: by what a new transaction of this currency would be refused, too. */
+  readonly isWatched: boolean;
   /** Whatever nothing has replaced, the newest first, {@link MOST_PAYMENTS} at most. */
   readonly payments: readonly CheckoutPayment[];
 };
@@ -36,6 +40,7 @@ type Raw = RawCheck & {
   tolerance_bps: number;
   window_ends_at: Date;
   awaited: string;
+  watched: boolean;
   payments: { currency: PaymentMethod; txid: string; amount: string; gone: boolean }[];
 };
 
@@ -46,6 +51,8 @@ export async function readCheckouts(sql: Sql, ids: readonly string[]): Promise<R
     text: `select ${CHECK_COLUMNS}, m.business_name, t.label, t.address, t.rate, t.tolerance_bps, t.window_ends_at,
                   (select coalesce(sum(p.amount), 0) from payments p
                     where p.transaction_id = t.id and p.state = 'gone' and p.currency = t.currency) as awaited,
+                  exists (select 1 from node_conditions n where n.currency = t.currency and n.state in (${USABLE_NODE_STATES.map((state) => `'${state}'`).join()})
+                                                            and ${IS_LOOKED_AT('n')}) as watched,
                   (select coalesce(json_agg(json_build_object('currency', p.currency, 'txid', p.txid, 'amount', p.amount::text, 'gone', p.state = 'gone')), '[]')
                      from (select currency, txid, amount, state from payments
                             where transaction_id = t.id and state <> 'conflicted' order by seen_at desc, id desc limit ${MOST_PAYMENTS}) p) as payments
@@ -66,6 +73,7 @@ function checkoutRow(row: Raw): CheckoutRow {
     toleranceBps: row.tolerance_bps,
     expiresAtMs: row.window_ends_at.getTime(),
     awaited: BigInt(row.awaited),
+    isWatched: row.watched,
     payments: row.payments.map(({ currency, txid, amount, gone }) => ({ currency, txid, minor: BigInt(amount), isGone: gone })),
   };
 }
