@@ -61,7 +61,8 @@ const one = (paymentHash: string, more: Partial<PaymentFacts> = {}): PaymentFact
   isPartOpen: false,
   ...more,
 });
-const listed = (...page: readonly PaymentFacts[]) => recordSent(at.ctx.db, node, page, 10n, clock.nowMs);
+const listed = (...page: readonly PaymentFacts[]) =>
+  recordSent(at.ctx.db, node, { afterIndex: 0n, payments: page }, 10n, clock.nowMs);
 const rows = () =>
   sql(
     'select payment_index::int as n, payment_hash as hash, state, acknowledged_at is not null as booked, is_operators as own from lightning_sent order by 1',
@@ -79,9 +80,25 @@ describe('what a page of its list says', () => {
       { n: 2, hash: NOBODY, state: 'in_flight', booked: false, own: false },
     ];
     expect(await rows()).toEqual(kept);
-    await recordSent(at.ctx.db, node, [one(NOBODY, { paymentIndex: '2', status: 'failed' })], 12n, clock.nowMs);
+    const failed = one(NOBODY, { paymentIndex: '2', status: 'failed' });
+    await recordSent(at.ctx.db, node, { afterIndex: 1n, payments: [failed] }, 12n, clock.nowMs);
     expect(await rows()).toEqual(kept.slice(0, 1));
     expect(await readPaymentsCompared(at.ctx.db, node)).toEqual({ compared: 12n, heldAt: null });
+  });
+
+  test('is all that is under way up to its last one, and what was paid stays where the list does not have it any more', async () => {
+    const underWay = ['1', '2', '4', '5'].map((paymentIndex) => one(NOBODY, { paymentIndex, status: 'in_flight' }));
+    await listed(...underWay, one(HASH, { paymentIndex: '3' }));
+    await recordSent(at.ctx.db, node, { afterIndex: 1n, payments: [one(payout.hash, { paymentIndex: '4' })] }, 10n, clock.nowMs);
+    expect((await rows()).map(({ n, state }) => [n, state])).toEqual([
+      [1, 'in_flight'],
+      [3, 'succeeded'],
+      [4, 'succeeded'],
+      [5, 'in_flight'],
+    ]);
+    await recordSent(at.ctx.db, `02${HASH}`, { afterIndex: 0n, payments: [one(HASH, { paymentIndex: '9' })] }, 10n, clock.nowMs);
+    await recordSent(at.ctx.db, node, { afterIndex: 0n, payments: [] }, 10n, clock.nowMs);
+    expect((await rows()).map(({ n }) => n)).toEqual([1, 3, 4, 5, 9]);
   });
 
   test('does not change what was booked, where it is the same payment', async () => {

@@ -175,25 +175,28 @@ export async function isBookedHere(sql: Sql, paymentHash: string, payoutId: stri
 }
 
 /**
- * Keeps what a page of the node's list says; what has failed since it was kept goes.
+ * Keeps what a page of the node's list says. What has failed since it was kept goes, and what was under way and is not there any more: the node was asked to
+ * pay it once more after it had failed, and has it under a later number.
+ * @param afterIndex the payment that the page begins after
  * @param comparedTo up to this payment everything has ended
  */
 export async function recordSent(
   sql: Sql,
   identity: string,
-  page: readonly PaymentFacts[],
+  { afterIndex, payments }: { readonly afterIndex: bigint; readonly payments: readonly PaymentFacts[] },
   comparedTo: bigint,
   atMs: number,
 ): Promise<void> {
-  const kept = page.filter(({ status }) => status !== 'failed');
+  const kept = payments.filter(({ status }) => status !== 'failed');
   await sql.query({
     name: 'record_lightning_sent',
     text: `with said as (
              select * from unnest($3::bigint[], $4::text[], $5::text[], $6::numeric[], $7::numeric[]) as t(payment_index, payment_hash, state, amount_msat, fee_msat)),
-           gone as (delete from lightning_sent s where s.node = $1 and s.payment_index = any ($8::bigint[])),
+           gone as (delete from lightning_sent s where s.node = $1 and s.payment_index > $8 and s.payment_index <= $9
+                       and s.payment_index <> all ($3::bigint[]) and (s.state = 'in_flight' or s.payment_index = any ($10::bigint[]))),
            node as (update lightning_nodes set payments_compared = $2, payment_index = greatest(payment_index, $2) where identity = $1)
            insert into lightning_sent (node, payment_index, payment_hash, state, amount_msat, fee_msat, seen_at)
-             select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $9 from said
+             select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $11 from said
              on conflict (node, payment_index) do update set payment_hash = excluded.payment_hash, state = excluded.state,
                -- a node that was restored gives its numbers again
                acknowledged_at = case when lightning_sent.payment_hash = excluded.payment_hash then lightning_sent.acknowledged_at end,
@@ -206,7 +209,9 @@ export async function recordSent(
       kept.map((one) => one.status),
       kept.map((one) => one.amountMsat),
       kept.map((one) => one.feeMsat),
-      page.filter(({ status }) => status === 'failed').map((one) => one.paymentIndex),
+      afterIndex,
+      payments.at(-1)?.paymentIndex ?? afterIndex,
+      payments.filter(({ status }) => status === 'failed').map((one) => one.paymentIndex),
       new Date(atMs),
     ],
   });

@@ -32,7 +32,8 @@ async function begin(ctx: Context, identity: string): Promise<Reading | null> {
 /** Reads some pages on. @returns whether the list goes on */
 async function readOn(ctx: Context, sent: Pick<SentPayments, 'payments'>, now: Reading, pages: number): Promise<boolean> {
   for (let read = 0; read < pages; read++) {
-    const page = await sent.payments(now.from);
+    const afterIndex = now.from;
+    const page = await sent.payments(afterIndex);
     if (page.length === 0) {
       if (now.heldAt !== null) await setListedFor(ctx.db, now.identity, now.heldAt);
       return false;
@@ -42,7 +43,7 @@ async function readOn(ctx: Context, sent: Pick<SentPayments, 'payments'>, now: R
       if (now.isEnded) now.compared = BigInt(paymentIndex);
       now.from = BigInt(paymentIndex);
     }
-    await recordSent(ctx.db, now.identity, page, now.compared, ctx.ports.clock.now());
+    await recordSent(ctx.db, now.identity, { afterIndex, payments: page }, now.compared, ctx.ports.clock.now());
   }
   return true;
 }
