@@ -27,7 +27,7 @@ export function withTamperedEvm() {
     url: '',
     tamper: ((_call, answer) => answer) as Tamper,
     /** What is answered to the calls of one request as a whole (null: each is answered). */
-    whole: ((_calls) => null) as (calls: readonly Call[]) => Answer | null,
+    whole: ((_calls) => null) as (calls: readonly Call[]) => Answer | readonly (Answer & { readonly id: number })[] | null,
     /** The methods of each request. */
     requests: [] as string[][],
     /** Statuses to answer instead, one a request. */
@@ -54,7 +54,9 @@ export function withTamperedEvm() {
       evm.requests.push([asked].flat().map(({ method }) => method));
       const whole = Array.isArray(asked) ? evm.whole(asked) : null;
       if (whole !== null)
-        return void response.writeHead(200, JSON_BODY).end(JSON.stringify({ jsonrpc: '2.0', id: null, ...whole }));
+        return void response
+          .writeHead(200, JSON_BODY)
+          .end(JSON.stringify('length' in whole ? whole : { jsonrpc: '2.0', id: null, ...whole }));
       const honestAnswer = await fetch(new URL(evm.honest.url).origin + new URL(evm.honest.url).pathname, {
         method: 'POST',
         headers: { authorization: `Basic ${Buffer.from('bursar:simulated').toString('base64')}` },

@@ -2,6 +2,7 @@
 // every way in which a node can fail. No answer is larger than what its caller can hold.
 import { Pool } from 'undici';
 import { parseExact } from '../../exact-json.ts';
+import { createBatchLimit } from './batch-limit.ts';
 import { type AnswerSink, type BodySink, bytesSink, hexSink, readBody, TooLarge } from './rpc-body.ts';
 import { authorizationOf, createPatience, excerpt, isClosedConnection, transportTrouble } from './rpc-transport.ts';
 import { NodeTrouble, RpcRefusal } from './trouble.ts';
@@ -59,8 +60,6 @@ const MOST_PART_CALLS = 100;
 /** A hash in a list has 64 letters, in quotes. */
 const LEAST_LISTED_BYTES = 66;
 const [COMMA, ARRAY, OBJECT] = [0x2c, 0x5b, 0x7b];
-/** Providers take only some calls in one request, or none together, and each says so in words of its own. */
-const OF_BATCHES = /\bbatch/i;
 const WARMING_UP = -28;
 const PATIENCE_SILENCES = 4;
 const HASH = /^[0-9a-f]{64}$/;
@@ -85,8 +84,7 @@ export function createRpc(options: RpcOptions): Rpc {
   /** How many calls of a method the next part may hold, judged by the size of the last answers. */
   const widths = new Map<string, number>();
 
-  /** How many calls of one request the node takes, as far as it has refused more. */
-  let mostCalls = Number.POSITIVE_INFINITY;
+  const together = createBatchLimit();
 
   const { jsonRpc = '1.0' } = options;
   const oneCall = (method: string, params: readonly unknown[], id = 0): object => ({ jsonrpc: jsonRpc, id, method, params });
@@ -121,7 +119,7 @@ export function createRpc(options: RpcOptions): Rpc {
   async function batch(calls: readonly RpcCall[], sink: AnswerSink): Promise<readonly unknown[] | null> {
     const [first] = calls;
     if (first === undefined) return [];
-    if (mostCalls === 1) {
+    if (calls.length === 1 && together.most() === 1) {
       const alone = await post(oneCall(first.method, first.params ?? []), sink);
       return [resultOrRefusal(name, first.method, readAnswer(name, alone, sink.bytes()))];
     }
@@ -130,19 +128,16 @@ export function createRpc(options: RpcOptions): Rpc {
       sink,
     );
     const answer = readAnswer(name, status, sink.bytes());
+    if (together.narrowedBy(answer, calls.length)) return null;
     if (Array.isArray(answer)) return inOrder(name, calls, answer);
-    const refusal = refusalOf(name, 'batch', answer);
-    if (refusal === null) throw new NodeTrouble('bad_answer', `${name}: a batch was not answered with an array`);
-    if (!OF_BATCHES.test(refusal.message)) throw refusal;
-    mostCalls = Math.max(1, Math.min(mostCalls, calls.length) >> 1);
-    return null;
+    throw refusalOf(name, 'batch', answer) ?? new NodeTrouble('bad_answer', `${name}: a batch was not answered with an array`);
   }
 
   /** The same, in as many requests as the node wants. */
   async function batches(calls: readonly RpcCall[], most: number): Promise<readonly unknown[]> {
     const answers: unknown[] = [];
     while (answers.length < calls.length) {
-      const part = calls.slice(answers.length, answers.length + mostCalls);
+      const part = calls.slice(answers.length, answers.length + together.most());
       answers.push(...((await batch(part, bytesSink(most))) ?? []));
     }
     return answers;
@@ -150,7 +145,7 @@ export function createRpc(options: RpcOptions): Rpc {
 
   async function* inParts(method: string, params: readonly (readonly unknown[])[], most = MOST_JSON_BYTES): AsyncGenerator<Part> {
     for (let from = 0; from < params.length; ) {
-      const width = Math.min(widths.get(method) ?? MOST_PART_CALLS, params.length - from, mostCalls);
+      const width = Math.min(widths.get(method) ?? MOST_PART_CALLS, params.length - from, together.most());
       const sink = bytesSink(width === 1 ? most : Math.min(MOST_PART_BYTES, most));
       const part = params.slice(from, from + width).map((one) => ({ method, params: one }));
       try {
