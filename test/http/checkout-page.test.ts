@@ -172,6 +172,23 @@ describe('refusals', () => {
   });
 });
 
+test('a token whose contract is configured no longer cannot be paid, and holds up nobody', async () => {
+  const made = await create();
+  const other = await create();
+  const stream = await follow(pathOf(other));
+  const beside = await follow(pathOf(made));
+  await Promise.all([stream.count(1), beside.count(1)]);
+  await api.sql(`update transactions set currency = 'USDT' where id = $1`, [made.transaction_id]);
+  const page = await show(pathOf(made));
+  expect(page.status).toBe(200);
+  expect(page.text).toContain('cannot be paid at present');
+  expect(page.text).not.toMatch(/class="qr"|class="wallet"|data-copy/);
+  await api.call('/cancel_transaction', { transaction_id: other.transaction_id });
+  await stream.count(2);
+  expect(stream.events().at(-1)).toMatchObject({ screen: 'cancelled' });
+  await Promise.all([stream.close(), beside.close()]);
+});
+
 const follow = (path: string, base = api.base, headers: Record<string, string> = {}) =>
   openStream(base, null, headers, `${path}/events`);
 

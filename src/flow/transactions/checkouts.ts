@@ -1,7 +1,7 @@
 // What a customer may see of a transaction who has the link of its checkout page: nothing of the merchant but the name and the merchant's reference.
 
 import { requiredDepth } from '../../core/confirmations.ts';
-import type { PaymentMethod } from '../../core/currency.ts';
+import { CURRENCIES, type PaymentMethod } from '../../core/currency.ts';
 import { type CheckoutScreen, checkoutScreen } from '../../core/judge/checkout.ts';
 import { atLeastZero, minus, plus } from '../../core/money.ts';
 import { paymentUri } from '../../core/payment-uri.ts';
@@ -26,8 +26,8 @@ export type Checkout = Pick<
   /** What was paid above what was asked for. */
   readonly excessMinor: bigint;
   readonly rate: Rate;
-  /** Of what is still to be paid. */
-  readonly uri: string;
+  /** Of what is still to be paid; null where the contract of a token is not configured any more. */
+  readonly uri: string | null;
   /** The contract of a token, with its checksum (EIP-55). */
   readonly tokenContract: string | null;
   /** Confirmations that a payment of this value needs; null = only the network's word that its block is final suffices. */
@@ -46,6 +46,7 @@ export async function readCheckouts(ctx: Context, ids: readonly string[]): Promi
 function checkoutOf(ctx: Context, row: CheckoutRow, nowMs: number): Checkout {
   const { currency, amountDue, received, awaited, address } = row;
   const remainingMinor = atLeastZero(minus(amountDue, plus(received, awaited)));
+  const isKnown = CURRENCIES[currency].evm?.token == null || ctx.tokenContract !== null;
   const required = requiredDepth(currency, row.usdMinor);
   const { businessName, label, payments, expiresAtMs, usdMinor, rate, status, confirmations, isWatched } = row;
   return {
@@ -70,7 +71,7 @@ function checkoutOf(ctx: Context, row: CheckoutRow, nowMs: number): Checkout {
     awaitedMinor: awaited,
     remainingMinor,
     excessMinor: atLeastZero(minus(received, amountDue)),
-    uri: paymentUri(currency, address, remainingMinor === 0n ? amountDue : remainingMinor, ctx),
+    uri: isKnown ? paymentUri(currency, address, remainingMinor === 0n ? amountDue : remainingMinor, ctx) : null,
     tokenContract: ctx.tokenContract,
     wantedConfirmations: required.onlyLock === true ? null : required.depth,
   };

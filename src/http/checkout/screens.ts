@@ -12,9 +12,9 @@ import { qrDataUri } from '../qr/data-uri.ts';
 
 /** What a screen says in one sentence, to those who look and to screen readers. */
 export function sentence(checkout: Checkout): string {
-  const { receivedMinor, remainingMinor, businessName } = checkout;
+  const { receivedMinor, remainingMinor, businessName, uri } = checkout;
   const sentences: Readonly<Record<CheckoutScreen, string>> = {
-    pay: 'Waiting for the payment.',
+    pay: uri === null ? 'Do not pay now.' : 'Waiting for the payment.',
     partly_paid: `${amount(checkout, receivedMinor)} has arrived. ${amount(checkout, remainingMinor)} is still to be paid.`,
     missing: 'A payment was seen that the network does not show at present. It may still arrive: do not pay again.',
     seen: `The payment was seen.${confirmations(checkout)} You can close this page.`,
@@ -76,6 +76,12 @@ function confirmations(checkout: Checkout): string {
 
 function toPay(checkout: Checkout): Html {
   const { currency, remainingMinor, uri, address, expiresAtMs, rate } = checkout;
+  if (uri === null)
+    return over(
+      checkout,
+      'Not now',
+      `${CURRENCIES[currency].code} cannot be paid at present. Ask the merchant for another way to pay.`,
+    );
   const digits = formatAmount(remainingMinor, currency);
   const until = new Date(expiresAtMs).toISOString();
   const what = isInvoice(checkout) ? 'invoice' : 'address';
