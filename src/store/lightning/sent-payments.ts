@@ -59,10 +59,11 @@ const UNASKED = `s.acknowledged_at is null
 
 /**
  * SQL: whether what is under way, and what {@link UNASKED} finds, stops nothing before it has succeeded: it is its operator's, or a payout that has failed here had
- * it under that number. Such a one was read a moment before its end, or hangs for good and its operator has called it failed.
+ * it under that number, or was called failed by an operator. Such a one was read a moment before its end, or hangs for good.
  */
 const LET_BE = `s.state = 'in_flight' and (s.is_operators
-                or exists (select from lightning_payments l where l.payment_hash = s.payment_hash and l.node = s.node and l.payment_index >= s.payment_index))`;
+                or exists (select from lightning_payments l where l.payment_hash = s.payment_hash
+                              and (l.state = 'closed' or (l.node = s.node and l.payment_index >= s.payment_index))))`;
 
 /** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {

@@ -75,8 +75,8 @@ export async function stopOnUnasked(
 }
 
 /**
- * Reads the list from the first payment that may still change, some pages at a time: one that hangs for days is followed by many. What of it nobody here has
- * asked for stops payouts.
+ * Reads the list from the first payment that may still change, some pages at a time: one that hangs for days is followed by many. What nobody here has asked for
+ * stops payouts, of all that is known at first, and then of what was read since, by whomever: others read the same list, and a reading may not come to its end.
  * @returns what reads on where it ended, and says whether there is more to read at once
  */
 export function createPaymentComparison(
@@ -85,6 +85,14 @@ export function createPaymentComparison(
   onTrouble: (what: string) => void = () => undefined,
 ): () => Promise<boolean> {
   let reading: Reading | null = null;
+  /** Up to there everything had ended, and was looked at. */
+  let looked: { readonly node: string; readonly upTo: bigint } | null = null;
+  async function look({ identity, after, compared }: Reading): Promise<void> {
+    // a node that was restored gives its numbers again
+    const of = looked?.node === identity ? { node: identity, afterIndex: looked.upTo < after ? looked.upTo : after } : undefined;
+    await stopOnUnasked(ctx, onTrouble, of);
+    looked = { node: identity, upTo: compared };
+  }
   return async () => {
     try {
       const { identity } = await sent.node();
@@ -92,7 +100,7 @@ export function createPaymentComparison(
       // it was put back meanwhile, or another worker has read on
       if (reading?.identity !== identity || reading.compared !== stored?.compared) reading = stored;
       const goesOn = reading !== null && (await readOn(ctx, sent, reading, PAGES_AT_ONCE));
-      if (reading !== null && !goesOn) await stopOnUnasked(ctx, onTrouble, { node: identity, afterIndex: reading.after });
+      if (reading !== null && !goesOn) await look(reading);
       if (!goesOn) reading = null;
       return goesOn;
     } catch (error) {
