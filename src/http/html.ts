@@ -9,6 +9,30 @@ export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Ht
   return { html: texts.map((text, index) => text + (index < parts.length ? written(parts[index] as Part) : '')).join('') };
 }
 
+/**
+ * A whole page.
+ * @param head what else its head has
+ * @param body the element itself, with its attributes
+ */
+export function htmlPage(
+  { title, style, head = null }: { title: string; style: string; head?: Html | null },
+  body: Html,
+): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="stylesheet" href="${style}">
+${head}
+</head>
+${body}
+</html>
+`.html;
+}
+
 function written(part: Part): string {
   if (part === null || part === false) return '';
   if (typeof part === 'string' || typeof part === 'number') return escaped(String(part));

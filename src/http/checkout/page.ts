@@ -1,7 +1,7 @@
 // The checkout page as a document, and what a change of it is told as.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { Checkout } from '../../flow/transactions/checkouts.ts';
-import { html } from '../html.ts';
+import { html, htmlPage } from '../html.ts';
 import { pageFile } from '../page-files.ts';
 import { screen, sentence } from './screens.ts';
 
@@ -17,19 +17,10 @@ const AT_REST: ReadonlySet<Checkout['screen']> = new Set(['cancelled', 'reimburs
  */
 export function page(checkout: Checkout, of: { readonly token: string; readonly sandbox: boolean }): string {
   const { businessName, label, screen: shown } = checkout;
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<meta name="color-scheme" content="light dark">
-<title>Payment to ${businessName}</title>
-<link rel="stylesheet" href="${FILES.style.name}">
+  const head = html`<meta name="robots" content="noindex">
 <script type="module" src="${FILES.script.name}"></script>
-${!AT_REST.has(shown) && html`<noscript><meta http-equiv="refresh" content="15"></noscript>`}
-</head>
-<body data-events="${of.token}/events" data-now="${String(checkout.nowMs)}">
+${!AT_REST.has(shown) && html`<noscript><meta http-equiv="refresh" content="15"></noscript>`}`;
+  const body = html`<body data-events="${of.token}/events" data-now="${String(checkout.nowMs)}">
 ${of.sandbox && html`<aside class="sandbox" aria-label="Sandbox">Sandbox: no real money</aside>`}
 <main>
 <header><p class="merchant">${businessName}</p>${label !== null && html`<p class="note">${label}</p>`}</header>
@@ -38,9 +29,8 @@ ${of.sandbox && html`<aside class="sandbox" aria-label="Sandbox">Sandbox: no rea
 <p id="connection" class="note" hidden></p>
 ${of.sandbox && sandboxBar(checkout)}
 </main>
-</body>
-</html>
-`.html;
+</body>`;
+  return htmlPage({ title: `Payment to ${businessName}`, style: FILES.style.name, head }, body);
 }
 
 /** Only of the sandbox, whose controls need no token. */
@@ -68,16 +58,6 @@ export function change(checkout: Checkout) {
 
 /** A page that says why there is none. */
 export function errorPage(title: string, text: string): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<link rel="stylesheet" href="${FILES.style.name}">
-</head>
-<body><main><h1>${title}</h1><p class="note">${text}</p></main></body>
-</html>
-`.html;
+  const body = html`<body><main><h1>${title}</h1><p class="note">${text}</p></main></body>`;
+  return htmlPage({ title, style: FILES.style.name }, body);
 }

@@ -1,5 +1,5 @@
 // The reference of the API as a page, written from the OpenAPI document: what is not there cannot stand here, and a program that reads the one knows the other.
-import { type Html, html } from '../html.ts';
+import { type Html, html, htmlPage } from '../html.ts';
 import { pageFile } from '../page-files.ts';
 
 /** What of the document is shown. */
@@ -58,16 +58,7 @@ export function reference(document: Document): string {
     ...(get === undefined ? [] : [{ path, method: 'GET' as const, operation: get }]),
   ]);
   const subjects = tags.map((tag) => ({ ...tag, shown: all.filter(({ operation }) => operation.tags.includes(tag.name)) }));
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Bursar API reference</title>
-<link rel="stylesheet" href="docs/${STYLE.name}">
-</head>
-<body>
+  const body = html`<body>
 <nav aria-label="Operations">
 <p class="name">Bursar API</p>
 ${subjects.map(
@@ -87,9 +78,8 @@ ${shown.map((one) => described(document, one))}
 </section>`,
 )}
 </main>
-</body>
-</html>
-`.html;
+</body>`;
+  return htmlPage({ title: 'Bursar API reference', style: `docs/${STYLE.name}` }, body);
 }
 
 const anchor = (path: string): string => path.slice(1).replaceAll('/', '-');
