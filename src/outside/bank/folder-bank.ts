@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import {
   type BankFile,
   type BankPort,
@@ -14,6 +14,7 @@ import {
   type DatedFile,
 } from '../../core/ach/bank-port.ts';
 import { beginsAsNacha, NACHA_START } from '../../core/ach/nacha-reader.ts';
+import { fileNumber, nothing, sync, writeWhole } from './disk.ts';
 
 const PART = '.part';
 /** Moved away as read, and not yet compared with what was read. */
@@ -61,15 +62,30 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
 
   /** Moves the one copy that `handed` names to where the bank looks; it is there already, or was taken, when no such copy is left. */
   async function finish({ name }: BankFile): Promise<void> {
-    const { ino } = await stat(join(handed, name));
+    const ino = await fileNumber(join(handed, name));
     for (const part of (await readdir(outgoing)).filter((one) => one.startsWith(`.${name}.`) && one.endsWith(PART))) {
       const path = join(outgoing, part);
-      const found = await stat(path).catch(nothing);
-      if (found?.ino === ino) await rename(path, join(outgoing, `${name}.ach`)).catch(nothing);
+      const found = await fileNumber(path).catch(nothing);
+      if (found === ino) await rename(path, join(outgoing, `${name}.ach`)).catch(nothing);
       // another writer's that died, or whose disk was full
       else await rm(path, { force: true });
     }
     await sync(outgoing);
+  }
+
+  /** That one file is handed over once is told by its number on the disk: there is none where each name of it has another one. */
+  async function expectOneNumber(part: string): Promise<void> {
+    const other = join(handed, basename(part));
+    await link(part, other);
+    try {
+      if ((await fileNumber(other)) === (await fileNumber(part))) return;
+    } finally {
+      await rm(other, { force: true });
+    }
+    await rm(part, { force: true });
+    throw new BankTrouble(
+      `the disk of ${folder} gives two names of one file two numbers, as sshfs does: have the folder on a disk of this machine, and the bank's tools copy from and to it`,
+    );
   }
 
   /** Whether the bank's tools have taken a file that was put into outgoing/. */
@@ -123,6 +139,7 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
       onDisk(async () => {
         const part = join(outgoing, `.${file.name}.${randomBytes(4).toString('hex')}${PART}`);
         await writeWhole(part, file.bytes);
+        await expectOneNumber(part);
         try {
           await link(part, join(handed, file.name));
           await sync(handed);
@@ -179,11 +196,6 @@ const shortened = (name: string): string => (Buffer.byteLength(name) > 200 ? has
 const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
 const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
 const hashOf = (bytes: Uint8Array): string => Buffer.from(sha256(bytes)).toString('hex');
-
-const nothing = (error: unknown): undefined => {
-  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  return undefined;
-};
 
 const DOT = '.'.charCodeAt(0);
 
@@ -261,25 +273,6 @@ async function isNacha(path: string): Promise<boolean> {
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(NACHA_START), 0, NACHA_START, 0);
     return beginsAsNacha(buffer.toString('latin1', 0, bytesRead));
-  } finally {
-    await handle.close();
-  }
-}
-
-async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
-  const handle = await open(path, 'wx', 0o660);
-  try {
-    await handle.writeFile(bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-async function sync(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
   } finally {
     await handle.close();
   }
