@@ -12,8 +12,8 @@ export type BankWaiting = { readonly state: 'waiting'; readonly forMs: number };
 /** What a bank has reported; each until it was acknowledged, in its order. */
 export type BankReport =
   /**
-   * A NACHA file with returns or notices of change. `leftOut`, of a copy only: what names the entries in it about which a person was asked, and
-   * which it books nothing of.
+   * A NACHA file with returns or notices of change. `leftOut`, of a copy only: what names the entries in it of which it books nothing, because a
+   * person was asked about them, or they waited for a rate.
    */
   | { readonly id: string; readonly kind: 'nacha'; readonly content: string; readonly leftOut?: readonly string[] }
   /**

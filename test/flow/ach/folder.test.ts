@@ -1,76 +1,29 @@
 // The bank behind a folder, from the payout to what the bank's tools take: a folder that was put back, or is not mounted, makes nobody pay twice.
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { achReference } from '../../../src/core/ach/own-file.ts';
-import { requestAchPayout } from '../../../src/flow/ach/request.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
-import { folderBank } from '../../../src/outside/bank/folder-bank.ts';
-import { keptFiles } from '../../../src/outside/bank/kept-files.ts';
-import { unsealed } from '../../../src/outside/sealing.ts';
-import { SANDBOX_BANK } from '../../../src/sandbox/bank/bank.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
-import { type AchStep, achJob } from '../../../src/worker/payouts/ach/driver.ts';
 import { returnOf } from '../../support/bank.ts';
-import { tellingTo } from '../../support/payout-jobs.ts';
-import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
+import { ctx, ledgerFindings, merchantsForAll, row, world } from '../payouts/merchants.ts';
+import {
+  acceptLoss,
+  bank,
+  bankFolderForEach,
+  DAY,
+  look,
+  outgoing,
+  requested,
+  root,
+  stateOf,
+  take,
+  touch,
+  troubles,
+} from './bank-folder.ts';
 
 merchantsForAll();
-
-const DAY = 86_400_000;
-let root: string;
-let bank: string;
-let troubles: string[];
-beforeEach(async () => {
-  root = mkdtempSync(join(tmpdir(), 'bursar-bank-'));
-  bank = join(root, 'bank');
-  troubles = [];
-  const { rows } = await world.admin.query('select name, bytes from ach_files');
-  await look();
-  for (const { name, bytes } of rows) writeFileSync(join(bank, 'handed', name), bytes);
-});
-afterEach(() => rmSync(root, { recursive: true, force: true }));
-
-/** @param diesAfter where its worker dies */
-async function look(diesAfter: AchStep | null = null, atRestMs = 0): Promise<void> {
-  const job = achJob(ctx, {
-    bank: folderBank(bank, { atRestMs }),
-    files: keptFiles(join(root, 'kept'), unsealed),
-    origin: SANDBOX_BANK,
-    intents: async () => () => true,
-    owner: 'test',
-    reached: async (step) => {
-      if (step === diesAfter) throw new Error('killed');
-    },
-    ...tellingTo(troubles),
-  });
-  await job.run();
-}
-const outgoing = (): string[] => readdirSync(join(bank, 'outgoing')).filter((name) => !name.startsWith('.'));
-/** What the bank's tools have taken away. */
-function take(): string[] {
-  const names = outgoing();
-  for (const name of names) renameSync(join(bank, 'outgoing', name), join(root, name));
-  return names;
-}
-async function requested(diesAfter: AchStep | null = null): Promise<string> {
-  const merchantId = await shopWith(BTC);
-  const asked = { merchantId, amount: '100', destination: 'ach:021000021:123456789', sourceCurrency: null };
-  const { id } = await requestAchPayout(ctx, asked);
-  await world.wait(4 * DAY);
-  await look(diesAfter).catch(() => undefined);
-  return id;
-}
-const touch = (): void => utimesSync(join(bank, 'handed', '.known-loss'), world.now() / 1000, world.now() / 1000);
-/** A person says that the folder was lost. */
-function acceptLoss(): void {
-  writeFileSync(join(bank, 'handed', '.known-loss'), '');
-  touch();
-}
-const stateOf = async (id: string): Promise<string> =>
-  (await world.admin.query('select state from ach_files f join ach_entries e on e.file = f.name where payout_id = $1', [id]))
-    .rows[0].state;
+bankFolderForEach();
 
 test('a folder that was put back to before a hand-over gets the file no second time', async () => {
   cpSync(bank, join(root, 'backup'), { recursive: true });
@@ -134,6 +87,38 @@ test('nothing is completed while the folder is not mounted: what it does not say
   expect((await row(id)).status).toBe('failed');
   expect((await readReadiness(ctx, [])).problems.join()).not.toContain('does not know');
   expect(await ledgerFindings()).toEqual([]);
+});
+
+test('nothing is completed by what a folder did not say that was mounted a moment later', async () => {
+  const id = await requested();
+  take();
+  await look();
+  const { rows } = await world.admin.query('select trace from ach_entries where payout_id = $1', [id]);
+  writeFileSync(join(bank, 'incoming', 'returns'), returnOf(rows[0].trace, achReference(id)));
+  renameSync(bank, join(root, 'elsewhere'));
+  await world.wait(30 * DAY);
+  await look(null, 0, () => {
+    rmSync(bank, { recursive: true });
+    renameSync(join(root, 'elsewhere'), bank);
+  });
+  expect((await row(id)).status).toBe('processing');
+  await look();
+  expect((await row(id)).status).toBe('failed');
+  expect(await ledgerFindings()).toEqual([]);
+});
+
+test('nothing is completed, and that is told, where nobody can read since when the folder was lost', async () => {
+  const id = await requested();
+  take();
+  await look();
+  mkdirSync(join(bank, 'handed', '.known-loss'));
+  await world.wait(30 * DAY);
+  await look();
+  expect((await row(id)).status).toBe('processing');
+  expect((await readReadiness(ctx, [])).problems.join()).toContain('the bank cannot be asked what it was given: EISDIR');
+  rmSync(join(bank, 'handed', '.known-loss'), { recursive: true });
+  await look();
+  expect((await row(id)).status).toBe('completed');
 });
 
 test('a report is booked once, and what comes after it is read, where a folder has its name in done/', async () => {

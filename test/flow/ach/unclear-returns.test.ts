@@ -5,6 +5,7 @@ import type { BankReport } from '../../../src/core/ach/bank-port.ts';
 import { achReference } from '../../../src/core/ach/own-file.ts';
 import { readReadiness } from '../../../src/flow/readiness.ts';
 import { clearBreakers, openBreakers } from '../../../src/store/ledger/breakers.ts';
+import { isComparedSince } from '../../../src/store/payouts/comparisons.ts';
 import { returnOf } from '../../support/bank.ts';
 import { BTC, ctx, ledgerFindings, merchantsForAll, row, shopWith, world } from '../payouts/merchants.ts';
 import { entryOf, handedOver, newBank } from './new-bank.ts';
@@ -126,6 +127,50 @@ describe('what else stands in a report with such a return', () => {
     await world.admin.query('update payouts set resolved = true where id = $1', [second]);
     await restarted();
     expect([(await row(first)).status, (await row(second)).status]).toEqual(['failed', 'completed']);
+  });
+
+  test('is booked by a copy, though it has the number and the name of what a person was asked about', async () => {
+    const id = await handedOver(bank, await shopWith(BTC));
+    const { trace } = await entryOf(id);
+    // one of them has another amount than was paid
+    bank.answerTo({ trace, cents: 1n, code: 'R03' });
+    bank.answer(trace, 'R03');
+    const [wrong, right] = bank.reports() as Extract<BankReport, { readonly kind: 'nacha' }>[];
+    await bank.acknowledge(right?.id ?? '');
+    const leftOut = async (): Promise<readonly string[]> => {
+      await bank.look();
+      return [...bank.kept.values()].flatMap((copy) => (copy.kind === 'nacha' ? (copy.leftOut ?? []) : []));
+    };
+    const [named = ''] = await leftOut();
+    expect(named).not.toBe('');
+    expect((await row(id)).status).toBe('processing');
+    // what a database that was put back finds: the copy of one report that has both
+    for (const waiting of bank.reports()) await bank.acknowledge(waiting.id);
+    await clearBreakers(ctx.db, 'test', world.now());
+    bank.kept.clear();
+    bank.kept.set('both', { id: 'both', kind: 'nacha', content: right?.content ?? '', leftOut: [named] });
+    await restarted();
+    expect([wrong?.content === right?.content, (await row(id)).status]).toEqual([false, 'failed']);
+  });
+
+  test('waits for its rate, and keeps payouts of nobody else, though PostgreSQL is started again', async () => {
+    const merchantId = await shopWith(BTC);
+    const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];
+    const [one, two] = [await entryOf(first), await entryOf(second)];
+    await insteadOfAll(withNumberOfNobody(saidTogether(one.trace, two.trace), two.trace));
+    await world.admin.query("update rates set at = at - interval '1 hour'");
+    await bank.look();
+    expect((await problems()).join()).toContain('waits for a rate');
+    await world.admin.query(`delete from comparisons where currency = 'USD'`);
+    await bank.look();
+    expect(await isComparedSince(ctx.db, 'USD')).toBe(true);
+    // and is booked by the report itself
+    await world.rate('100000.00');
+    await bank.look();
+    expect((await row(first)).status).toBe('failed');
+    for (const { id } of bank.reports()) await bank.acknowledge(id);
+    await clearBreakers(ctx.db, 'test', world.now());
+    await restarted();
   });
 
   test('waits for its rate, and is told, before the report may be taken away', async () => {

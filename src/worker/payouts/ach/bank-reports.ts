@@ -3,7 +3,6 @@
 import { type BankPort, type BankReport, BankTrouble, type KeptFiles } from '../../../core/ach/bank-port.ts';
 import { beginsAsNacha, isDispute, NachaMalformed, type ReadFile, readNachaFile } from '../../../core/ach/nacha-reader.ts';
 import { stopByInv20 } from '../../../flow/ach/checks.ts';
-import type { Named } from '../../../flow/ach/give-back.ts';
 import {
   acknowledgeFile,
   bookNotice,
@@ -175,13 +174,13 @@ async function bookNacha(
   }
   const waits = await beforeItLeft(ctx, report.id, await returnedFiles(ctx, entries, booking), booking);
   if (waits !== null) return waits;
-  const unpriced: Named[] = [];
+  const unpriced: ReadFile['entries'][number][] = [];
   const disputed = entries.filter(({ returned }) => returned !== null && isDispute(returned.code));
   const unclear: ReadFile['entries'][number][] = [];
   for (const entry of entries) {
     if (report.leftOut?.includes(nameOf(entry)) === true) continue;
     const how = disputed.includes(entry) ? 'booked' : await bookEntry(ctx, entry, booking);
-    if (how === 'unpriced') unpriced.push({ trace: entry.returned?.trace ?? '', reference: entry.id });
+    if (how === 'unpriced') unpriced.push(entry);
     if (how === 'unclear') unclear.push(entry);
   }
   // whoever takes it away for one of them must know of the others
@@ -194,15 +193,17 @@ async function bookNacha(
   const concerned = waiting.map(({ of }) => of);
   const of = concerned.includes('all') ? 'all' : concerned.flat();
   const why = waiting.map((one) => one.why).join('; and ');
-  return { how: 'waits', of, why, booked: { ...report, leftOut: unclear.map(nameOf) } };
+  // a copy that waits for a rate would hold up all payouts by ach at the next start; its report waits, and holds up only what it concerns
+  return { how: 'waits', of, why, booked: { ...report, leftOut: [...unclear, ...unpriced].map(nameOf) } };
 }
 
-/** What names a return in its report. */
-const nameOf = ({ returned, id }: ReadFile['entries'][number]): string => `${returned?.trace} ${id}`;
+/** What names a return in its report: two of one number and name are not the same where their amounts differ. */
+const nameOf = ({ returned, id, cents }: ReadFile['entries'][number]): string => `${returned?.trace} ${id} ${cents}`;
 
-async function aboutUnpriced(ctx: Context, id: string, unpriced: readonly Named[]): Promise<Waits | null> {
-  if (unpriced.length === 0) return null;
-  const why = `${id} of the bank waits for a rate (trace number ${unpriced[0]?.trace}), and must stay until then`;
+async function aboutUnpriced(ctx: Context, id: string, unpriced: ReadFile['entries']): Promise<Waits | null> {
+  const [first] = unpriced;
+  if (first === undefined) return null;
+  const why = `${id} of the bank waits for a rate (trace number ${first.returned?.trace}), and must stay until then`;
   return { how: 'waits', of: await filesOf(ctx, unpriced), why };
 }
 
@@ -217,13 +218,14 @@ function aboutUnclear(id: string, unclear: ReadFile['entries']): Waits | null {
 async function aboutDisputes(ctx: Context, id: string, disputed: ReadFile['entries'], { place }: Booking): Promise<Waits | null> {
   const [first] = disputed;
   if (first === undefined || place === null) return null;
-  const named = disputed.map((entry) => ({ trace: entry.returned?.trace ?? '', reference: entry.id }));
   const why = `${id} of the bank says that a return is disputed (trace number ${first.returned?.trace}, ${first.returned?.code}), which moves nothing here: ask the bank who has the money, settle it, and take the report away (where the money has come back, the bank sends the return itself)`;
-  return { how: 'waits', of: await filesOf(ctx, named), why };
+  return { how: 'waits', of: await filesOf(ctx, disputed), why };
 }
 
-const filesOf = async (ctx: Context, entries: readonly Named[]): Promise<readonly string[]> =>
-  (await Promise.all(entries.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
+async function filesOf(ctx: Context, entries: ReadFile['entries']): Promise<readonly string[]> {
+  const named = entries.map((entry) => ({ trace: entry.returned?.trace ?? '', reference: entry.id }));
+  return (await Promise.all(named.map((one) => fileOf(ctx, one)))).filter((file) => file !== null);
+}
 
 /** The files that have one of these entries, where the bank may not have all of them. */
 async function returnedFiles(ctx: Context, entries: ReadFile['entries'], { place }: Booking): Promise<readonly string[]> {

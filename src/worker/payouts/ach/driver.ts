@@ -89,6 +89,7 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
   const { files } = options;
   const bookReports = () => bookKeptReports(ctx, files);
   if (!(await isWhole(ctx, { ...options, bookReports }))) return { setAside: null, handled: 0 };
+  const forgotBefore = await whySilent(ctx, options);
   const read = await tried<ReadReports | null>(options, 'what the bank reports', () => readReports(ctx, options), null);
   if (read !== null) {
     const cutOffMs = Math.max(read.cutOffMs ?? Number.NEGATIVE_INFINITY, lastCutOff(nowMs));
@@ -99,24 +100,25 @@ async function look(ctx: Context, options: AchOptions, nowMs: number): Promise<L
     read === null || read.reported.has(name) || (wasAsked && read.held === 'all');
   const handled = await handOver(ctx, { ...options, mayBeReported });
   if (read === null) return { setAside: null, handled };
-  const waits = await completeEnded(ctx, options, { held: read.held, nowMs });
+  const waits = await completeEnded(ctx, options, { held: read.held, nowMs, forgotBefore });
   return { setAside: [...read.setAside, ...waits], handled };
 }
 
 /**
  * Completes files of which the bank sends nothing back any more: only when every return that it had reported by then is booked, and never because
- * a folder says nothing that is not mounted or was put back.
+ * a folder says nothing that is not mounted or was put back, before its reports were read or after that.
+ * @param forgotBefore why nothing that the bank did not report counts
  * @returns what is in the way, in words
  */
 async function completeEnded(
   ctx: Context,
   options: AchOptions,
-  { held, nowMs }: Pick<ReadReports, 'held'> & { readonly nowMs: number },
+  { held, nowMs, forgotBefore }: Pick<ReadReports, 'held'> & { readonly nowMs: number; readonly forgotBefore: string | null },
 ): Promise<readonly string[]> {
   if (held === 'all') return [];
   const ended = (await endedAchFiles(ctx.db, nowMs)).filter((name) => !held.has(name));
   if (ended.length === 0) return [];
-  const forgotten = await whyForgotten(ctx, options);
+  const forgotten = forgotBefore ?? (await whySilent(ctx, options));
   if (forgotten !== null) {
     const why = `payouts of bank file ${ended.join(', ')} are not completed: ${forgotten}`;
     options.onTrouble(why);
@@ -235,6 +237,16 @@ async function whyForgotten(ctx: Context, { bank }: AchOptions): Promise<string 
   const [name] = await forgottenFiles(ctx, bank);
   if (name === undefined) return null;
   return `the bank's folder does not know ${name}, which was handed over (handed/): is it mounted, was it put back? (where it was lost: docs/custody.md says what to do, in this order)`;
+}
+
+/** Why nothing follows from what the bank does not report; null when it does. */
+async function whySilent(ctx: Context, options: AchOptions): Promise<string | null> {
+  try {
+    return await whyForgotten(ctx, options);
+  } catch (error) {
+    if (!(error instanceof BankTrouble)) throw error;
+    return `the bank cannot be asked what it was given: ${error.message}`;
+  }
 }
 
 type Said = Awaited<ReturnType<BankPort['handOver']>> | Awaited<ReturnType<BankPort['ask']>>;
