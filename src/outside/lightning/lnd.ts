@@ -1,6 +1,7 @@
 // The Lightning port on LND (REST, 0.18 and newer): what LND's answers mean. Its refusals are HTTP 500 with a text, nearly all of them, so the
 // texts decide; numbers of 64 bits are text.
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { InvoiceFacts, InvoiceState, LightningCondition, LightningPort } from '../../core/lightning/port.ts';
 import { NodeTrouble } from '../utxo/node/trouble.ts';
 import { bad, isNone, objects, text, whole } from './lnd-answers.ts';
@@ -21,6 +22,7 @@ import { bakeLine } from './permissions.ts';
 const CONDITION_MS = 5_000;
 const CALL_MS = 10_000;
 const PAGE = 500;
+const BETWEEN_TURNS_MS = 1_000;
 
 const STATES: Readonly<Record<string, InvoiceState>> = {
   OPEN: 'open',
@@ -124,9 +126,10 @@ export function createLnd(
     }
   }
 
-  async function cancelInvoice(paymentHash: string): Promise<'cancelled' | 'settled' | 'unknown'> {
+  async function cancelInvoice(paymentHash: string, withinMs = deadlineMs): Promise<'cancelled' | 'settled' | 'unknown'> {
+    const body = { payment_hash: Buffer.from(paymentHash, 'hex').toString('base64') };
     try {
-      await call('POST', '/v2/invoices/cancel', { payment_hash: Buffer.from(paymentHash, 'hex').toString('base64') });
+      await rest.call('POST', '/v2/invoices/cancel', { deadlineMs: withinMs, body });
       return 'cancelled';
     } catch (error) {
       if (says(error, 'already settled')) return 'settled';
@@ -192,10 +195,14 @@ export function createLnd(
       }
     },
     invoice,
-    cancelInvoice,
+    cancelInvoice: (paymentHash) => cancelInvoice(paymentHash),
     async writes() {
       // LND takes its turn to write before it looks for the invoice, and there is none to cancel
-      await cancelInvoice(randomBytes(32).toString('hex'));
+      const turn = (): Promise<unknown> => cancelInvoice(randomBytes(32).toString('hex'), deadlineMs / 2);
+      await turn();
+      // of a payment it may have written down until then which numbers it gives next, and waits for its turn once more, ten milliseconds later
+      await delay(BETWEEN_TURNS_MS);
+      await turn();
     },
     async invoices(afterIndex, { openOnly }) {
       for (let from = afterIndex; ; ) {
