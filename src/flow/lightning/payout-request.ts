@@ -134,7 +134,8 @@ const ASKED_BEFORE = 'destination cannot be paid: it gives an invoice that was a
  * Lightning address or an LNURL gives again what is paid: whoever asked it wants another payout
  */
 function sameAmount(before: PayoutRow, request: LightningRequest): PayoutRow {
-  if (before.status === 'completed' && request.destination !== request.paymentRequest) throw refused(ASKED_BEFORE);
+  if (before.status === 'completed' && request.destination !== request.paymentRequest)
+    throw refused(`destination cannot be paid: it gives an invoice that ${before.id} has paid.`);
   if (request.amount === 'all' || payoutAmount('lightning', request.amount, 'amount') === before.amount) return before;
   throw new Refusal('invoice_amount_mismatch', {
     param: 'amount',
