@@ -1,7 +1,9 @@
 // Something is gone from addresses of ours, and one of two nodes goes on saying that it is there, whichever of them is read: nothing stops by one node's
 // word, and what the other one says is told wherever an operator looks.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { evmAddressOf, evmScript } from '../../src/core/currencies/evm.ts';
 import { readReadiness } from '../../src/flow/readiness.ts';
+import { balancesToCompare } from '../../src/store/sweeps/balances.ts';
 import { auditJobs } from '../../src/worker/audit-jobs.ts';
 import type { Alteration } from '../support/nodes/altered-node.ts';
 import { readsBalances } from './altered-anvil.ts';
@@ -11,6 +13,8 @@ import { openOnTwoNodes, type TwoNodes } from './two-nodes.ts';
 
 const TIMEOUT = 300_000;
 const UNITS = 300_000_000n;
+/** At so many addresses what a node has denied is asked about before others. */
+const MOST_DENIED = 50;
 const BALANCE_OF = '0x70a08231';
 let nodes: TwoNodes;
 let service: TwoNodes['service'];
@@ -95,3 +99,36 @@ test.each(['read', 'other'] as const)(
     expect((await service.findings()).filter((one) => /^EVM-[13]/.test(one))).toEqual([]);
   },
 );
+
+test('what a node has denied is asked about again before what was never compared, but for where that would be all', {
+  timeout: TIMEOUT,
+}, async () => {
+  const { address } = await service.owe('USDT', 300_00n);
+  await service.pay('USDT', address, UNITS);
+  await service.mine(FINAL);
+  nodes.other.alter(saysUnits(address, 0n));
+  expect((await service.findings()).filter((one) => one.startsWith('EVM-3'))).toEqual([expect.stringContaining(address)]);
+  const { rows } = await service.db.query<{ first: number }>({
+    text: `select count(*)::int as first from (select script from own_addresses where currency = 'USDT'
+             union select script from address_balances c where currency = 'USDT' and found <> known) s`,
+  });
+  const first = rows[0]?.first as number;
+  const fresh = await service.owe('USDT', 300_00n);
+  await service.pay('USDT', fresh.address, UNITS);
+  await service.mine(FINAL);
+  const chosen = async (limit: number): Promise<readonly string[]> =>
+    (await balancesToCompare(service.db, 'USDT', { height: 2 ** 30, limit })).map(({ script }) =>
+      evmAddressOf(script.toString('hex')),
+    );
+  expect(await chosen(first + 1)).toEqual(expect.arrayContaining([address]));
+  expect(await chosen(first + 1)).not.toContain(fresh.address);
+  const others = Array.from({ length: 60 }, (_, at) =>
+    Buffer.from(evmScript(`0x${(at + 1).toString(16).padStart(40, '0')}`), 'hex'),
+  );
+  await service.db.query({
+    text: `insert into address_balances (currency, script, height, known, found, said_less, said_less_by, compared_at)
+             select 'USDT', u.script, 1, 5, 5, 0, 'node:1', now() from unnest($1::bytea[]) as u(script)`,
+    values: [others],
+  });
+  expect(await chosen(first + MOST_DENIED + 1)).toContain(fresh.address);
+});

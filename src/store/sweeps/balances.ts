@@ -24,9 +24,12 @@ const HAS_MOVED = `((a.result = 'paid' and not (b.state = 'dead' and length(a.ra
 /** SQL: batches with their one input and the transaction of theirs that a block up to $2 holds. */
 const MINED = `outgoing_batches b join outgoing_inputs i on i.batch_id = b.id join outgoing_attempts a on a.batch_id = b.id and a.height <= $2`;
 
+/** Addresses at which a node has denied what is known, and that are asked about before others: one that is wrong may deny them all. */
+const MOST_DENIED = 50;
+
 /**
- * The addresses that are compared next: our own ones and those that differed, then those at which something is written off, and those of transactions
- * from which nothing was moved yet, of each the longest not compared first.
+ * The addresses that are compared next: our own ones and those that differed, some at which a node has denied what is known, then those at which
+ * something is written off, and those of transactions from which nothing was moved yet, of each the longest not compared first.
  */
 export function balancesToCompare(
   sql: Sql,
@@ -37,14 +40,16 @@ export function balancesToCompare(
     chosen: `
              select s.script from (
                select script from own_addresses where currency = $1
-               union select c.script from address_balances c where c.currency = $1 and c.found <> ${KNOWN}
+               union select c.script from address_balances c where c.currency = $1 and (c.said_less is not null or c.found <> ${KNOWN})
                union select script from written_off where currency = $1
                union select t.script from payments p join transactions t on t.id = p.transaction_id
                       where p.currency = $1 and p.part_key is not null and not p.spent and p.height is not null and t.currency in (${EVM})) s
                left join address_balances c on c.currency = $1 and c.script = s.script
               -- strangers choose how many hold too little to be moved
               order by (exists (select from own_addresses o where o.currency = $1 and o.script = s.script)
-                        or coalesce(c.found <> ${KNOWN}, false)) desc, c.compared_at nulls first limit $3`,
+                        or coalesce(c.found <> ${KNOWN}, false)) desc,
+                       (c.said_less is not null and row_number() over (partition by c.said_less is null order by c.compared_at) <= ${MOST_DENIED}) desc,
+                       c.compared_at nulls first limit $3`,
     values: [currency, height, limit],
   });
 }
