@@ -216,3 +216,42 @@ test('a copy has a batch with its first transaction, and the replacement that wa
   expect(await openBreakers(second.ctx.db)).toEqual([]);
   await second.end();
 });
+
+test('a worker that has searched for what a batch paid searches again where the database was put back under it once more', async () => {
+  const { first, reopenedWithSigner } = await copied(async (service) => {
+    await capital(service, '0.5');
+    await lend(service, 30_000_000n);
+    await request(service, '0.1', destination);
+    service.state.isSignerAway = true;
+    await service.work(1, [service.worker('one')]);
+  });
+  first.state.isSignerAway = false;
+  await first.work(2);
+  await daemon.mine(1);
+  await first.end();
+  const second = await reopenedWithSigner();
+  const worker = second.worker('one');
+  await second.work(2, [worker]);
+  const heights = async () =>
+    (await second.ctx.db.query<{ height: number | null }>({ text: 'select height from outgoing_attempts', values: [] })).rows;
+  expect(await heights()).toEqual([{ height: expect.any(Number) }]);
+  // as after another restore: its block was read before it was written back
+  await second.ctx.db.query({
+    text: 'update outgoing_attempts set height = null, block_hash = null, sent_at = null',
+    values: [],
+  });
+  await second.ctx.db.query({
+    text: `update outgoing_batches set state = 'signed', mined_attempt = null, due_at = '-infinity'`,
+    values: [],
+  });
+  await second.work(2, [worker]);
+  expect(await heights()).toEqual([{ height: expect.any(Number) }]);
+  await daemon.mine(7);
+  await second.work(2, [worker]);
+  expect([await second.payouts(), await second.findings(), await openBreakers(second.ctx.db)]).toMatchObject([
+    [{ status: 'completed' }],
+    [],
+    [],
+  ]);
+  await second.end();
+});

@@ -230,9 +230,15 @@ export function createPayoutDriver(ctx: Context, currency: UtxoCode, options: Dr
     return SEARCH_MS;
   }
 
-  /** All blocks since it was made are read: where it is known what has taken an input, once. Every later block is watched. */
+  /**
+   * All blocks since it was made are read: where it is known what else has taken an input, once. Every later block is watched; but what the batch itself has
+   * spent was read before that was written back, as often as the database is put back under this process.
+   */
   async function search(batch: Batch): Promise<void> {
-    const isExplained = batch.inputs.some(({ spentBy, goneHeight }) => spentBy !== null || goneHeight !== null);
+    const isOwn = (txid: string): boolean => batch.attempts.some((attempt) => attempt.txid === txid);
+    const isExplained = batch.inputs.some(
+      ({ spentBy, goneHeight }) => (spentBy !== null && !isOwn(spentBy)) || goneHeight !== null,
+    );
     if (isExplained && searched.has(batch.id)) return;
     await searchSpends(ctx, port, batch);
     searched.add(batch.id);
