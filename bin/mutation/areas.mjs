@@ -84,7 +84,12 @@ export const AREAS = [
     ],
   },
   {
-    code: /^src\/worker\/rescan\/(rescan-all|taken-back)\.ts$/,
+    code: /^src\/worker\/rescan\/taken-back\.ts$/,
+    tests: ['test/worker/rescan/taken-back', 'test/worker/rescan/brought-back'],
+    slow: ['test/nodes/evm-shown-no-more', 'test/nodes/evm-other-places-later', 'test/nodes/reconciler-commands'],
+  },
+  {
+    code: /^src\/worker\/rescan\/rescan-all\.ts$/,
     tests: ['test/nodes/evm-shown-no-more', 'test/nodes/evm-other-places-later', 'test/nodes/reconciler-commands'],
   },
   { code: /^src\/outside\/evm\/gas-fees\.ts$/, tests: ['test/nodes/evm-one-word-gas'] },

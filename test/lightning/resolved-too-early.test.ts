@@ -173,3 +173,10 @@ test('one of which each request was answered, whether or not the node has its tu
   Object.assign(at.ctx.ports.lightning ?? {}, { writes: () => Promise.reject(trouble) });
   expect(await failed(id)).toBe('failed');
 });
+
+test('one that no node was asked for waits for what it waits for, and one that there is not is not found', async () => {
+  const { id } = await at.request(invoice().request, AMOUNT);
+  expect(await at.payment(id)).toMatchObject({ node: null });
+  expect(await failed(id)).toMatch('only one with held_reason unknown_outcome can be resolved');
+  expect(await failed('payout_nowhere')).toMatch('payout_not_found');
+});

@@ -75,6 +75,19 @@ test('what is booked is known of its nonce and address alone, whichever transact
   expect([await has(`0x${'5f'.repeat(20)}`), await has(ADDRESS, 'ETH')]).toEqual([false, false]);
 });
 
+test('what a block has shown another transaction to spend is known, and not what it has shown this one to', async () => {
+  const [sender, batch] = [evmInput(ADDRESS, NONCE + 2), 'batch_1'];
+  await database.db.query({
+    text: `with key as (insert into account_xpubs (currency, xpub, origin, created_at) values ('USDT', 'x', 'signer', now()) returning id),
+                batch as (insert into outgoing_batches (id, currency, state, fee_rate, created_at) values ($3, 'USDT', 'signed', 5, now()))
+           insert into outgoing_inputs (currency, txid, vout, batch_id, amount, script, account_xpub_id, chain, address_index, spent_by, spent_height)
+             select 'USDT', $1, $2, $3, 1, '\\x00', id, 1, 0, $4, 7 from key`,
+    values: [sender.txid, sender.vout, batch, FOUND],
+  });
+  const known = (txid: string) => isUseKnown(database.db, { currency, txid, sender });
+  expect([await known(TXID), await known(FOUND)]).toEqual([true, false]);
+});
+
 test('what two addresses of ours have used in one transaction is told together', () => {
   const one = { payoutIds: ['a'], lost: 0n, fee: 0n, besides: [{ currency: 'USDT' as const, lost: 1n }], alike: ['b'] };
   const other = { payoutIds: ['c'], lost: 0n, fee: 0n, besides: [{ currency: 'ETH' as const, lost: 2n }], alike: ['d'] };

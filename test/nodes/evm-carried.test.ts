@@ -1,8 +1,9 @@
 // What an operator has booked of authorizations (EIP-7702) that a transaction carries: only what addresses of ours have signed, has used its nonce, is known of
 // no other transaction, and stands in a final block. On a real database, with what nodes say of it.
 import { HDKey } from '@scure/bip32';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { evmAddressOf } from '../../src/core/currencies/evm.ts';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { evmAddressOf, evmInput } from '../../src/core/currencies/evm.ts';
 import type { EvmCode } from '../../src/core/currency.ts';
 import type { AuthorizedByWord, EvmPort, Nonce } from '../../src/core/evm/port.ts';
 import type { ChainPort, OutputFacts } from '../../src/core/ports.ts';
@@ -202,6 +203,67 @@ test('where one currency of the chain is configured alone it is booked in that',
   const alone = { ...ctx, ports: { ...ctx.ports, chains } };
   expect(await recoverCarried(alone, txid, { by: 'operator test', acceptsLoss: false })).toMatchObject({ currency: 'USDT' });
   expect(await booked()).toEqual(['USDT 81']);
+});
+
+describe('a batch that has the nonce', () => {
+  /** It sends from the address that payouts in USDT leave from. */
+  async function reserved(nonce: number): Promise<string> {
+    const id = `batch_${nonce}`;
+    await rows(
+      `insert into outgoing_batches (id, currency, state, fee_rate, lease_epoch, created_at, tip, gas_limit)
+         values ($1, 'USDT', 'reserved', 5, 1, now(), 1, 100000)`,
+      [id],
+    );
+    await rows(
+      `insert into outgoing_inputs (currency, txid, vout, batch_id, amount, script, account_xpub_id, chain, address_index)
+         select 'USDT', $1, $2, $3, 1, $4, min(id), 1, 0 from account_xpubs`,
+      [evmInput(hot.USDT, nonce).txid, nonce, id, script.USDT],
+    );
+    return id;
+  }
+  const SIGNED = `insert into outgoing_attempts (batch_id, number, currency, txid, raw, fee, vbytes, lease_epoch, sequence, signed_at)
+                    values ($1, 1, 'USDT', $1, '\\x02', 1, 1, 1, 1, now())`;
+  const bound = async (id: string) =>
+    (await rows('select freed from outgoing_inputs where batch_id = $1', [id]))[0]?.freed === false;
+  const epoch = async (id: string) =>
+    (await rows('select lease_epoch::int as n from outgoing_batches where id = $1', [id]))[0]?.n;
+
+  test('leaves it where nothing is signed: the signer signs nothing more under that lease', async () => {
+    const id = await reserved(101);
+    const next = await reserved(102);
+    said.signers = [by(101)];
+    await recovers();
+    expect([await bound(id), await epoch(id)]).toEqual([false, 2]);
+    expect([await bound(next), await epoch(next)]).toEqual([true, 1]);
+  });
+
+  test('keeps it where one transaction is signed, which fails by itself', async () => {
+    const id = await reserved(111);
+    await rows(SIGNED, [id]);
+    said.signers = [by(111)];
+    await recovers();
+    expect(await booked()).toEqual(['USDT 111']);
+    expect([await bound(id), await epoch(id)]).toEqual([true, 1]);
+  });
+
+  test('keeps it where its driver signs one at this moment', async () => {
+    const id = await reserved(121);
+    said.signers = [by(121)];
+    let done: ReturnType<typeof recovers> | undefined;
+    const admin = new pg.Client({ connectionString: database.url });
+    await admin.connect();
+    await database.db.transaction(async (sql) => {
+      await sql.query({ text: `update outgoing_batches set state = 'signed' where id = $1`, values: [id] });
+      await sql.query({ text: SIGNED, values: [id] });
+      done = recovers();
+      const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+      await vi.waitFor(async () => expect((await admin.query(waits)).rowCount).toBe(1), 10_000);
+    });
+    await done;
+    await admin.end();
+    expect(await booked()).toEqual(['USDT 121']);
+    expect([await bound(id), await epoch(id)]).toEqual([true, 1]);
+  });
 });
 
 test('what the address of a key has signed that was replaced since is booked too', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Refusal } from '../../../src/core/refusal.ts';
 import type { Context } from '../../../src/flow/context.ts';
 import { type Beside, bookBeside, fateOf, fateOfCalled, fatesOf } from '../../../src/flow/sweeps/sent-beside.ts';
+import { insertWriteOff } from '../../../src/store/sweeps/written-off.ts';
 import { portsFor } from '../../support/ports.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
@@ -113,5 +114,37 @@ describe('booked', () => {
     const [other, before] = [`0x${'a2'.repeat(32)}`, (await off(0)).length];
     expect(await books([beside('USDT', paid(0, 3n))], 'a batch', other)).toEqual([{ currency: 'USDT', lost: 3n }]);
     expect(await off(before)).toEqual([{ currency: 'USDT', script: SENDER, amount: 3, batch: 'a batch', by: null }]);
+  });
+
+  test('a payment that has left its address waits for no sweep, and one that lies there does', async () => {
+    const [from, to] = ['f1', 'f2'].map(scriptOf) as [string, string];
+    for (const script of [from, to]) {
+      await rows(
+        `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, tolerance_bps, late_payments,
+                                   address, script, created_at, window_ends_at)
+           values ($1, 1, 'USDT', 'succeeded', 1000, 1000, 1, now(), '[]', 0, 'accept', $1, decode($1, 'hex'), now(), now())`,
+        [script],
+      );
+      await rows(
+        `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, height, block_hash, seen_at, caught_up_at, found_mined,
+                               part_key, spent)
+           values ($1, 'USDT', $1, 0, 9, '', 'mined', 5, '0xb5', now(), now(), true, $1, $2)`,
+        [script, script === to],
+      );
+    }
+    // it was swept, by what is known
+    const swept = { currency: 'USDT', script: Buffer.from(to, 'hex'), amount: 9n, block, batchId: null } as const;
+    await insertWriteOff(database.db, { ...swept, by: 'operator test', evidence: 'it has left', atMs: AT_MS });
+    const of = { facts: { txid: `0x${'a3'.repeat(32)}` }, block, by: 'operator test', acceptsLoss: true, batchId: null };
+    await bookBeside(
+      ctx,
+      database.db,
+      { ...of, script: Buffer.from(from, 'hex') },
+      await fates([beside('USDT', paid(0, 9n, to))]),
+    );
+    expect(await rows('select transaction_id as at, spent from payments order by transaction_id')).toEqual([
+      { at: from, spent: true },
+      { at: to, spent: false },
+    ]);
   });
 });
