@@ -32,6 +32,8 @@ export function createFaults(report: Report): Report {
 }
 
 const MOST_KINDS = 100;
+/** Addresses of nodes, their ports, and other whole numbers. */
+const NUMBERS = /\b\d+(?:\.\d+){3}(?::\d+)?\b|:\d+\b|\b\d+\b/g;
 
 /**
  * Logs a problem when it begins or changes, and again now and then while it lasts; '' = no problem. Problems that change places, until there is none,
@@ -41,7 +43,8 @@ export function createAlarm(job: string, report: Report): (now: string) => void 
   const againMs = new Map<string, number>();
   return (now) => {
     if (now === '') return againMs.clear();
-    const kind = now.replace(/\b\d+\b/g, '#'); // heights that change are no news
+    // heights that change are no news; that it is another node is
+    const kind = now.replace(NUMBERS, (one) => (/^\d+$/.test(one) ? '#' : one));
     if (performance.now() <= (againMs.get(kind) ?? Number.NEGATIVE_INFINITY)) return;
     report(job, new Alarm(now));
     if (againMs.size >= MOST_KINDS) againMs.clear();

@@ -1,6 +1,7 @@
 // What is wrong with the nodes reaches the operator's log: once when it begins, again when it changes, not with every pass.
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
+import { createAlarm } from '../../src/worker/alarm.ts';
 import type { PassResult } from '../../src/worker/chain/pass-result.ts';
 import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
@@ -65,4 +66,28 @@ test('problems that change places while one of them lasts are logged once each',
   const passes = Array.from({ length: 20 }, (_, at) => ({ alarms: [SLOW[at % 2] as string] }));
   expect(await loggedOf({}, ...passes)).toEqual(SLOW.map((one) => `chain BTC: ${one}`));
   expect(await loggedOf(...passes, {}, ...passes)).toHaveLength(4);
+});
+
+test('that another node fails is logged, though only the numbers in its address differ', async () => {
+  const fails = (node: string): Partial<PassResult> => ({ state: 'down', reason: `${node}: ECONNREFUSED` });
+  const nodes = ['10.0.0.1:8545', '10.0.0.2:8545', '10.0.0.2:8546', 'eth:8545', 'eth:8546'];
+  expect(await loggedOf(...nodes.map(fails), ...nodes.map(fails))).toEqual(
+    nodes.map((node) => `chain BTC: the node is down: ${node}: ECONNREFUSED`),
+  );
+});
+
+test('a problem that lasts is logged every ten minutes', () => {
+  const now = vi.spyOn(performance, 'now');
+  const told: number[] = [];
+  let minute = 0;
+  try {
+    const alarm = createAlarm('chain BTC', () => told.push(minute));
+    for (; minute <= 25; minute++) {
+      now.mockReturnValue(minute * 60_000);
+      alarm('the node is down');
+    }
+    expect(told).toEqual([0, 11, 22]);
+  } finally {
+    now.mockRestore();
+  }
 });
