@@ -81,6 +81,31 @@ test('what its merchant has spent in between he owes, and nothing of his is sign
   expect((await batches.row(next)).status).toBe('processing');
 });
 
+test('the change that a batch had spent which is dead with it is there again', async () => {
+  await batches.earn();
+  const ids = [await batches.request()];
+  const first = await batches.formed();
+  const transaction = await batches.signed(first);
+  await batches.mined(first, transaction);
+  expect(await progress(ctx, first.id)).toBe('confirmed');
+  ids.push(await batches.request());
+  const second = await batches.formed();
+  expect(second.inputs.map(({ txid }) => txid)).toEqual([transaction.txid]);
+  await batches.mined(second, await batches.signed(second));
+  expect(await progress(ctx, second.id)).toBe('confirmed');
+  await service.vanish('BTC', 2);
+  service.spend(randomBytes(32).toString('hex'), first.inputs);
+  await service.mine(6);
+  for (const { id } of [first, second]) expect(await progress(ctx, id)).toBe('displaced');
+  await cleared();
+  await minedAfterAll(first, transaction);
+  await recover(transaction.txid);
+  await cleared();
+  expect(await Promise.all(ids.map(async (id) => (await batches.row(id)).status))).toEqual(['completed', 'failed']);
+  await batches.request();
+  expect((await batches.formed()).inputs.map(({ txid }) => txid)).toEqual([transaction.txid]);
+});
+
 describe('it is refused', () => {
   let batch: Batch;
   let transaction: SignedTransaction;
