@@ -1,6 +1,6 @@
 // A folder on a disk that gives each name of one file a number of its own, as sshfs does: the mark of what was handed over says nothing there.
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -27,6 +27,25 @@ test('a file on a disk where nobody could tell whether the bank was given it doe
     await expect(bank.handOver(file)).rejects.toThrow(/gives two names of one file two numbers/);
     expect(await bank.ask(file)).toEqual({ state: 'never' });
     expect([readdirSync(join(folder, 'outgoing')), readdirSync(join(folder, 'handed'))]).toEqual([[], []]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a file that was marked there before, and not moved, does not count as taken, and is not thrown away', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-folder-bank-'));
+  try {
+    const bytes = Buffer.from('101 …');
+    const file = { name: '2026-11-23-A', bytes, sha256: createHash('sha256').update(bytes).digest() };
+    for (const part of ['outgoing', 'handed']) mkdirSync(join(folder, part));
+    const part = join(folder, 'outgoing', '.2026-11-23-A.0000.part');
+    writeFileSync(part, bytes);
+    linkSync(part, join(folder, 'handed', file.name));
+    await expect(folderBank(folder).ask(file)).rejects.toThrow(/gives two names of one file two numbers/);
+    expect([readdirSync(join(folder, 'outgoing')), readdirSync(join(folder, 'handed'))]).toEqual([
+      ['.2026-11-23-A.0000.part'],
+      ['2026-11-23-A'],
+    ]);
   } finally {
     rmSync(folder, { recursive: true });
   }

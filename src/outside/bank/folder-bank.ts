@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import {
   type BankFile,
   type BankPort,
@@ -60,32 +60,53 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     await rm(from, { force: true });
   }
 
-  /** Moves the one copy that `handed` names to where the bank looks; it is there already, or was taken, when no such copy is left. */
-  async function finish({ name }: BankFile): Promise<void> {
+  /** Moves the one copy that `handed` names, once that is on disk, to where the bank looks; it is there, or was taken, when no such copy is left. */
+  async function finish(file: BankFile): Promise<void> {
+    const { name } = file;
+    await sync(handed);
     const ino = await fileNumber(join(handed, name));
+    // another writer's that died, or whose disk was full
+    const others: string[] = [];
     for (const part of (await readdir(outgoing)).filter((one) => one.startsWith(`.${name}.`) && one.endsWith(PART))) {
       const path = join(outgoing, part);
       const found = await fileNumber(path).catch(nothing);
       if (found === ino) await rename(path, join(outgoing, `${name}.ach`)).catch(nothing);
-      // another writer's that died, or whose disk was full
-      else await rm(path, { force: true });
+      else others.push(path);
     }
+    if (others.length > 0 && (await isTaken(file)).state === 'accepted') await expectOneNumber();
+    for (const path of others) await rm(path, { force: true });
     await sync(outgoing);
   }
 
   /** That one file is handed over once is told by its number on the disk: there is none where each name of it has another one. */
-  async function expectOneNumber(part: string): Promise<void> {
-    const other = join(handed, basename(part));
-    await link(part, other);
+  async function expectOneNumber(): Promise<void> {
+    // of its own: the system may link nobody the files of others
+    const one = join(handed, `.${randomBytes(4).toString('hex')}.number`);
+    const other = `${one}.other`;
     try {
-      if ((await fileNumber(other)) === (await fileNumber(part))) return;
+      await writeWhole(one, new Uint8Array());
+      await link(one, other);
+      if ((await fileNumber(other)) === (await fileNumber(one))) return;
     } finally {
       await rm(other, { force: true });
+      await rm(one, { force: true });
     }
-    await rm(part, { force: true });
     throw new BankTrouble(
       `the disk of ${folder} gives two names of one file two numbers, as sshfs does: have the folder on a disk of this machine, and the bank's tools copy from and to it`,
     );
+  }
+
+  /** Marks a file as handed over, unless it is already: one of all writers ever does. */
+  async function marks(part: string, { name }: BankFile): Promise<boolean> {
+    const mark = join(handed, name);
+    try {
+      await link(part, mark);
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      // a server of NFS that is started anew meanwhile says so of what it has just made
+      return (await fileNumber(part).catch(nothing)) === (await fileNumber(mark));
+    }
   }
 
   /** Whether the bank's tools have taken a file that was put into outgoing/. */
@@ -138,21 +159,17 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     handOver: (file) =>
       onDisk(async () => {
         const part = join(outgoing, `.${file.name}.${randomBytes(4).toString('hex')}${PART}`);
+        await expectOneNumber();
         await writeWhole(part, file.bytes);
-        await expectOneNumber(part);
-        try {
-          await link(part, join(handed, file.name));
-          await sync(handed);
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-          await rm(part, { force: true });
-          await refuseOther(file);
+        if (await marks(part, file)) {
           await finish(file);
-          const taken = await isTaken(file);
-          return taken.state === 'accepted' ? { state: 'duplicate' } : taken;
+          return isTaken(file);
         }
+        await rm(part, { force: true });
+        await refuseOther(file);
         await finish(file);
-        return isTaken(file);
+        const taken = await isTaken(file);
+        return taken.state === 'accepted' ? { state: 'duplicate' } : taken;
       }),
     ask: (file) =>
       onDisk(async () => {
