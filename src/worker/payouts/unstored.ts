@@ -63,7 +63,7 @@ export function createUnstored(ctx: Context, currency: UtxoCode, { signatures, o
 
   /** @returns whether it waits no more */
   async function write(batchId: string, compared: Compared): Promise<boolean> {
-    const written = await writeBack(ctx, options, batchId, { compared, onUnknown: signatures.noteUnknown });
+    const written = await writeBack(ctx, options, batchId, { compared, onUnknown: signatures.noteUnknown, goesOn });
     if (written === null) return false;
     return signatures.waiting(currency).delete(batchId);
   }
@@ -89,10 +89,13 @@ export function createUnstored(ctx: Context, currency: UtxoCode, { signatures, o
       return found.length > 0;
     },
     async writeRest() {
-      if (!goesOn()) return false;
       const waiting = signatures.waiting(currency);
-      for (const batchId of [...waiting.keys()]) await write(batchId, 'compared');
-      return waiting.size === 0;
+      for (const batchId of [...waiting.keys()]) {
+        if (!goesOn()) return false;
+        await write(batchId, 'compared');
+      }
+      // while the signer was asked another database may have come, and what waits in that is not known yet
+      return waiting.size === 0 && goesOn();
     },
     forget: () => shown.clear(),
   };

@@ -10,18 +10,21 @@ type Writing = {
   readonly compared?: Compared;
   /** Told of each that was signed for payouts which this database does not know. */
   readonly onUnknown?: (signed: SignedTransaction) => void;
+  /** Whether the database is still the one for which the signer was asked: what is known of what has left says nothing of another one. */
+  readonly goesOn?: () => boolean;
 };
 
-/** @returns how many transactions the signer names; null when it does not answer */
+/** @returns how many transactions the signer names; null when it does not answer, or the database was replaced meanwhile */
 export async function writeBack(
   ctx: Context,
   { signing, onTrouble }: Pick<DriverOptions, 'signing' | 'onTrouble'>,
   batchId: string,
-  { compared = 'compared', onUnknown = () => undefined }: Writing = {},
+  { compared = 'compared', onUnknown = () => undefined, goesOn = () => true }: Writing = {},
 ): Promise<number | null> {
   try {
     const { transactions } = await signing.signed({ after: 0, batchId });
     for (const signed of transactions) {
+      if (!goesOn()) return null;
       const restored = await restoreSignature(ctx, signed, compared);
       if (restored === 'left') onTrouble(whyLeft(signed));
       if (restored === 'unknown_payout') onUnknown(signed);

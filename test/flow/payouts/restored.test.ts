@@ -1,6 +1,7 @@
 // What the signer has signed and a database does not know, because it is an older copy: each signature is written back as what it was, whatever
 // the copy's merchants did meanwhile, and one that cannot be is named until an operator has it booked.
 import { expect, test } from 'vitest';
+import type { PayingPort } from '../../../src/core/ports.ts';
 import type { SignedTransaction } from '../../../src/core/signer-wire.ts';
 import { clearAfterAudit, runAudit } from '../../../src/flow/audit.ts';
 import { setSettings } from '../../../src/flow/merchants/settings.ts';
@@ -15,6 +16,7 @@ import { readBatch } from '../../../src/store/payouts/batch-rows.ts';
 import { saveChecked } from '../../../src/store/payouts/comparisons.ts';
 import { resolveMovement } from '../../../src/store/payouts/unknown-movements.ts';
 import { createSignatureCheck } from '../../../src/worker/payouts/signature-check.ts';
+import { createUnstored } from '../../../src/worker/payouts/unstored.ts';
 import { RATE } from '../../support/batches.ts';
 import { FEE_MAX } from '../../support/funded.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
@@ -202,6 +204,39 @@ test('one that waits is asked for again by a worker that begins later, though so
   expect(await restoreSignature(ctx, forgotten)).toBe('left');
   expect(await begins()).toEqual([]);
   expect(await firstWaiting(ctx.db)).toBeNull();
+});
+
+test('what waits is not written back as compared, and nothing counts as compared, where another database comes while the signer is asked', async () => {
+  await batches.earn(2);
+  await batches.request();
+  const batch = await batches.formed();
+  const forgotten = await batches.signed(batch);
+  await batches.forgetBatches();
+  let isReplaced = false;
+  const signing = {
+    sign: () => Promise.reject(new Error('nothing is signed')),
+    signed: async ({ batchId }: { readonly after: number; readonly batchId?: string }) => {
+      if (batchId !== undefined && isReplaced) ctx.db.identity.sessionLost();
+      return { transactions: [forgotten], more: false };
+    },
+  };
+  const telling = { onTrouble: () => undefined, onFault: () => undefined };
+  const signatures = createSignatureCheck(ctx, { signing, ...telling });
+  expect(await signatures.look(false)).toBe(true);
+  const send: PayingPort['send'] = () => Promise.reject(new Error('nothing is sent'));
+  const chains = new Map([['BTC' as const, { send } as PayingPort]]);
+  const unstored = createUnstored({ ...ctx, ports: { ...ctx.ports, chains } }, 'BTC', {
+    signatures,
+    options: { signing, owner: 'one', ...telling },
+    goesOn: () => signatures.holds(),
+  });
+  isReplaced = true;
+  expect(await unstored.writeRest()).toBe(false);
+  expect(await readBatch(ctx.db, batch.id, { lock: false })).toBeNull();
+  isReplaced = false;
+  expect(await signatures.look(false)).toBe(true);
+  expect(await unstored.writeRest()).toBe(true);
+  expect(await readBatch(ctx.db, batch.id, { lock: false })).toMatchObject({ attempts: [{ txid: forgotten.txid }] });
 });
 
 /** A signature for a payout that is not here, of a batch that is not here. */
