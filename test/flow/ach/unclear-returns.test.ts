@@ -173,6 +173,25 @@ describe('what else stands in a report with such a return', () => {
     await restarted();
   });
 
+  test('holds up payouts by ach where a database that was put back has no rate for it, and that is told', async () => {
+    const id = await handedOver(bank, await shopWith(BTC));
+    bank.answer((await entryOf(id)).trace, 'R03');
+    const [report] = bank.reports() as [BankReport];
+    await bank.acknowledge(report.id);
+    bank.kept.set('before', report);
+    await world.admin.query("update rates set at = at - interval '1 hour'");
+    await world.admin.query(`delete from comparisons where currency = 'USD'`);
+    bank.troubles.length = 0;
+    await bank.look();
+    expect([await isComparedSince(ctx.db, 'USD'), bank.troubles]).toEqual([
+      false,
+      [expect.stringContaining('it waits for a rate')],
+    ]);
+    await world.rate('100000.00');
+    await restarted();
+    expect((await row(id)).status).toBe('failed');
+  });
+
   test('waits for its rate, and is told, before the report may be taken away', async () => {
     const merchantId = await shopWith(BTC);
     const [first, second] = [await handedOver(bank, merchantId), await handedOver(bank, merchantId)];

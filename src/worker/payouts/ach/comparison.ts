@@ -56,7 +56,12 @@ export async function isWhole(ctx: Context, comparison: AchComparison): Promise<
     onTrouble(`the bank cannot be asked which files it has: ${error.message}`);
     return false;
   }
-  if (!(await comparison.bookReports())) return false;
+  if (!(await comparison.bookReports())) {
+    onTrouble(
+      'all payouts by ach wait until what the bank has sent back, and this database does not know, can be booked: it waits for a rate',
+    );
+    return false;
+  }
   if (!bank.isWitness) await holdWhatNobodyProves(ctx, onTrouble);
   // another copy that has taken its place meanwhile was not compared
   if (generation !== ctx.db.identity.generation) return false;
