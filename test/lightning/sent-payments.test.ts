@@ -240,7 +240,11 @@ describe('what a payout had paid, and its node does not list', () => {
       true,
       async () => [await becomes('paid', 'completed', { index: 10 }), await restored()],
     ],
-    ['that has its preimage, where the node was never restored', false, () => becomes('paid', 'completed', { index: 10 })],
+    [
+      'that has its preimage, where the node was never restored, and its payments were deleted',
+      true,
+      () => becomes('paid', 'completed', { index: 10 }),
+    ],
     [
       'that has its preimage, beyond what was compared since',
       false,

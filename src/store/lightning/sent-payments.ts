@@ -114,8 +114,8 @@ export const FOUND_PAID = `lightning_payments l join payouts p on p.id = l.payou
             where l.state = 'closed' and p.status = 'completed' and l.payment_index <= n.payments_compared and l.forgotten_at is null and not l.doubted`;
 
 /**
- * What a payout had paid, or an operator has found paid, and its node does not list: an operator has seen it. What it has a preimage of that can only be where
- * the node was restored since. Returns the payout; null when there is none.
+ * What a payout had paid, or an operator has found paid, and its node does not list: it was restored since, or its payments were deleted there, and an operator
+ * has seen it. Returns the payout; null when there is none.
  */
 export async function setForgotten(sql: Sql, paymentHash: string, atMs: number): Promise<string | null> {
   const { rows } = await sql.query<{ payout_id: string }>({
@@ -123,7 +123,7 @@ export async function setForgotten(sql: Sql, paymentHash: string, atMs: number):
     text: `update lightning_payments u set forgotten_at = $2
             where u.payment_hash = $1 and not exists (select from lightning_sent s where s.payment_hash = u.payment_hash and s.node = u.node)
               and (exists (select from lightning_nodes n
-                            where u.state = 'paid' and u.forgotten_at is null and n.identity = u.node and n.restored_at is not null
+                            where u.state = 'paid' and u.forgotten_at is null and n.identity = u.node
                               and (u.doubted or u.payment_index <= n.payments_compared))
                    or u.payout_id in (select l.payout_id from ${FOUND_PAID}))
            returning u.payout_id`,
@@ -177,7 +177,7 @@ export async function isBookedHere(sql: Sql, paymentHash: string, payoutId: stri
 
 /**
  * Keeps what a page of the node's list says. What has failed since it was kept goes, and what was under way and is not there any more: the node was asked to
- * pay it once more after it had failed, and has it under a later number.
+ * pay it once more after it had failed, and has it under a later number. What a payout has paid under that number stays: it was deleted there.
  * @param afterIndex the payment that the page begins after
  * @param comparedTo up to this payment everything has ended
  */
@@ -194,7 +194,9 @@ export async function recordSent(
     text: `with said as (
              select * from unnest($3::bigint[], $4::text[], $5::text[], $6::numeric[], $7::numeric[]) as t(payment_index, payment_hash, state, amount_msat, fee_msat)),
            gone as (delete from lightning_sent s where s.node = $1 and s.payment_index > $8 and s.payment_index <= $9
-                       and s.payment_index <> all ($3::bigint[]) and (s.state = 'in_flight' or s.payment_index = any ($10::bigint[]))),
+                       and s.payment_index <> all ($3::bigint[]) and (s.payment_index = any ($10::bigint[]) or s.state = 'in_flight' and not exists (
+                         select from lightning_payments l where l.node = s.node and l.payment_hash = s.payment_hash and l.payment_index = s.payment_index
+                            and l.state = 'paid'))),
            node as (update lightning_nodes set payments_compared = $2, payment_index = greatest(payment_index, $2) where identity = $1)
            insert into lightning_sent (node, payment_index, payment_hash, state, amount_msat, fee_msat, seen_at)
              select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $11 from said
