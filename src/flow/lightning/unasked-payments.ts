@@ -69,15 +69,14 @@ const OF_FAILED = 'was asked for by a payout that has failed here: it is no paym
 
 /**
  * Keeps that a payment under way is the operator's: it stops nothing while it is, which may be for days, and is told again once it has succeeded, until
- * he has it booked.
+ * he has it booked. What a payout that has failed here had asked for is his loss when it succeeds; until then he may let others' payouts go on.
  * @returns what it takes, in satoshis, without the fee that the node names at its end; null when there is no such payment, or it has ended
- * @throws Refusal not_resolvable when a payout here had asked for it, or when it is more than is his
+ * @throws Refusal not_resolvable when it is more than is his
  */
 export function claimUnderWay(ctx: Context, paymentHash: string): Promise<bigint | null> {
   return ctx.db.transaction(async (sql) => {
     const found = await lockUnasked(sql, paymentHash);
     if (found === null || !found.isUnderWay) return null;
-    if (found.isOfFailed) throw refused(paymentHash, OF_FAILED);
     const takes = goneBy({ ...found, cameBackMsat: 0n });
     if (found.isOperators) return takes;
     await lockOperatorsPart(sql);
