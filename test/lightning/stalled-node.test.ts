@@ -4,6 +4,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { PaymentOrder, TrackedPayment } from '../../src/core/lightning/payer.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
+import { openBreakers } from '../../src/store/ledger/breakers.ts';
+import type { SentPayments } from '../../src/worker/lightning/sent-comparison.ts';
 import { AMOUNT, at, clock, close, code, invoice, looks, MINUTE, open, outgoing, pass, status } from './funded-payouts.ts';
 
 const HOUR = 60 * MINUTE;
@@ -32,7 +34,7 @@ beforeEach(async () => {
   Object.assign(lightning as object, {
     async writes() {
       if (stands) throw new NodeTrouble('down', 'LND did not answer within 10000 ms');
-      begun?.();
+      await begun?.();
       begun = null;
       await writes?.();
       hasWritten = true;
@@ -71,6 +73,29 @@ test('what it writes down then and a recipient holds is followed, and what he re
   outgoing().resolve(held.hash, false);
   await looks(2);
   expect(await status(held.id)).toBe('failed');
+});
+
+test('what it writes down then and is refused at once stops nothing, where its list is read between the two', async () => {
+  const { id, hash } = await takenAndNotWritten('hold');
+  const send = begun;
+  let listed: Awaited<ReturnType<SentPayments['payments']>> = [];
+  begun = async () => {
+    send?.();
+    listed = (await at.signer.payments('0')).payments;
+    outgoing().resolve(hash, false);
+  };
+  stands = false;
+  await looks(1);
+  expect(await status(id)).toBe('failed');
+  expect(listed).toMatchObject([{ paymentHash: hash, status: 'in_flight' }]);
+  await at.comparedPayments({
+    async payments() {
+      const page = listed;
+      listed = [];
+      return page;
+    },
+  });
+  expect(await openBreakers(at.ctx.db)).toEqual([]);
 });
 
 test('what it never had fails as soon as it has written something else', async () => {

@@ -14,7 +14,7 @@ import { completePayment, holdUnknownPayment } from '../../../flow/lightning/pay
 import { type Asked, askPayingNode, type SeenRun } from '../../../flow/lightning/restored-node.ts';
 import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
-import type { LightningPayment } from '../../../store/lightning/payment-rows.ts';
+import { type LightningPayment, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 
 /** In how many milliseconds a payment is looked at again, and what is in its way. */
@@ -146,7 +146,7 @@ export function whileUnanswered(payment: LightningPayment, nowMs: number, saidAt
 export async function unlessWritten(
   ctx: Context,
   { track }: { track(paymentHash: string): Promise<TrackedPayment> },
-  { paymentHash, unansweredUntilMs }: LightningPayment,
+  { payoutId, node, paymentHash, paymentIndex, unansweredUntilMs }: LightningPayment,
 ): Promise<Next | null> {
   if (unansweredUntilMs === null || ctx.ports.lightning === null) return null;
   try {
@@ -158,7 +158,11 @@ export async function unlessWritten(
   }
   const { payment, isPending } = await track(paymentHash);
   const isOpen = payment !== null && (payment.status !== 'failed' || payment.isPartOpen);
-  return isOpen || isPending ? { againMs: LOOK_MS } : null;
+  if (isOpen || isPending) return { againMs: LOOK_MS };
+  // whoever has read the node's list meanwhile has seen it under way under the number that it has got now
+  if (payment !== null && BigInt(payment.paymentIndex) > (paymentIndex ?? -1n))
+    await setPaymentIndex(ctx.db, payoutId, node as string, BigInt(payment.paymentIndex));
+  return null;
 }
 
 /** Only a preimage counts of a node that was not asked to pay it: what it does not know, or calls failed, says nothing of the one that was. */
