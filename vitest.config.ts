@@ -13,7 +13,7 @@ const ALONE = [
   'test/flow/transactions/judge-much.test.ts',
   'test/http/rate-limit.test.ts',
   'test/http/read-body.test.ts',
-  'test/outside/folder-bank.test.ts',
+  'test/outside/folder-bank*.test.ts',
   'test/signer/crowded-socket.test.ts',
   'test/signer/signature-journal.test.ts',
   'test/store/script-owners.test.ts',
