@@ -52,6 +52,8 @@ export function createOperator(scene: Scene, folder: string, note: (text: string
   }
   async function resolve(one: Json): Promise<void> {
     const asked = askedFor(one.payout_id);
+    // what the bank was given arrives days later: only then does its recipient know
+    if (one.method === 'ach') await control(scene.base(), 'bank', { action: 'settle' });
     const isThere = await isPaid(one, asked);
     if (asked !== undefined) asked.isResolved = true;
     asked?.mayFail.add(EVIDENCE);
