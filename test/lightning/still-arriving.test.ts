@@ -1,4 +1,4 @@
-// How long a request to pay that was not answered is waited for, by our clock and by that of the node.
+// For how long a payout waits for a request to pay that was not answered, by our clock and by that of the node.
 import { expect, test } from 'vitest';
 import type { LightningPayment } from '../../src/store/lightning/payment-rows.ts';
 import { whileUnanswered } from '../../src/worker/payouts/lightning/hanging.ts';

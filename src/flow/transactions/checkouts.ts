@@ -1,23 +1,19 @@
 // What a customer may see of a transaction who has the link of its checkout page: nothing of the merchant but the name and the merchant's reference.
 
 import { requiredDepth } from '../../core/confirmations.ts';
-import { CURRENCIES, type PaymentMethod } from '../../core/currency.ts';
+import { CURRENCIES } from '../../core/currency.ts';
 import { type CheckoutScreen, checkoutScreen } from '../../core/judge/checkout.ts';
 import { atLeastZero, minus, plus } from '../../core/money.ts';
 import { paymentUri } from '../../core/payment-uri.ts';
-import type { Rate } from '../../core/rate.ts';
-import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { type CheckoutRow, readCheckouts as readRows } from '../../store/transactions/checkouts.ts';
 import type { Context } from '../context.ts';
 
-export type Checkout = Pick<
+export type Checkout = Omit<
   CheckoutRow,
-  'businessName' | 'label' | 'address' | 'payments' | 'expiresAtMs' | 'usdMinor' | 'amountDue' | 'confirmations' | 'isWatched'
+  'id' | 'merchantId' | 'received' | 'awaited' | 'toleranceBps' | 'createdAtMs' | 'confirmedAtMs' | 'sequence'
 > & {
   readonly transactionId: string;
   readonly screen: CheckoutScreen;
-  readonly status: TransactionStatus;
-  readonly currency: PaymentMethod;
   readonly receivedMinor: bigint;
   /** What was seen and may come back, though the network does not show it at present. */
   readonly awaitedMinor: bigint;
@@ -25,7 +21,6 @@ export type Checkout = Pick<
   readonly remainingMinor: bigint;
   /** What was paid above what was asked for. */
   readonly excessMinor: bigint;
-  readonly rate: Rate;
   /** Of what is still to be paid; null where the contract of a token is not configured any more. */
   readonly uri: string | null;
   /** The contract of a token, with its checksum (EIP-55). */
@@ -44,29 +39,16 @@ export async function readCheckouts(ctx: Context, ids: readonly string[]): Promi
 }
 
 function checkoutOf(ctx: Context, row: CheckoutRow, nowMs: number): Checkout {
-  const { currency, amountDue, received, awaited, address } = row;
+  const { id, merchantId: _, received, awaited, ...shown } = row;
+  const { currency, amountDue, address } = shown;
   const remainingMinor = atLeastZero(minus(amountDue, plus(received, awaited)));
   const isKnown = CURRENCIES[currency].evm?.token == null || ctx.tokenContract !== null;
   const required = requiredDepth(currency, row.usdMinor);
-  const { businessName, label, payments, expiresAtMs, usdMinor, rate, status, confirmations, isWatched } = row;
   return {
-    ...{
-      businessName,
-      label,
-      address,
-      payments,
-      expiresAtMs,
-      usdMinor,
-      amountDue,
-      confirmations,
-      isWatched,
-      rate,
-      status,
-      currency,
-      nowMs,
-    },
-    transactionId: row.id,
-    screen: checkoutScreen({ ...row, receivedMinor: received, awaitedMinor: awaited }, nowMs),
+    ...shown,
+    nowMs,
+    transactionId: id,
+    screen: checkoutScreen({ ...shown, receivedMinor: received, awaitedMinor: awaited }, nowMs),
     receivedMinor: received,
     awaitedMinor: awaited,
     remainingMinor,

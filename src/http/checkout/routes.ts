@@ -5,7 +5,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.ts';
 import { addressKey } from '../client-address.ts';
 import { goneSignal } from '../handlers/wait.ts';
-import { mountFiles, PAGE_HEADERS as OF_PAGES, pageHeaders } from '../page-files.ts';
+import { mountFiles, PAGE_HEADERS, pageHeaders } from '../page-files.ts';
 import { createLimiter } from '../rate-limit.ts';
 import { refusalOf } from '../reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from '../server-context.ts';
@@ -19,8 +19,8 @@ type OfToken = { Params: { token: string } };
 type Call = { readonly request: FastifyRequest<OfToken>; readonly reply: FastifyReply; readonly counted: Counted };
 
 // the link is a secret of merchant and customer
-const HEADERS = { ...OF_PAGES, 'cache-control': 'no-store' };
-const PAGE_HEADERS = { ...HEADERS, ...pageHeaders("script-src 'self'; img-src data:; connect-src 'self'; ") };
+const SECRET = { 'cache-control': 'no-store' };
+const PAGE = { ...SECRET, ...pageHeaders("script-src 'self'; img-src data:; connect-src 'self'; ") };
 
 /** Mounts `/pay/<token>`, `/pay/<token>/events`, and the files of the page. */
 export function mountCheckout(app: FastifyInstance, context: ServerContext): void {
@@ -54,14 +54,14 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
     const { request, reply } = call;
     try {
       const checkout = await found(call);
-      sign(call, PAGE_HEADERS);
+      sign(call, PAGE);
       reply.send(page(checkout, { token: request.params.token, sandbox: context.sandbox !== null }));
     } catch (error) {
       const refusal = refusalOf(error);
       const isPage = request.headers.accept?.includes('text/html') === true;
       if (!isPage || refusal.httpStatus === 500) return context.fail(request, reply, error, call.counted);
       if (refusal !== error) context.report({ requestId: request.id, path: '/pay', error }, 'a checkout page failed');
-      sign(call, PAGE_HEADERS);
+      sign(call, PAGE);
       if (refusal.retryAfterSeconds !== null) reply.header('retry-after', String(refusal.retryAfterSeconds));
       const title = refusal.httpStatus === 404 ? 'Not found' : 'Not now';
       reply.code(refusal.httpStatus).send(errorPage(title, refusal.message));
@@ -74,7 +74,7 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
       const checkout = await found(call);
       const address = String(counted.key);
       const release = streams.reserve(address);
-      sign(call, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
+      sign(call, { ...SECRET, ...PAGE_HEADERS, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
       reply.hijack();
       reply.raw.writeHead(200, reply.getHeaders() as Record<string, string>);
       streams.start(checkout, { address, response: reply.raw, gone: goneSignal(request.raw.socket), release });
