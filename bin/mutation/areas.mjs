@@ -333,6 +333,7 @@ export const AREAS = [
     code: /^src\/flow\/lightning\/unasked-payments\.ts$/,
     tests: [
       'test/lightning/operators-own',
+      'test/lightning/booked-besides',
       'test/lightning/operators-under-way',
       'test/lightning/missing-booked',
       'test/lightning/unknown-invoices',
@@ -345,6 +346,7 @@ export const AREAS = [
     tests: [
       'test/lightning/payout-variants',
       'test/lightning/payout-restored',
+      'test/lightning/booked-besides',
       'test/lightning/replaced-node',
       'test/lightning/payout-attacks',
       'test/lightning/payout-resolved',

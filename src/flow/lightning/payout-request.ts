@@ -13,7 +13,7 @@ import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, readAvailable } from '../../store/ledger/ledger.ts';
 import { hasPayer, type InvoiceOwner, readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
-import { lockPaymentHash, type PayoutOfHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
+import { isPaidBesides, lockPaymentHash, type PayoutOfHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
 import { insertPayment } from '../../store/lightning/payment-rows.ts';
 import { lockPayout, type PayoutRow, type RequestedPayout } from '../../store/payouts/payouts.ts';
 import { readStops } from '../../store/payouts/request-facts.ts';
@@ -60,11 +60,12 @@ export function requestLightningPayout(ctx: Context, request: LightningRequest):
 
 async function take(ctx: Context, sql: Sql, request: LightningRequest, invoice: Invoice): Promise<PayoutRow> {
   const { merchantId, destination } = request;
-  const [, owner, guards, before, rates] = await Promise.all([
+  const [, owner, guards, before, isPaid, rates] = await Promise.all([
     lockPaymentHash(sql, invoice.paymentHash),
     readInvoiceOwner(sql, { ...invoice, paymentRequest: request.paymentRequest }),
     getPayoutGuards({ db: sql, ports: ctx.ports }, { merchantId }),
     payoutOfHash(sql, invoice.paymentHash),
+    isPaidBesides(sql, invoice.paymentHash),
     latestRates(sql, ctx.ports.seals, [CURRENCY], ctx.ports.clock.now()),
   ]);
   if (owner.merchantId === merchantId) throw refused('destination is an invoice of your own on this server.');
@@ -76,6 +77,7 @@ async function take(ctx: Context, sql: Sql, request: LightningRequest, invoice: 
   checkMinimum('lightning', request.amount, 'amount');
   if (before !== null && request.automatic !== undefined) throw refused(ASKED_BEFORE);
   if (before !== null) return sameAmount(await payoutBefore(sql, before, merchantId), request);
+  if (isPaid) throw used();
   const nowMs = ctx.ports.clock.now();
   if (owner.transactionId !== null && !owner.isOpen) throw expired('The invoice cannot be paid any more.');
   refuseExpired(invoice, nowMs);
@@ -124,8 +126,10 @@ const refused = (message: string): Refusal => new Refusal('invalid_destination',
 async function payoutBefore(sql: Sql, before: PayoutOfHash, merchantId: bigint): Promise<PayoutRow> {
   if (before.merchantId === merchantId && !before.isReimbursement)
     return (await lockPayout(sql, before.id, { wait: true })) as PayoutRow;
-  throw new Refusal('invoice_already_used', { param: 'destination' });
+  throw used();
 }
+
+const used = (): Refusal => new Refusal('invoice_already_used', { param: 'destination' });
 
 const ASKED_BEFORE = 'destination cannot be paid: it gives an invoice that was asked for before.';
 

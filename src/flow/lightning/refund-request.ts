@@ -7,7 +7,8 @@ import { formatAmount, minus, mulDivDown } from '../../core/money.ts';
 import { checkDestination, isInvoice } from '../../core/payouts/validation.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { readInvoiceOwner } from '../../store/lightning/invoice-owner.ts';
-import { lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
+import { isPaidBesides, lockPaymentHash, payoutOfHash } from '../../store/lightning/payment-hashes.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
 import type { RefundRail } from '../payouts/refund-rail.ts';
 import { askForInvoice, type WantedInvoice } from './lnurl.ts';
@@ -48,7 +49,9 @@ export async function refundByInvoice(ctx: Context, paymentRequest: string): Pro
   if (owner.transactionId !== null || owner.isOfOurNode)
     throw refused('destination is an invoice of this server: a reimbursement goes back to a customer.');
   const canPay = await canPayLightning(ctx);
-  const isUsed = (await payoutOfHash(ctx.db, paymentHash)) !== null;
+  const isUsedIn = async (sql: Sql): Promise<boolean> =>
+    (await payoutOfHash(sql, paymentHash)) !== null || (await isPaidBesides(sql, paymentHash));
+  const isUsed = await isUsedIn(ctx.db);
   const used = () => new Refusal('invoice_already_used', { param: 'destination' });
   return {
     method: METHOD,
@@ -61,7 +64,7 @@ export async function refundByInvoice(ctx: Context, paymentRequest: string): Pro
     },
     async terms(sql, total) {
       await lockPaymentHash(sql, paymentHash);
-      if ((await payoutOfHash(sql, paymentHash)) !== null) throw used();
+      if (await isUsedIn(sql)) throw used();
       const feeMax = minus(total, paidBack(invoice, total));
       return { feeMax, script: null, invoice: { paymentRequest, paymentHash, expiresAtMs } };
     },

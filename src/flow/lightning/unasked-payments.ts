@@ -13,6 +13,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
 import { ourInvoices, setReceiptForgotten } from '../../store/lightning/comparison.ts';
 import { lockMissing, lockOperatorsPart, readOperatorsBalance, setGoneBooked } from '../../store/lightning/operators-part.ts';
+import { lockPaymentHash } from '../../store/lightning/payment-hashes.ts';
 import {
   isUndecided,
   lockUnasked,
@@ -30,6 +31,8 @@ const refused = (paymentHash: string, what: string): Refusal =>
 
 /** @throws Refusal not_resolvable while it is under way */
 async function lockEnded(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
+  // who asks for a payout of its hash meanwhile would have what has left counted twice
+  await lockPaymentHash(sql, paymentHash);
   const found = await lockUnasked(sql, paymentHash);
   if (found?.isUnderWay === true)
     throw refused(

@@ -25,6 +25,16 @@ export async function payoutOfHash(sql: Sql, paymentHash: string): Promise<Payou
   return rows[0] ?? null;
 }
 
+/** Whether our node has paid it for no payout, and that is booked: as lost, or as its operator's. It pays none twice: a payout to it would be booked besides. */
+export async function isPaidBesides(sql: Sql, paymentHash: string): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'hash_is_paid_besides',
+    text: 'select from lightning_sent where payment_hash = $1 and acknowledged_at is not null limit 1',
+    values: [paymentHash],
+  });
+  return rowCount === 1;
+}
+
 export type PaymentToResolve = {
   readonly paymentHash: string;
   /** A request to pay it may still arrive until then; null: each was answered. */
