@@ -10,10 +10,10 @@ export const PAGE = { least: 1, most: 100, usual: 20 } as const;
 /** Calls a minute; a bucket holds that many unless `burst` says otherwise. */
 export type CallLimit = { readonly perMinute: number; readonly burst?: number };
 /**
- * Limits that belong to no operation: calls without a sign-in, failed sign-ins of a username and address (in 15 minutes, without a burst), and the checkout
- * pages that an address asks for.
+ * Limits that belong to no operation: calls without a sign-in, failed sign-ins of a username and address (in 15 minutes, without a burst), and the pages of
+ * checkouts and of the portal that an address asks for.
  */
-export const OTHER_LIMITS = ['anonymous', 'failed_sign_ins', 'checkout'] as const;
+export const OTHER_LIMITS = ['anonymous', 'failed_sign_ins', 'checkout', 'portal'] as const;
 /** Limits in the place of those of the table, by the operation's path without its slash, and those of {@link OTHER_LIMITS}. */
 export type RateLimits = Readonly<Record<string, CallLimit>>;
 

@@ -11,11 +11,12 @@ export type Passwords = {
   isOutdated(hash: string): boolean;
 };
 
-export type TokenKind = 'access' | 'refresh';
+/** `session`: what the portal's cookie holds. */
+export type TokenKind = 'access' | 'refresh' | 'session';
 /** How long a token counts (behaviour §2). */
-export const LIFETIME_SECONDS: Readonly<Record<TokenKind, number>> = { access: 900, refresh: 1_296_000 };
-/** The same in words. */
-export const TOKEN_LIFETIMES: Readonly<Record<TokenKind, string>> = {
+export const LIFETIME_SECONDS: Readonly<Record<TokenKind, number>> = { access: 900, refresh: 1_296_000, session: 900 };
+/** The same in words, for the tokens of the API. */
+export const TOKEN_LIFETIMES: Readonly<Record<'access' | 'refresh', string>> = {
   access: `${LIFETIME_SECONDS.access / 60} minutes`,
   refresh: `${LIFETIME_SECONDS.refresh / 86_400} days`,
 };
@@ -33,7 +34,7 @@ export type TokenClaims = {
 /** The public half of a signing key. */
 export type VerificationKey = { readonly kid: string; readonly publicKeyPem: string };
 
-/** Signs and verifies access and refresh tokens (JWT, EdDSA). The private key lives in this process only. */
+/** Signs and verifies tokens (JWT, EdDSA). The private key lives in this process only. */
 export type Tokens = {
   /** This process's own key, replaced when it is old; its public half must be stored before a token signed with it goes out. */
   signingKey(): VerificationKey & { readonly createdAtMs: number; readonly uselessAfterMs: number };

@@ -25,17 +25,24 @@ type Call = {
   readonly reply: FastifyReply;
   /** Null until it is known who calls: what is refused before that counts as a call that is not signed in. */
   counted: Counted | null;
+  /** Who calls through a page; null: the call presents a token. */
+  readonly signedIn: Caller | null;
 };
 /** Null: the answer was written by the operation itself. */
 type AnswerTo = (call: Call, body: JsonObject) => Promise<Answer | null>;
 
-/** Mounts an operation at its path and under /v1. */
-export function mount(app: FastifyInstance, context: ServerContext, operation: Operation): void {
+/** A call of an operation by a page of the portal, for the user who is signed in there. */
+export type PageCall = Pick<Call, 'request' | 'reply'> & { readonly caller: Caller | null };
+/** Checked, counted and answered like a call over HTTP. @throws Refusal as the operation refuses */
+export type CallFromPage = (of: PageCall, body: JsonObject) => Promise<Answer>;
+
+/** Mounts an operation at its path and under /v1, and returns how pages call it. */
+export function mount(app: FastifyInstance, context: ServerContext, operation: Operation): CallFromPage {
   const { endpoint } = operation;
   const answerTo = answererOf(context, operation);
 
   async function serve(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const call: Call = { context, request, reply, counted: null };
+    const call: Call = { context, request, reply, counted: null, signedIn: null };
     try {
       const insecure = context.insecure(request);
       if (insecure !== null) throw insecure;
@@ -52,6 +59,11 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
   const schema = { response: { 200: serializerSchema(endpoint.reply) } };
   const handler = (request: FastifyRequest, reply: FastifyReply): void => void serve(request, reply);
   for (const url of [endpoint.path, `/v1${endpoint.path}`]) app.route({ method: 'POST', url, schema, handler });
+  return async ({ request, reply, caller }, body) => {
+    const answer = await answerTo({ context, request, reply, counted: null, signedIn: caller }, body);
+    if (answer === null) throw new Error(`${endpoint.path} is no operation for pages`);
+    return answer;
+  };
 }
 
 function answererOf(context: ServerContext, operation: Operation): AnswerTo {
@@ -103,8 +115,8 @@ async function admit(
   call: Call,
   { body, access, limiter }: { readonly body: JsonObject; readonly access: TokenAccess; readonly limiter: Limiter<bigint> },
 ): Promise<{ readonly caller: Caller; readonly token: string }> {
-  const token = presentedToken(body, singleHeader(call.request.raw, 'authorization'));
-  const caller = await authenticate(call, access, token);
+  const token = call.signedIn === null ? presentedToken(body, singleHeader(call.request.raw, 'authorization')) : '';
+  const caller = call.signedIn ?? (await authenticate(call, access, token));
   const counted = { limiter, key: caller.merchantId };
   // an account or a scope that refuses is told with this merchant's limit, and costs none of it
   call.counted = counted;

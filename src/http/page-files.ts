@@ -9,7 +9,7 @@ export type PageFile = { readonly name: string; readonly type: string; readonly 
 const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' } as const;
 
 /** @param folder of this folder, whose `browser` has it */
-export function pageFile(folder: 'checkout' | 'docs', extension: keyof typeof TYPES): PageFile {
+export function pageFile(folder: 'checkout' | 'docs' | 'portal', extension: keyof typeof TYPES): PageFile {
   const bytes = readFileSync(new URL(`./${folder}/browser/${folder}.${extension}`, import.meta.url));
   const version = createHash('sha256').update(bytes).digest('hex').slice(0, 12);
   return { name: `${folder}-${version}.${extension}`, type: TYPES[extension], bytes };
@@ -18,9 +18,9 @@ export function pageFile(folder: 'checkout' | 'docs', extension: keyof typeof TY
 /** Of every answer that is a page or belongs to one. */
 export const PAGE_HEADERS = { 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' };
 
-/** What a page may do: load these from here, and nothing from elsewhere; it stands in no frame. @param more further sources, as CSP Level 3 writes them */
-export function pageHeaders(more: string): Readonly<Record<string, string>> {
-  const policy = `default-src 'none'; style-src 'self'; ${more}base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+/** What a page may do: load these from here, and nothing from elsewhere; it stands in no frame. @param more further sources, as CSP Level 3 writes them @param forms where its forms may be sent */
+export function pageHeaders(more: string, forms = "'none'"): Readonly<Record<string, string>> {
+  const policy = `default-src 'none'; style-src 'self'; ${more}base-uri 'none'; form-action ${forms}; frame-ancestors 'none'`;
   return { ...PAGE_HEADERS, 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy };
 }
 

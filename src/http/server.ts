@@ -16,6 +16,8 @@ import { MERCHANT_AFTERS, MERCHANT_ASKS, MERCHANT_HANDLERS } from './handlers/me
 import { streamHandler } from './handlers/stream.ts';
 import { mount } from './mount.ts';
 import type { Operation, Preparation } from './operation.ts';
+import { mountPortal, portalMethods } from './portal/routes.ts';
+import type { Operations } from './portal/visit.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
 import { limitRequests, REQUEST_LIMITS } from './requests-in-progress.ts';
 import { createServerContext, type ServerContext, type ServerOptions } from './server-context.ts';
@@ -84,15 +86,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.setErrorHandler((error, request, reply) => void context.failAnonymous(request, reply, error));
 
   const names = Object.keys(MERCHANT_API) as (keyof typeof MERCHANT_API)[];
-  for (const name of names) {
+  const calls = names.map((name) => {
     const around = { ask: MERCHANT_ASKS[name], prepare: PREPARATIONS[name], after: MERCHANT_AFTERS[name] };
-    mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], around));
-  }
+    return [name, mount(app, context, operationOf(MERCHANT_API[name], MERCHANT_HANDLERS[name], around))] as const;
+  });
   const open = streamHandler(createEventStreams(context, options.eventTail));
   mount(app, context, streamOperation(STREAM_API.streamEvents, open));
   mountHealth(app, context);
   mountDocuments(app, context);
   mountCheckout(app, context);
+  mountPortal(app, context, Object.fromEntries(calls) as Operations);
   if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
   app.setNotFoundHandler(nothingHere(context));
   return app;
@@ -128,7 +131,7 @@ function nothingHere(context: ServerContext): (request: FastifyRequest, reply: F
     const control = inSandbox && /^\/sandbox\/[^/]+$/.test(path);
     const page = /^\/pay\/[^/]+(\/events)?$/.exec(path);
     const ofPage = page === null ? undefined : page[1] === undefined ? 'GET, HEAD' : 'GET';
-    const allow = allowed.get(path) ?? (control ? 'POST' : ofPage);
+    const allow = allowed.get(path) ?? (control ? 'POST' : ofPage) ?? portalMethods(path);
     // outside the sandbox its controls do not exist, with or without TLS
     const insecure = path.startsWith('/sandbox/') ? null : context.insecure(request);
     if (allow === undefined || insecure !== null) {

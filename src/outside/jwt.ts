@@ -1,4 +1,4 @@
-// Access and refresh tokens: JWT (RFC 7519) in JWS compact form (RFC 7515) with EdDSA over Ed25519 (RFC 8037), typed as RFC 9068 types
+// Access and refresh tokens, and the portal's sessions: JWT (RFC 7519) in JWS compact form (RFC 7515) with EdDSA over Ed25519 (RFC 8037), typed as RFC 9068 types
 // access tokens. The private key is created in this process and never leaves its memory; other processes verify with the public half, which
 // is stored for them. Every check of RFC 8725 is here: there is one algorithm, and each token has exactly one valid spelling.
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto';
@@ -6,7 +6,7 @@ import type { Clock, TokenClaims, TokenKind, Tokens, VerificationKey } from '../
 import { Refusal } from '../core/refusal.ts';
 import { LIFETIME_SECONDS } from '../core/sign-in-ports.ts';
 
-const TYP: Record<TokenKind, string> = { access: 'at+jwt', refresh: 'rt+jwt' };
+const TYP: Record<TokenKind, string> = { access: 'at+jwt', refresh: 'rt+jwt', session: 'session+jwt' };
 const ISSUER = 'bursar';
 const MAX_LENGTH = 4096;
 /** Tolerance between the clocks of several servers; only for tokens from the future. */
@@ -122,6 +122,6 @@ function checked(
   if (read.exp - read.iat !== LIFETIME_SECONDS[kind] || begins > by.nowSeconds + CLOCK_TOLERANCE_SECONDS)
     throw new Refusal('invalid_token');
   if (!by.ignoreExpiry && by.nowSeconds >= read.exp)
-    throw new Refusal(kind === 'access' ? 'token_expired' : 'refresh_token_expired');
+    throw new Refusal(kind === 'refresh' ? 'refresh_token_expired' : 'token_expired');
   return read;
 }

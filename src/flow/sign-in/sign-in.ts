@@ -18,7 +18,7 @@ export type Caller = {
   readonly signInId: string;
   readonly scopes: ReadonlySet<Scope>;
   readonly suspended: boolean;
-  /** The end of the access token, on the service's clock. */
+  /** The end of the token, on the service's clock. */
   readonly expiresAtMs: number;
 };
 
@@ -100,13 +100,7 @@ export function createAuthenticator(ctx: SignInContext): Authenticator {
     const claims = known?.claims ?? (await readToken(ctx, token, 'access', { admit, unknown }));
     const state = await presentAccessToken(ctx.db, { signInId: claims.sid, accessHash: hashOf(claims.jti) });
     seenTokens.delete(token);
-    if (state === null || state.affiliateId !== claims.sub || !isSealed(ctx, claims.sid, state))
-      throw new Refusal('invalid_token');
-    const { userId, affiliateId, suspended, user } = state;
-    const { merchantId } = user;
-    const expiresAtMs = claims.exp * 1000;
-    const scopes = new Set(user.scopes);
-    const caller: Caller = { merchantId, userId, affiliateId, signInId: claims.sid, scopes, suspended, expiresAtMs };
+    const caller = callerOf(ctx, claims, state);
     const saidAtMs = epoch === startEpoch ? startMs : Number.NEGATIVE_INFINITY;
     seenTokens.set(token, { claims, caller, saidAtMs });
     if (seenTokens.size > MAX_SEEN) seenTokens.delete(seenTokens.keys().next().value as string);
@@ -210,6 +204,19 @@ export async function signIn(
   });
   if (pair === null) throw new Refusal('invalid_credentials');
   return pair;
+}
+
+/**
+ * Whose a token is, as the database says it now.
+ * @param state null: the sign-in is not there, or revoked
+ * @throws Refusal invalid_token
+ */
+export function callerOf(ctx: SignInContext, claims: TokenClaims, state: SignInState | null): Caller {
+  if (state === null || state.affiliateId !== claims.sub || !isSealed(ctx, claims.sid, state)) throw new Refusal('invalid_token');
+  const { userId, affiliateId, suspended, user } = state;
+  const { merchantId } = user;
+  const scopes = new Set(user.scopes);
+  return { merchantId, userId, affiliateId, signInId: claims.sid, scopes, suspended, expiresAtMs: claims.exp * 1000 };
 }
 
 /** Revokes a sign-in with all its tokens. Signing out twice is allowed. */

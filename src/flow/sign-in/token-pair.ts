@@ -38,14 +38,12 @@ export async function makePair(
   sql: Sql,
   signIn: { readonly id: string; readonly affiliateId: string },
 ): Promise<{ readonly pair: TokenPair; readonly hashes: PairHashes }> {
-  const { tokens, clock, rng, seals } = ctx.ports;
+  const { tokens, clock, rng } = ctx.ports;
   const now = clock.now();
   const iat = Math.floor(now / 1000);
   const jti = (): string => Buffer.from(rng.bytes(16)).toString('base64url');
   const [accessJti, refreshJti] = [jti(), jti()];
-  const key = tokens.signingKey();
-  const seal = seals.seal(signingKeyFields(key.kid, key.publicKeyPem));
-  await publishSigningKey(sql, { ...key, seal }, new Date(now));
+  await storeSigningKey(ctx, sql, now);
   const common = { sub: signIn.affiliateId, sid: signIn.id, iat };
   return {
     pair: {
@@ -58,6 +56,13 @@ export async function makePair(
       expiresAt: new Date((iat + LIFETIME_SECONDS.refresh) * 1000),
     },
   };
+}
+
+/** Stores the public half of this process's key: before a token that it signs goes out. Repeating it is harmless. */
+export async function storeSigningKey({ ports: { tokens, seals } }: SignInContext, sql: Sql, nowMs: number): Promise<void> {
+  const key = tokens.signingKey();
+  const seal = seals.seal(signingKeyFields(key.kid, key.publicKeyPem));
+  await publishSigningKey(sql, { ...key, seal }, new Date(nowMs));
 }
 
 /**

@@ -27,6 +27,7 @@ export type SignInState = {
   readonly affiliateId: string;
   readonly userId: bigint;
   readonly suspended: boolean;
+  readonly createdAtMs: number;
   /** Of the sign-in. */
   readonly seal: Uint8Array | null;
   readonly user: SealedUser & StoredSeal;
@@ -38,19 +39,19 @@ export async function presentAccessToken(
   token: { readonly signInId: string; readonly accessHash: Buffer },
 ): Promise<SignInState | null> {
   const { rows } = await sql.query<
-    SealedUserColumns & { affiliate_id: string; user_id: bigint; suspended: boolean; seal: Buffer | null }
+    SealedUserColumns & { affiliate_id: string; user_id: bigint; suspended: boolean; created_at: Date; seal: Buffer | null }
   >({
     name: 'sign_in_present',
     text: `with shown as (update sign_ins set presented = true where id = $1 and access_hash = $2 and not presented)
-      select m.affiliate_id, u.id as user_id, m.suspended_at is not null as suspended, s.seal, ${SEALED_USER}
+      select m.affiliate_id, u.id as user_id, m.suspended_at is not null as suspended, s.created_at, s.seal, ${SEALED_USER}
         from sign_ins s join users u on u.id = s.user_id join merchants m on m.id = u.merchant_id
        where s.id = $1 and s.revoked_at is null`,
     values: [token.signInId, token.accessHash],
   });
   const row = rows[0];
   if (row === undefined) return null;
-  const { affiliate_id: affiliateId, user_id: userId, suspended, seal } = row;
-  return { affiliateId, userId, suspended, seal, user: sealedUserFrom(row) };
+  const { affiliate_id: affiliateId, user_id: userId, suspended, created_at: createdAt, seal } = row;
+  return { affiliateId, userId, suspended, createdAtMs: createdAt.getTime(), seal, user: sealedUserFrom(row) };
 }
 
 /** Records that a token of the newest pair was presented to a refresh that is refused. */

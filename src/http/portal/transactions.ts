@@ -1,0 +1,81 @@
+// The list of payments that were asked for, and the form that asks for one.
+import { CURRENCIES, PAYMENT_METHODS } from '../../core/currency.ts';
+import { type Html, html } from '../html.ts';
+import { type Form, typed } from './forms.ts';
+import { form, input, lacks, link, moment, money, queryOf, table, withQuery } from './parts.ts';
+import { TRANSACTION_CHOICES, transactionBadge } from './states.ts';
+import type { Page, Refused, ReplyOf, Visit } from './visit.ts';
+
+type Listed = ReplyOf<'listTransactions'>['data'];
+
+const METHODS = PAYMENT_METHODS.map((code) => [code, CURRENCIES[code].name] as const);
+const FILTERS = ['status', 'crypto_selected', 'label'] as const;
+
+/** A row for each, the newest first as they were listed. @param empty what is said where there is none */
+export function transactionTable(visit: Visit, caption: string, listed: Listed, empty: Html | string): Html {
+  const rows = listed.map((one) => [
+    link(visit, `/transactions/${one.transaction_id}`, moment(one.created_at)),
+    transactionBadge(one),
+    one.label ?? '–',
+    money(one.usd_amount, 'USD'),
+    money(one.crypto_amount, one.crypto_selected),
+    money(one.crypto_received, one.crypto_selected),
+  ]);
+  return table(caption, ['Created', 'Status', 'Label', 'Price', 'Asked for', 'Received'], rows, empty);
+}
+
+export const TRANSACTIONS: Page = {
+  path: '/transactions',
+  under: '/transactions',
+  async show(visit) {
+    const query = queryOf(visit);
+    const filter = Object.fromEntries(FILTERS.map((name) => [name, typed(query, name)]));
+    const { data, has_more: hasMore } = await visit.ask('listTransactions', { ...filter, starting_after: typed(query, 'after') });
+    const isFiltered = Object.values(filter).some((value) => value !== undefined);
+    const none = isFiltered
+      ? html`No payment matches. ${link(visit, '/transactions', 'Show all')}`
+      : html`There is no payment yet. ${link(visit, '/transactions/new', 'Ask for one')}`;
+    const older = withQuery('/transactions', { ...filter, after: data.at(-1)?.transaction_id });
+    const body = html`<p>${link(visit, '/transactions/new', 'New payment')}</p>
+${filters(query)}
+${transactionTable(visit, 'Payments', data, none)}
+<p>${hasMore && link(visit, older, 'Older payments')}</p>`;
+    return { title: 'Payments', body };
+  },
+};
+
+/** What is shown stands in the address, and nowhere else. */
+function filters(query: Form): Html {
+  const asked: Refused | null = null;
+  const field = (name: string) => query.get(name);
+  return html`<form method="get" class="filters">
+${input({ name: 'status', label: 'Status', value: field('status'), choices: [['', 'Any'], ...TRANSACTION_CHOICES] }, asked)}
+${input({ name: 'crypto_selected', label: 'Paid with', value: field('crypto_selected'), choices: [['', 'Any'], ...METHODS] }, asked)}
+${input({ name: 'label', label: 'Label', value: field('label') }, asked)}
+<button>Show</button>
+</form>`;
+}
+
+export const NEW_TRANSACTION: Page = {
+  path: '/transactions/new',
+  under: '/transactions',
+  async show(visit, refused) {
+    const inputs = [
+      { name: 'amount', label: 'Price in USD', hint: 'Such as 25.00', required: true },
+      { name: 'crypto_selected', label: 'Paid with', choices: METHODS },
+      { name: 'label', label: 'Label', hint: 'Your own reference; the customer sees it.' },
+      { name: 'email', label: "Customer's e-mail", type: 'email' as const },
+    ];
+    const body = visit.has('payments')
+      ? form(visit, { act: 'create', button: 'Ask for the payment', inputs, refused })
+      : lacks('payments');
+    return { title: 'New payment', body };
+  },
+  acts: {
+    async create(visit, sent) {
+      const fields = ['amount', 'crypto_selected', 'label', 'email'].map((name) => [name, typed(sent, name)]);
+      const made = await visit.ask('createTransaction', { ...Object.fromEntries(fields), idempotency_key: sent.get('key') });
+      return `/transactions/${made.transaction_id}`;
+    },
+  },
+};

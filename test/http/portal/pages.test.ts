@@ -1,0 +1,147 @@
+// What the pages of the portal show: the merchant's own, in the words of the API, and nothing of anybody else.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ApiServer, makeApi } from '../api-server.ts';
+import { hiddenFields, openBrowser, signedInBrowser, words } from './browser.ts';
+
+let api: ApiServer;
+beforeAll(async () => {
+  api = await makeApi({ sandbox: async () => ({ httpStatus: 404, json: '{}' }) });
+});
+afterAll(async () => {
+  expect(api.bugs).toEqual([]);
+  await api.end();
+});
+
+const PATHS = [
+  '/',
+  '/transactions',
+  '/transactions/new',
+  '/balances',
+  '/balances/BTC',
+  '/payouts',
+  '/payouts/new',
+  '/settings',
+  '/settings/payouts',
+  '/webhooks',
+];
+const create = async (more: object = {}, username = 'shop') =>
+  (await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC', ...more }, {}, username)).json;
+
+describe('every page', () => {
+  test.each(PATHS)('%s says where it is, may load styles of ours only, and stands in no frame', async (path) => {
+    const browser = await signedInBrowser(api);
+    const { status, headers, text } = await browser.get(path);
+    expect(status).toBe(200);
+    expect(headers.get('content-security-policy')).toBe(
+      "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    );
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('referrer-policy')).toBe('same-origin');
+    expect(headers.get('ratelimit-policy')).toContain('"portal"');
+    expect(text).toMatch(/<title>[^<]+ · Bursar<\/title>/);
+    expect(text.match(/<h1>/g)).toHaveLength(1);
+    expect(text.match(/aria-current="page"/g)).toHaveLength(1);
+    expect(text).not.toMatch(/<script|style=|onclick|<img/);
+    expect(text).toContain('Sandbox: test data, no real money');
+    const style = /<link rel="stylesheet" href="([^"]+)">/.exec(text)?.[1] as string;
+    expect((await browser.get(style)).headers.get('cache-control')).toContain('immutable');
+  });
+
+  test('takes other methods not at all, and says which it takes', async () => {
+    for (const [path, allow] of [
+      ['/', 'GET, HEAD'],
+      ['/transactions/txn_0351dYxk0d1Jt8vTgkN1AM', 'GET, HEAD, POST'],
+      ['/sign-in', 'POST'],
+    ] as const) {
+      const { status, headers } = await api.send(path, undefined, {}, 'DELETE');
+      expect([path, status, headers.get('allow')]).toEqual([path, 405, allow]);
+    }
+    expect((await api.send('/transaction', undefined, {}, 'GET')).json.error).toBe('not_found');
+  });
+
+  test('of nobody who is signed in counts as a call without a sign-in', async () => {
+    const { headers } = await openBrowser(api.base).getOnce('/');
+    expect(headers.get('ratelimit-policy')).toContain('"anonymous"');
+  });
+});
+
+describe('payments', () => {
+  test('one is shown with what was asked for, its rate, its page for the customer and what happened', async () => {
+    const made = await create({ label: 'order-<script>1</script>', expand: ['checkout'] });
+    const browser = await signedInBrowser(api);
+    const { text } = await browser.get(`/transactions/${made.transaction_id}`);
+    const read = words(text);
+    for (const part of ['Payment of 25.00 USD', 'Awaiting payment', 'order-<script>1</script>', `${made.crypto_amount} BTC`])
+      expect(read).toContain(part);
+    expect(read).toContain(`1 BTC = ${made.exchange_rate} USD`);
+    expect(text).toContain(made.wallet_address);
+    expect(text).toContain(`href="${made.checkout.url}"`);
+    expect(text).toContain('order-&lt;script&gt;');
+    expect(read).toMatch(/What happened .* started created/);
+  });
+
+  test('of another merchant is not there, and nothing can be done to it', async () => {
+    const made = await create({}, 'other');
+    const browser = await signedInBrowser(api);
+    const path = `/transactions/${made.transaction_id}`;
+    for (const at of [
+      path,
+      '/transactions/txn_0351dYxk0d1Jt8vTgkN1AM',
+      '/transactions/x',
+      '/payouts/payout_0351dYxk0d1Jt8vTgkN1AM',
+    ])
+      expect([at, (await browser.get(at)).status]).toEqual([at, 404]);
+    const own = await create();
+    const fields = hiddenFields((await browser.get(`/transactions/${own.transaction_id}`)).text, 'cancel');
+    expect((await browser.post(path, fields)).status).toBe(404);
+    expect((await api.call('/check_transaction', { transaction_id: made.transaction_id }, {}, 'other')).json.status).toBe(
+      'started',
+    );
+  });
+
+  test('one that waits can be cancelled, and then no more', async () => {
+    const made = await create();
+    const browser = await signedInBrowser(api);
+    const shown = await browser.submit(`/transactions/${made.transaction_id}`, 'cancel');
+    expect(words(shown.text)).toContain('Cancelled');
+    expect(shown.text).not.toContain('name="do" value="cancel"');
+    expect((await api.call('/check_transaction', { transaction_id: made.transaction_id })).json.status).toBe('cancelled');
+  });
+
+  test('the list shows what its address says, and pages without gap or double', async () => {
+    for (let i = 0; i < 25; i++) {
+      api.advance(1);
+      await create({ label: `listed-${i}`, crypto_selected: i % 2 === 0 ? 'LTC' : 'BTC' });
+    }
+    const browser = await signedInBrowser(api);
+    const labelsOf = (text: string) => [...text.matchAll(/listed-(\d+)/g)].map(([, n]) => Number(n));
+    const first = await browser.get('/transactions');
+    const older = /<a href="(\/transactions\?after=[^"]+)">Older/.exec(first.text)?.[1] as string;
+    const second = await browser.get(older);
+    const all = [...labelsOf(first.text), ...labelsOf(second.text)];
+    expect(all).toEqual(Array.from({ length: 25 }, (_, i) => 24 - i));
+    const litecoin = await browser.get('/transactions?crypto_selected=LTC&status=started&label=');
+    expect(labelsOf(litecoin.text)).toEqual(Array.from({ length: 13 }, (_, i) => 24 - 2 * i));
+    expect(litecoin.text).toMatch(/<option value="LTC" selected>/);
+    expect(words((await browser.get('/transactions?label=nothing')).text)).toContain('No payment matches. Show all');
+    expect((await browser.get('/transactions?status=paid')).status).toBe(400);
+    expect((await browser.get('/balances/XXX')).status).toBe(404);
+  });
+});
+
+describe('webhooks', () => {
+  test('one is made with a secret that is shown once, gets a new one, and is deleted', async () => {
+    const browser = await signedInBrowser(api);
+    const made = await browser.submit('/webhooks', 'create', { url: 'http://127.0.0.1:9/hook' });
+    const secret = /class="secret">(whsec_[^<]+)</.exec(made.text)?.[1];
+    expect(secret).toBeDefined();
+    const listed = await browser.get('/webhooks');
+    expect(listed.text).toContain('http://127.0.0.1:9/hook');
+    expect(listed.text).not.toContain(secret);
+    const rotated = await browser.submit('/webhooks', 'rotate');
+    expect(/class="secret">(whsec_[^<]+)</.exec(rotated.text)?.[1]).not.toBe(secret);
+    await browser.submit('/webhooks', 'remove');
+    expect((await api.call('/list_webhooks', {})).json.data).toEqual([]);
+  });
+});
