@@ -282,6 +282,7 @@ export const AREAS = [
       'test/flow/payouts/reimbursements.test',
       'test/flow/payouts/restored',
       'test/flow/payouts/recovered',
+      'test/flow/payouts/reimbursed-elsewhere',
       'test/flow/payouts/internal',
       'test/flow/payouts/owed-meanwhile',
       'test/flow/payouts/reimbursements-approval',

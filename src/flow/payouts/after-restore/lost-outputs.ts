@@ -1,12 +1,17 @@
 // Payouts to where a forgotten transaction has paid nobody whom this database knows: what was forgotten may be requested again, and for another
 // amount. Only a person can tell, so what waits when it is booked waits for him, and what comes until it was as much. The caller has locked the outputs of
-// the currency.
+// the currency. What has gone back of a payment may be asked for again to any address, so of reimbursements the amount says it.
 import type { CurrencyCode } from '../../../core/currency.ts';
 import { isOfSender } from '../../../core/evm/outcome.ts';
 import { lostQuestions } from '../../../core/payouts/lost-questions.ts';
 import { pairUp } from '../../../core/payouts/pair-up.ts';
 import type { TransactionFacts } from '../../../core/ports.ts';
-import { insertLostOutputs, type LostOutput, lostOutputsTo } from '../../../store/payouts/after-restore/lost-outputs.ts';
+import {
+  insertLostOutputs,
+  type LostOutput,
+  lostOutputsInPlaceOf,
+  lostOutputsTo,
+} from '../../../store/payouts/after-restore/lost-outputs.ts';
 import { alreadyAsked, dropQuestions, insertQuestion } from '../../../store/payouts/after-restore/lost-questions.ts';
 import { knownOwnScripts } from '../../../store/payouts/own-outputs.ts';
 import { lockPayouts } from '../../../store/payouts/payouts.ts';
@@ -48,7 +53,8 @@ export async function noteLost(
   const lost = outputs.filter((output) => output.amount > 0n && !own.has(output.script) && !paying.includes(output));
   if (lost.length === 0) return [];
   await insertLostOutputs(sql, currency, lost);
-  const alike = (await unsignedPayouts(sql, currency)).filter((one) => lost.some((of) => isTo(one, of)));
+  const unsigned = await unsignedPayouts(sql, currency);
+  const alike = unsigned.filter((one) => lost.some((of) => isTo(one, of)));
   await holdUnknown(sql, alike.map(({ id }) => id).sort(), ctx.ports.clock.now());
   const waiting = (
     await lockPayouts(
@@ -57,16 +63,20 @@ export async function noteLost(
     )
   ).filter(({ heldReason }) => heldReason === 'unknown_outcome');
   await ask(sql, currency, waiting.map(waitingFrom));
-  return waiting.map(({ id }) => id);
+  const back = await lockPayouts(
+    sql,
+    unsigned.filter(({ id, reimburses }) => reimburses !== null && !alike.some((one) => one.id === id)).map(({ id }) => id),
+  );
+  return [...waiting.map(({ id }) => id), ...(await holdAlike(ctx, sql, currency, back))];
 }
 
 /** What an operator is told of a payout that waits for him because of it. */
 export const whereLost = (payoutId: string): string =>
-  `payout ${payoutId} goes where a forgotten transaction has paid: was it this one? (bursar payout resolve)`;
+  `payout ${payoutId} goes where a forgotten transaction has paid, or sends back what that may have sent back: was it this one? (bursar payout resolve)`;
 
 /**
  * Of payouts that are about to be paid, those wait for a person that go to the script of a lost output because of which he was not asked yet about as
- * much as it has.
+ * much as it has, and reimbursements in whose place it may have gone.
  * @returns those
  */
 export async function holdAlike(
@@ -101,15 +111,25 @@ async function unasked(
   payouts: readonly Waiting[],
 ): Promise<readonly (readonly [LostOutput, Waiting])[]> {
   const lost = await lostOutputsTo(sql, currency, [...new Set(payouts.map(({ script }) => script))]);
-  if (lost.length === 0) return [];
-  const before = await alreadyAsked(
-    sql,
-    payouts.map(({ id }) => id),
-  );
-  return lostQuestions(
+  const ids = payouts.map(({ id }) => id);
+  const inPlaceOf = await lostOutputsInPlaceOf(sql, currency, ids);
+  if (lost.length === 0 && inPlaceOf.length === 0) return [];
+  const before = await alreadyAsked(sql, ids);
+  const waiting = payouts.filter(({ id }) => !before.has(id)).map((one) => ({ ...one, place: one.script }));
+  const pairs = lostQuestions(
     lost.map((output) => ({ ...output, place: output.script })),
-    payouts.filter(({ id }) => !before.has(id)).map((one) => ({ ...one, place: one.script })),
+    waiting,
   );
+  const asked = new Set(pairs.map(([, { id }]) => id));
+  const back = waiting
+    .filter(({ id }) => !asked.has(id))
+    .flatMap((one) =>
+      lostQuestions(
+        inPlaceOf.filter(({ payoutId }) => payoutId === one.id).map((output) => ({ ...output, place: one.place })),
+        [one],
+      ),
+    );
+  return [...pairs, ...back];
 }
 
 const isTo = (one: { readonly script: string }, of: { readonly script: string }): boolean => one.script === of.script;
