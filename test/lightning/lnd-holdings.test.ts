@@ -6,7 +6,7 @@ import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { HAS_LND, lndEngine } from '../support/lightning-engines.ts';
 import { openLightningPayouts, paidIn } from '../support/lightning-payouts.ts';
-import type { LndNode } from '../support/lnd-node.ts';
+import { type LndNode, openChannel } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
 
 type Listed = {
@@ -129,12 +129,7 @@ test.runIf(HAS_LND)('the books are what a real LND has in its channels and its w
 
     // a channel of ours, of which something is given to the other side
     const before = await account('expense:ln:channels:BTC');
-    await shop.call('POST', '/v1/channels', {
-      node_pubkey: Buffer.from(customer.identity, 'hex').toString('base64'),
-      local_funding_amount: '400000',
-      push_sat: '30000',
-      sat_per_vbyte: '7',
-    });
+    await openChannel(shop, customer, { local_funding_amount: '400000', push_sat: '30000', sat_per_vbyte: '7' });
     await areEqual();
     type Transactions = { readonly transactions: readonly { readonly tx_hash: string; readonly total_fees: string }[] };
     const opened = (await listed(shop)).find(({ capacity }) => capacity === '400000')!;
@@ -203,8 +198,7 @@ test.runIf(HAS_LND)('the books are what a real LND has in its channels and its w
 
     // what others begin, and need never end: a channel that is in no block, and something for the wallet that is not mined
     const { address: ours } = await shop.call<{ address: string }>('GET', '/v1/newaddress?type=WITNESS_PUBKEY_HASH');
-    const theirs = { node_pubkey: Buffer.from(shop.identity, 'hex').toString('base64'), local_funding_amount: '60000' };
-    await customer.call('POST', '/v1/channels', { ...theirs, sat_per_vbyte: '1' });
+    await openChannel(customer, shop, { local_funding_amount: '60000', sat_per_vbyte: '1' });
     await customer.call('POST', '/v1/transactions', { addr: ours, amount: '1000', sat_per_vbyte: '1' });
     await eventually('both wait', async () => {
       const { pending_open_channels: opening } = await shop.call<Pending>('GET', '/v1/channels/pending');

@@ -2,6 +2,7 @@
 // payment failed counts.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HAS_LND } from '../support/lightning-engines.ts';
+import { openChannel } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
 import { at, close, engine, open } from './funded-lnd.ts';
 
@@ -28,10 +29,7 @@ describe.runIf(HAS_LND)('on LND', () => {
       async () => (await channels()).every(({ lifetime }) => Number(lifetime) > 15),
       60_000,
     );
-    await shop.call('POST', '/v1/channels', {
-      ...{ node_pubkey: Buffer.from(customer.identity, 'hex').toString('base64'), local_funding_amount: '16000000' },
-      ...{ sat_per_vbyte: '5' },
-    });
+    await openChannel(shop, customer, { local_funding_amount: '16000000', sat_per_vbyte: '5' });
     await mine(6);
     const younger = async () => (await channels()).find((one) => !older.includes(one.channel_point));
     type Routes = { readonly routes: readonly { readonly hops: readonly { readonly chan_id: string }[] }[] };

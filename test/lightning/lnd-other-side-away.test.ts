@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLnd } from '../../src/outside/lightning/lnd.ts';
 import { HAS_LND } from '../support/lightning-engines.ts';
 import { unheardBy } from '../support/lightning-payouts.ts';
+import { openChannel } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
 import { at, clock, close, engine, open } from './funded-lnd.ts';
 
@@ -65,10 +66,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     const putBack = await shop.backup();
     await eventually('its channels are usable again', active(2), 60_000);
     const before = new Set((await channels()).map((one) => one.channel_point));
-    await shop.call('POST', '/v1/channels', {
-      ...{ node_pubkey: Buffer.from(customer.identity, 'hex').toString('base64'), local_funding_amount: '1000000' },
-      ...{ sat_per_vbyte: '5' },
-    });
+    await openChannel(shop, customer, { local_funding_amount: '1000000', sat_per_vbyte: '5' });
     await engine.pair.mine(6);
     await eventually('it has another channel', active(3), 60_000);
     const opened = (await channels()).find((one) => !before.has(one.channel_point)) as Channel;

@@ -1,7 +1,7 @@
 // Payouts to somebody behind another node, on real LND: what the route costs is charged exactly, and a route that costs too much is none.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HAS_LND } from '../support/lightning-engines.ts';
-import type { LndNode } from '../support/lnd-node.ts';
+import { type LndNode, openChannel } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
 import { at, close, engine, open } from './funded-lnd.ts';
 
@@ -22,14 +22,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     await shop.call('POST', '/v1/transactions', { addr: address, amount: '5000000', sat_per_vbyte: '5' });
     await mine(3);
     await customer.call('POST', '/v1/peers', { addr: { pubkey: payee.identity, host: payee.peer }, perm: true });
-    const to = Buffer.from(payee.identity, 'hex').toString('base64');
-    const made = { node_pubkey: to, local_funding_amount: '2000000', sat_per_vbyte: '5' };
-    const isOpened = (): Promise<boolean> =>
-      customer.call('POST', '/v1/channels', made).then(
-        () => true,
-        () => false,
-      );
-    await eventually('a channel is opened', isOpened, 30_000);
+    await openChannel(customer, payee, { local_funding_amount: '2000000', sat_per_vbyte: '5' });
     await mine(6);
     await eventually('its channel is known', async () => (await feeOfRoute()) !== null, 60_000);
   }

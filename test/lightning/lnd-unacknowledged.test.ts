@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { type HeldBack, holdingBack, THERE } from '../support/held-back.ts';
 import { HAS_LND } from '../support/lightning-engines.ts';
+import { openChannel } from '../support/lnd-node.ts';
 import { eventually } from '../support/service.ts';
 import { at, clock, close, engine, isPaid, isTaken, open } from './funded-lnd.ts';
 
@@ -47,10 +48,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     const channel = async (): Promise<Channel | undefined> =>
       (await channels()).find((one) => one.remote_pubkey === recipient.identity);
     await shop.call('POST', '/v1/peers', { addr: { pubkey: recipient.identity, host: way.peer }, perm: true });
-    await shop.call('POST', '/v1/channels', {
-      ...{ node_pubkey: Buffer.from(recipient.identity, 'hex').toString('base64'), local_funding_amount: '5000000' },
-      ...{ push_sat: '1000000', sat_per_vbyte: '5' },
-    });
+    await openChannel(shop, recipient, { local_funding_amount: '5000000', push_sat: '1000000', sat_per_vbyte: '5' });
     await mine(6);
     await eventually('it is used', async () => (await channel())?.active === true, 30_000);
     const routes = (): Promise<boolean> =>

@@ -1,6 +1,7 @@
 // Starts a real bitcoind or litecoind on free ports of the loopback, in a folder of its own, with a wallet; for the tests that must not
 // trust our own simulator.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -38,13 +39,20 @@ export type CoreDaemonOptions = {
   readonly zmq: boolean;
 };
 
+/** Below those that the system gives to connections on their way out: a daemon takes its port seconds after it was chosen, and again when it is started again. */
+const PORTS = { from: 12_000, to: 32_000 };
+
+/** A port of this machine that nobody listens on. */
 export async function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
+  for (;;) {
+    const port = randomInt(PORTS.from, PORTS.to);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
     });
-  });
+    if (isFree) return port;
+  }
 }
 
 export async function startCoreDaemon(options: CoreDaemonOptions): Promise<CoreDaemon> {

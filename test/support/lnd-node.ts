@@ -53,6 +53,28 @@ export async function until<T>(what: string, look: () => Promise<T | false | nul
   throw new Error(`not within ${WAIT_MS} ms: ${what}`, { cause: last });
 }
 
+/** What LND refuses to open a channel with while it, its wallet or the other side is not ready; nothing is begun then. */
+const NOT_YET = /is not online|wallet is fully synced|not enough witness outputs|[Ss]ynchronizing blockchain/;
+
+/** Opens a channel. A node that has just connected to another, or was started, refuses that until it says that it is there. @param of what LND is asked besides */
+export async function openChannel(
+  from: LndNode,
+  to: Pick<LndNode, 'identity'>,
+  of: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const asked = { node_pubkey: Buffer.from(to.identity, 'hex').toString('base64'), ...of };
+  const opened = await until('the other side of a channel is there', () =>
+    from.call('POST', '/v1/channels', asked).then(
+      () => 'opened' as const,
+      (error: Error) => {
+        if (NOT_YET.test(error.message)) throw error;
+        return error;
+      },
+    ),
+  );
+  if (opened !== 'opened') throw opened;
+}
+
 type Place = {
   readonly folder: string;
   readonly alias: string;
@@ -154,16 +176,16 @@ export async function openNode({ folder, alias, bitcoind, zmq, hasWords }: Place
     await serves(running);
   }
   async function serves(running: ChildProcess): Promise<void> {
-    await until(`${alias} serves`, async () => {
-      if (running.exitCode !== null) throw new Error(`${alias} ended with ${running.exitCode}`);
+    const how = await until(`${alias} serves`, async () => {
+      if (running.exitCode !== null) return 'ended';
       const files = [join(home, 'tls.cert'), join(home, 'data/chain/bitcoin/regtest/admin.macaroon')] as const;
       if (!files.every(existsSync)) return false;
       certificate = readFileSync(files[0], 'utf8');
       macaroon = readFileSync(files[1]).toString('hex');
-      return (
-        (await state()) === 'SERVER_ACTIVE' && (await call<{ synced_to_chain: boolean }>('GET', '/v1/getinfo')).synced_to_chain
-      );
+      const serving = (await state()) === 'SERVER_ACTIVE';
+      return serving && (await call<{ synced_to_chain: boolean }>('GET', '/v1/getinfo')).synced_to_chain && 'serves';
     });
+    if (how === 'ended') throw new Error(`${alias} ended with ${running.exitCode}`);
   }
   async function startLocked(): Promise<() => Promise<void>> {
     const running = launch(args.filter((arg) => !arg.startsWith('--wallet-unlock-')));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startBitcoind } from './bitcoind.ts';
 import { freePort } from './core-daemon.ts';
-import { type LndNode, openNode, until } from './lnd-node.ts';
+import { type LndNode, openChannel, openNode, until } from './lnd-node.ts';
 
 export type LndPair = {
   /** Receives for the service. */
@@ -52,15 +52,11 @@ export async function startLndPair({ hasWords = false } = {}): Promise<LndPair> 
       const { confirmed_balance: sat } = await shop.call<{ confirmed_balance: string }>('GET', '/v1/balance/blockchain');
       return Number(sat) > CHANNEL_SAT;
     });
-    await until('a channel', async () => {
-      const open = { node_pubkey: Buffer.from(customer.identity, 'hex').toString('base64'), private: isPrivate };
-      await shop.call('POST', '/v1/channels', {
-        ...open,
-        local_funding_amount: String(CHANNEL_SAT),
-        push_sat: String(CHANNEL_SAT / 2),
-        sat_per_vbyte: '5',
-      });
-      return true;
+    await openChannel(shop, customer, {
+      private: isPrivate,
+      local_funding_amount: String(CHANNEL_SAT),
+      push_sat: String(CHANNEL_SAT / 2),
+      sat_per_vbyte: '5',
     });
     await mine(6);
   }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
-import type { LndNode } from './lnd-node.ts';
+import { type LndNode, openChannel } from './lnd-node.ts';
 
 /** A text as a client sends it (RFC 6455), of less than 64 KiB. */
 function frameOf(text: string): Buffer {
@@ -40,9 +40,9 @@ export async function openZeroConf(
     socket.write(frameOf(JSON.stringify({ accept: true, pending_chan_id: asked[1], zero_conf: true, min_accept_depth: 0 })));
   });
   try {
-    await from.call('POST', '/v1/channels', {
-      ...{ node_pubkey: Buffer.from(to.identity, 'hex').toString('base64'), local_funding_amount: String(of.sat) },
-      ...{ push_sat: String(of.push), sat_per_vbyte: '5', zero_conf: true, commitment_type: 'ANCHORS' },
+    await openChannel(from, to, {
+      ...{ local_funding_amount: String(of.sat), push_sat: String(of.push), sat_per_vbyte: '5' },
+      ...{ zero_conf: true, commitment_type: 'ANCHORS' },
     });
   } finally {
     socket.destroy();
