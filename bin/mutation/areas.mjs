@@ -377,7 +377,7 @@ export const AREAS = [
   { code: /^src\/main\/config\/lightning-probe\.ts$/, tests: ['test/lightning/probe'] },
   {
     code: /^src\/worker\/payouts\/lightning\/hanging\.ts$/,
-    tests: ['test/lightning/still-arriving', 'test/lightning/hanging-word'],
+    tests: ['test/lightning/still-arriving', 'test/lightning/hanging-word', 'test/lightning/deleted-payments'],
   },
   { code: /^src\/outside\/lightning\/left-out\.ts$/, tests: ['test/lightning/many-parts'] },
   { code: /^src\/core\/lightning\/node-run\.ts$/, tests: ['test/core/node-run'] },

@@ -2,7 +2,19 @@
 // look restored. What a payout had paid it has paid all the same.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { acceptForgotten } from '../../src/flow/lightning/unasked-payments.ts';
-import { AMOUNT, at, close, invoice, looks, open, outgoing, status, toldAfterAMinute as told } from './funded-payouts.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
+import {
+  AMOUNT,
+  at,
+  close,
+  invoice,
+  looks,
+  open,
+  outgoing,
+  status,
+  toldAfterAMinute as told,
+  unheard,
+} from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -35,4 +47,57 @@ test('what was deleted before it was ever listed is let be by a word of its oper
   expect(await told()).toEqual([expect.stringMatching(new RegExp(`^LN-5: .* does not list ${hash}`))]);
   expect(await acceptForgotten(at.ctx, hash)).not.toBeNull();
   expect(await told()).toEqual([]);
+});
+
+/** One is paid and listed, another is under way; of a third nothing is heard, its recipient has it, and the node is made to forget what has ended. */
+async function unheardAndDeleted(): Promise<{ readonly id: string; readonly hash: string; readonly later: string }> {
+  const first = invoice();
+  const { id: before } = await at.request(first.request, AMOUNT);
+  await looks(1);
+  expect(await status(before)).toBe('completed');
+  const later = invoice('hold');
+  await at.request(later.request, AMOUNT);
+  await at.look();
+  expect(await told()).toEqual([]);
+  const { request, hash } = invoice();
+  const { id } = await at.request(request, AMOUNT);
+  await at.look(unheard());
+  outgoing().forget(first.hash);
+  outgoing().forget(hash);
+  return { id, hash, later: later.hash };
+}
+
+test('what was deleted before anything was heard of it is not asked for again, and its recipient says how it ended', async () => {
+  const { id, hash, later } = await unheardAndDeleted();
+  await looks(3);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect((await at.payment(id)).trouble).toMatch(/has nothing any more of what it listed as paid/);
+  // nor once its invoice has expired
+  await looks(3, 3_600_000);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect(await at.payment(id)).toMatchObject({ sends: 1, payment_index: null });
+  expect(outgoing().payment(hash)).toBeNull();
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'its recipient has it' });
+  outgoing().resolve(later, true);
+  await looks(1);
+  expect(await told()).toEqual([]);
+});
+
+test('one that is asked for after the deletion, and was not heard of, is held by it no more once another was paid since', async () => {
+  await unheardAndDeleted();
+  const next = invoice();
+  const { id: paid } = await at.request(next.request, AMOUNT);
+  await looks(1);
+  expect(await status(paid)).toBe('completed');
+  await told();
+  const { request, hash } = invoice();
+  const { id } = await at.request(request, AMOUNT);
+  await at.look({
+    async send() {
+      throw Object.assign(new Error('no answer'), { fault: 'unreachable' });
+    },
+  });
+  await looks(2);
+  expect(await status(id)).toBe('completed');
+  expect(outgoing().find(hash)?.receivedMsat).toBe(1_000_000n);
 });

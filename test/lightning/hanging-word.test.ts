@@ -148,7 +148,7 @@ describe('what it has perhaps forgotten', () => {
       asked = all;
       return says;
     };
-    const next = await forgottenPerhaps(where({ mayBeOlder }), { ...payment, ...of }, node);
+    const next = await forgottenPerhaps(where({ mayBeOlder }), at.paying, { ...payment, ...of }, node);
     return { next, asked: asked as Parameters<LightningPort['mayBeOlder']> | null };
   }
 
@@ -205,12 +205,12 @@ describe('what it has perhaps forgotten', () => {
 
   test('where nobody says how its channels are it stays as it is; where no node is configured its word counts', async () => {
     const of = { ...payment, ...doubtful };
-    expect(await forgottenPerhaps(where({ mayBeOlder: silent }), of, seen())).toEqual({
+    expect(await forgottenPerhaps(where({ mayBeOlder: silent }), at.paying, of, seen())).toEqual({
       againMs: RARELY,
       trouble: expect.stringMatching(/put back since is not known: it does not answer$/),
     });
-    await expect(forgottenPerhaps(where({ mayBeOlder: faulty }), of, seen())).rejects.toThrow('a fault');
-    expect(await forgottenPerhaps(where(null), of, seen())).toBeNull();
+    await expect(forgottenPerhaps(where({ mayBeOlder: faulty }), at.paying, of, seen())).rejects.toThrow('a fault');
+    expect(await forgottenPerhaps(where(null), at.paying, of, seen())).toBeNull();
     expect(await isHeld()).toBe(false);
   });
 

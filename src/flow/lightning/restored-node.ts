@@ -67,7 +67,7 @@ export function stopOnRestored(ctx: Context, node: SeenNode, why: string): Promi
     const ids = await doubtPayments(sql, node, atMs);
     for (const payout of await lockPayouts(sql, ids))
       if (payout.step === 'batched') await movePayout(sql, payout, 'outcome_unknown', { heldReason: 'unknown_outcome', atMs });
-    const finding = `Lightning node ${node.identity} was restored from an older state: ${why}; what it was asked to pay may have been paid`;
+    const finding = `Lightning node ${node.identity} was restored from an older state, or its payments were deleted (deletepayments): ${why}; what it was asked to pay may have been paid`;
     await tripBreaker(sql, { name: 'payouts', by: ['LN-5'], findings: [finding], atMs });
   });
 }

@@ -37,6 +37,17 @@ export async function listedFee(sql: Sql, paymentHash: string): Promise<bigint |
   return rows[0] === undefined ? null : BigInt(rows[0].fee);
 }
 
+/** What a node had listed as paid last up to a time; null where nothing was. It lists that for good, unless its payments were deleted there. */
+export async function lastListedPaid(sql: Sql, node: string, upToMs: number): Promise<string | null> {
+  const { rows } = await sql.query<{ payment_hash: string }>({
+    name: 'last_listed_paid',
+    text: `select payment_hash from lightning_sent
+            where node = $1 and state = 'succeeded' and acknowledged_at is null and seen_at <= $2 order by seen_at desc, payment_index desc limit 1`,
+    values: [node, new Date(upToMs)],
+  });
+  return rows[0]?.payment_hash ?? null;
+}
+
 /** SQL: whether a payment `s` of the node is under way, and its operator has said that it is his: it stops nothing before it has ended. */
 export const UNDER_WAY_OF_OPERATOR = `s.state = 'in_flight' and s.is_operators`;
 

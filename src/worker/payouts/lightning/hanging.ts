@@ -15,8 +15,11 @@ import { type Asked, askPayingNode, type SeenRun } from '../../../flow/lightning
 import { channelsSince } from '../../../store/lightning/channels.ts';
 import { doubtPayment } from '../../../store/lightning/paying-node.ts';
 import { type LightningPayment, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
+import { lastListedPaid } from '../../../store/lightning/sent-payments.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 
+/** Asks the node what has become of a payment. */
+type Tracking = { track(paymentHash: string): Promise<TrackedPayment> };
 /** In how many milliseconds a payment is looked at again, and what is in its way. */
 export type Next = { readonly againMs: number; readonly trouble?: string };
 
@@ -90,9 +93,18 @@ export async function asItIsNow(
  * says the same then as one that never had the request, or with which the payment failed. Its channels tell the two apart. Null: nothing speaks against its
  * word.
  */
-export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, node: SeenRun): Promise<Next | null> {
+export async function forgottenPerhaps(
+  ctx: Context,
+  paying: Tracking,
+  payment: LightningPayment,
+  node: SeenRun,
+): Promise<Next | null> {
   const said = doubtOf(payment, node);
   if (said === null) return null;
+  if (said === NOT_ANSWERED && (await isDeletedPerhaps(ctx, paying, payment))) {
+    await holdUnknownPayment(ctx, payment);
+    return { againMs: RARE_LOOK_MS, trouble: DELETED };
+  }
   const nowMs = ctx.ports.clock.now();
   let isAway = false;
   try {
@@ -120,6 +132,18 @@ export async function forgottenPerhaps(ctx: Context, payment: LightningPayment, 
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
+const DELETED = `${NOT_ANSWERED}, and the Lightning node has nothing any more of what it listed as paid before: its payments were deleted since (deletepayments), and this one may have been paid; ask its recipient, and decide (bursar payout resolve)`;
+
+/**
+ * Of what was deleted at the node it says that it has none, and would pay it once more. It has nothing then of what had ended before either; what has still to end
+ * stays there, so that its numbers look like those of a node that has forgotten nothing.
+ */
+async function isDeletedPerhaps(ctx: Context, { track }: Tracking, { node, paymentHash, createdAtMs }: LightningPayment) {
+  const listed = node === null ? null : await lastListedPaid(ctx.db, node, createdAtMs);
+  if (listed === null || (await track(paymentHash)).payment !== null) return false;
+  return (await track(listed)).payment?.status !== 'succeeded';
+}
+
 /** The node has none of it, and the signer's folder was lost or is an older copy: its journal will refuse every request for it. */
 export async function notInJournal(ctx: Context, payment: LightningPayment, refusal: string): Promise<Next> {
   if (mayStillArrive(payment, ctx.ports.clock.now())) return { againMs: LOOK_MS, trouble: refusal };
@@ -145,7 +169,7 @@ export function whileUnanswered(payment: LightningPayment, nowMs: number, saidAt
  */
 export async function unlessWritten(
   ctx: Context,
-  { track }: { track(paymentHash: string): Promise<TrackedPayment> },
+  { track }: Tracking,
   { payoutId, node, paymentHash, paymentIndex, unansweredUntilMs }: LightningPayment,
 ): Promise<Next | null> {
   if (unansweredUntilMs === null || ctx.ports.lightning === null) return null;

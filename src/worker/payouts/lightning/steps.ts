@@ -111,7 +111,7 @@ export async function begin(
   // nobody here knows of a request, and the signer may have let one be made
   const begun = { ...payment, node: node.identity, askedAtMs: ctx.ports.clock.now(), nodeStartedAtMs: node.startedAtMs };
   const now = await asItIsNow(ctx, options.paying, node, begun);
-  return (await forgottenPerhaps(ctx, begun, now)) ?? sendBegun(ctx, options, now, begun);
+  return (await forgottenPerhaps(ctx, options.paying, begun, now)) ?? sendBegun(ctx, options, now, begun);
 }
 
 const NOTHING_KNOWN = { payment: null, isPending: false };
@@ -167,7 +167,7 @@ async function refusedBefore(
 async function send(ctx: Context, options: LightningDriverOptions, looked: Asked, payment: LightningPayment): Promise<Next> {
   const node = await asItIsNow(ctx, options.paying, looked, payment);
   if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
-  const forgotten = await forgottenPerhaps(ctx, payment, node);
+  const forgotten = await forgottenPerhaps(ctx, options.paying, payment, node);
   if (forgotten !== null) return forgotten;
   const at = { nodeStartedAtMs: node.startedAtMs, atMs: ctx.ports.clock.now() };
   if (!(await beginSend(ctx.db, payment, at))) return { againMs: 0 };
@@ -257,7 +257,7 @@ async function failed(ctx: Context, { paying }: LightningDriverOptions, payment:
   const node = await askPayingNode(ctx, () => paying.node());
   if (node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
   if (await isInDoubt(ctx.db, payment.payoutId)) return { againMs: RARE_LOOK_MS };
-  const waits = (await forgottenPerhaps(ctx, payment, node)) ?? (await unlessWritten(ctx, paying, payment));
+  const waits = (await forgottenPerhaps(ctx, paying, payment, node)) ?? (await unlessWritten(ctx, paying, payment));
   if (waits !== null) return waits;
   await failPayment(ctx, payment, error);
   return { againMs: RETRY_MS };
