@@ -21,6 +21,15 @@ export async function lastHandedOver(sql: Sql, limit: number): Promise<readonly 
   return rows.map(({ name, handed_at }) => ({ name, atMs: handed_at.getTime() }));
 }
 
+/** Notes why nothing by ach goes on; what was noted of the bank's reports before is left out meanwhile. */
+export async function noteAchStands(sql: Sql, why: string): Promise<void> {
+  await sql.query({
+    name: 'note_ach_stands',
+    text: 'update bank_reads set set_aside = array[$1] where set_aside <> array[$1]',
+    values: [why],
+  });
+}
+
 /** What is in the way of files that the bank does not certainly have, one sentence each, oldest first. */
 export async function troubledAchFiles(sql: Sql): Promise<readonly string[]> {
   const { rows } = await sql.query<{ name: string; trouble: string }>({

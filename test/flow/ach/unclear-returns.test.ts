@@ -173,7 +173,7 @@ describe('what else stands in a report with such a return', () => {
     await restarted();
   });
 
-  test('holds up payouts by ach where a database that was put back has no rate for it, and that is told', async () => {
+  test('holds up payouts by ach where a database that was put back has no rate for it, and that is told, with how it ends', async () => {
     const id = await handedOver(bank, await shopWith(BTC));
     bank.answer((await entryOf(id)).trace, 'R03');
     const [report] = bank.reports() as [BankReport];
@@ -185,11 +185,13 @@ describe('what else stands in a report with such a return', () => {
     await bank.look();
     expect([await isComparedSince(ctx.db, 'USD'), bank.troubles]).toEqual([
       false,
-      [expect.stringContaining('it waits for a rate')],
+      [expect.stringMatching(/^all payouts by ach wait: .* waits for a rate \(trace number \d+\)/)],
     ]);
+    expect((await problems()).join()).toContain(bank.troubles[0]);
     await world.rate('100000.00');
     await restarted();
     expect((await row(id)).status).toBe('failed');
+    expect((await problems()).join()).not.toContain('all payouts by ach wait');
   });
 
   test('waits for its rate, and is told, before the report may be taken away', async () => {

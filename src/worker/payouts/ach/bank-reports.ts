@@ -84,14 +84,15 @@ export async function readReports(ctx: Context, { bank, files, onTrouble, reache
   }
 }
 
-/** Books again what our folder has kept of the bank's reports; false while one of them waits. */
-export async function bookKeptReports(ctx: Context, files: KeptFiles): Promise<boolean> {
+/** Books again what our folder has kept of the bank's reports. @returns why one of them waits; null = none does */
+export async function bookKeptReports(ctx: Context, files: KeptFiles): Promise<string | null> {
   const booking = { onTrouble: () => undefined, place: null, refused: new Set<string>() };
   for await (const report of await files.reports()) {
-    if ((await bookReport(ctx, report, booking)).how === 'waits') return false;
+    const booked = await bookReport(ctx, report, booking);
+    if (booked.how === 'waits') return booked.why;
     if (report.kind === 'refused') booking.refused.add(report.file);
   }
-  return true;
+  return null;
 }
 
 type Booking = {
@@ -156,9 +157,13 @@ async function beforeItLeft(ctx: Context, id: string, about: readonly string[], 
   return { how: 'waits', of: about, why };
 }
 
+/** How it ends for a currency that no exchange trades any more. */
+const NEVER_AGAIN =
+  ' (where there will be none again: BURSAR_RATE_SOURCES can name two addresses of yours that answer one as exchanges do)';
+
 function aboutFile({ id, file }: Extract<BankReport, { readonly file: string }>, how: 'booked' | 'unknown' | 'unpriced'): Booked {
   if (how === 'booked') return BOOKED;
-  if (how === 'unpriced') return { how: 'waits', of: [file], why: `${id} of the bank waits for a rate` };
+  if (how === 'unpriced') return { how: 'waits', of: [file], why: `${id} of the bank waits for a rate${NEVER_AGAIN}` };
   return { how: 'waits', of: [], why: `${id} of the bank is about a file ${file}, and there is none; give it the right name` };
 }
 
@@ -203,7 +208,7 @@ const nameOf = ({ returned, id, cents }: ReadFile['entries'][number]): string =>
 async function aboutUnpriced(ctx: Context, id: string, unpriced: ReadFile['entries']): Promise<Waits | null> {
   const [first] = unpriced;
   if (first === undefined) return null;
-  const why = `${id} of the bank waits for a rate (trace number ${first.returned?.trace}), and must stay until then`;
+  const why = `${id} of the bank waits for a rate (trace number ${first.returned?.trace}), and must stay until then${NEVER_AGAIN}`;
   return { how: 'waits', of: await filesOf(ctx, unpriced), why };
 }
 

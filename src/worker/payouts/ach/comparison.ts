@@ -7,14 +7,15 @@ import type { Context } from '../../../flow/context.ts';
 import { holdUnprovenAch } from '../../../flow/payouts/after-restore/unknown-movements.ts';
 import { unbookedAchFiles } from '../../../store/ach/entries.ts';
 import { lastAchLook, readAchHashes } from '../../../store/ach/files.ts';
+import { noteAchStands } from '../../../store/ach/hand-overs.ts';
 import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { closeMovements, openMovements } from '../../../store/payouts/unknown-movements.ts';
 
 export type AchComparison = {
   readonly bank: BankPort;
   readonly files: KeptFiles;
-  /** Books what the bank had reported, as our folder has it; false when something of it must be booked later. */
-  readonly bookReports: () => Promise<boolean>;
+  /** Books what the bank had reported, as our folder has it. @returns why something of it must be booked later; null = nothing must */
+  readonly bookReports: () => Promise<string | null>;
   readonly onTrouble: (what: string) => void;
 };
 const HOUR_MS = 3_600_000;
@@ -56,10 +57,11 @@ export async function isWhole(ctx: Context, comparison: AchComparison): Promise<
     onTrouble(`the bank cannot be asked which files it has: ${error.message}`);
     return false;
   }
-  if (!(await comparison.bookReports())) {
-    onTrouble(
-      'all payouts by ach wait until what the bank has sent back, and this database does not know, can be booked: it waits for a rate',
-    );
+  const waits = await comparison.bookReports();
+  if (waits !== null) {
+    const why = `all payouts by ach wait: ${waits}`;
+    onTrouble(why);
+    await noteAchStands(ctx.db, why);
     return false;
   }
   if (!bank.isWitness) await holdWhatNobodyProves(ctx, onTrouble);
