@@ -190,13 +190,29 @@ export function mountPortal(app: FastifyInstance, context: ServerContext, operat
     return form;
   }
 
+  /** What even the page of an error cannot tell ends this connection, and not the process. */
+  function by(work: (call: Call) => Promise<void>): (request: FastifyRequest, reply: FastifyReply) => void {
+    return (request, reply) =>
+      void serve(request, reply, work).catch((error) => {
+        context.report({ requestId: request.id, path: request.url, error }, 'a page of the portal could not be answered');
+        request.raw.destroy();
+      });
+  }
+
   mountFiles(app, context, '/portal', [STYLE]);
   for (const page of PAGES) {
-    app.get(page.path, (request, reply) => void serve(request, reply, (call) => show(call, page)));
-    if (page.acts !== undefined) app.post(page.path, (request, reply) => void serve(request, reply, (call) => act(call, page)));
+    app.get(
+      page.path,
+      by((call) => show(call, page)),
+    );
+    if (page.acts !== undefined)
+      app.post(
+        page.path,
+        by((call) => act(call, page)),
+      );
   }
-  app.post('/sign-in', (request, reply) => void serve(request, reply, signIn));
-  app.post('/sign-out', (request, reply) => void serve(request, reply, leave));
+  app.post('/sign-in', by(signIn));
+  app.post('/sign-out', by(leave));
 }
 
 const titleOf = ({ httpStatus }: Refusal): string =>
@@ -222,9 +238,10 @@ function checkFormToken(form: Form, { formToken }: PortalSession): void {
 
 const queryNext = (request: FastifyRequest): string | null => new URLSearchParams(request.url.split('?')[1] ?? '').get('next');
 
-/** A path of this portal; anything else, such as another host, is the first page. */
+/** A path of this portal, as it may stand in a header; anything else, such as another host, is the first page. */
 function ownPath(path: string | null): string {
-  return path !== null && portalMethods(path.split('?')[0] as string) !== undefined ? path : '/';
+  const isOurs = path !== null && /^[!-~]+$/.test(path) && portalMethods(path.split('?')[0] as string) !== undefined;
+  return isOurs ? path : '/';
 }
 
 function answer(call: Call, page: string): void {

@@ -46,6 +46,9 @@ describe('signing in', () => {
       '/create_transaction',
       'transactions',
       '',
+      '/transactions/\r\nSet-Cookie: bursar=x',
+      '/transactions?label=\u20ac',
+      '/?\u0000',
     ]) {
       const browser = openBrowser(api.base);
       const { headers } = await browser.postOnce('/sign-in', { username: 'shop', password: PASSWORD, next });
