@@ -10,12 +10,14 @@ import { STREAM_API } from '../contract/webhook-api.ts';
 import { Refusal } from '../core/refusal.ts';
 import { mountCheckout } from './checkout/routes.ts';
 import { CONNECTION_LIMITS, watchConnections } from './connections.ts';
+import { consoleMethods, mountConsole } from './console/routes.ts';
 import { createEventStreams } from './event-streams.ts';
 import { PREPARATIONS } from './handlers/lightning-preparations.ts';
 import { MERCHANT_AFTERS, MERCHANT_ASKS, MERCHANT_HANDLERS } from './handlers/merchant.ts';
 import { streamHandler } from './handlers/stream.ts';
 import { mount } from './mount.ts';
 import type { Operation, Preparation } from './operation.ts';
+import { pagesLimiter } from './portal/page-calls.ts';
 import { mountPortal, portalMethods } from './portal/routes.ts';
 import type { Operations } from './portal/visit.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';
@@ -95,7 +97,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   mountHealth(app, context);
   mountDocuments(app, context);
   mountCheckout(app, context);
-  mountPortal(app, context, Object.fromEntries(calls) as Operations);
+  const limiter = pagesLimiter(context);
+  mountPortal(app, context, { operations: Object.fromEntries(calls) as Operations, limiter });
+  mountConsole(app, context, limiter);
   if (options.sandbox !== null) mountSandbox(app, context, options.sandbox);
   app.setNotFoundHandler(nothingHere(context));
   return app;
@@ -131,7 +135,7 @@ function nothingHere(context: ServerContext): (request: FastifyRequest, reply: F
     const control = inSandbox && /^\/sandbox\/[^/]+$/.test(path);
     const page = /^\/pay\/[^/]+(\/events)?$/.exec(path);
     const ofPage = page === null ? undefined : page[1] === undefined ? 'GET, HEAD' : 'GET';
-    const allow = allowed.get(path) ?? (control ? 'POST' : ofPage) ?? portalMethods(path);
+    const allow = allowed.get(path) ?? (control ? 'POST' : ofPage) ?? portalMethods(path) ?? consoleMethods(path);
     // outside the sandbox its controls do not exist, with or without TLS
     const insecure = path.startsWith('/sandbox/') ? null : context.insecure(request);
     if (allow === undefined || insecure !== null) {

@@ -30,6 +30,7 @@ const COMMANDS: readonly { readonly words: readonly string[]; readonly load: () 
   { words: ['keys'], load: async () => (await import('./cli/keys.ts')).addKeyCommands },
   { words: ['audit'], load: async () => (await import('./cli/audit.ts')).addAuditCommands },
   { words: ['chain'], load: async () => (await import('./cli/chain.ts')).addChainCommands },
+  { words: ['console'], load: async () => (await import('./cli/console.ts')).addConsoleCommand },
   { words: ['demo'], load: async () => (await import('./cli/demo.ts')).addDemoCommand },
   { words: ['login'], load: async () => (await import('./cli/developer/login.ts')).addLoginCommand },
   { words: ['listen'], load: async () => (await import('./cli/developer/listen.ts')).addListenCommand },

@@ -8,7 +8,7 @@ describe('a command that is called in a wrong way', () => {
   it.each([
     [
       [],
-      /a command is missing; accepted: start, api, worker, signer, migrate, config, merchant, user, transaction, review, payout, webhook, keys, audit, chain, demo/,
+      /a command is missing; accepted: start, api, worker, signer, migrate, config, merchant, user, transaction, review, payout, webhook, keys, audit, chain, console, demo/,
     ],
     [['nonsense'], /unknown command 'nonsense'; accepted: start, /],
     [['payouts', 'list'], /unknown command 'payouts'/],

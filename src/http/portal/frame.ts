@@ -17,24 +17,41 @@ export const PLACES = [
   ['/webhooks', 'Webhooks'],
 ] as const;
 
-/** A page of somebody who is signed in. @param under the place that it belongs to */
-export function framed(visit: Visit, under: string, { title, body }: Shown): string {
-  const { base } = visit;
-  const { username, formToken } = visit.session;
+/** Where a page stands. */
+type Around = Pick<Visit, 'base' | 'context'>;
+
+/** What stands around the pages of somebody who is signed in. */
+export type Frame = {
+  readonly places: readonly (readonly [path: string, name: string])[];
+  /** The place that the page belongs to. */
+  readonly under: string;
+  readonly user: string;
+  readonly formToken: string;
+  /** Where signing out is sent. */
+  readonly leave: string;
+};
+
+/** A page of the portal. @param under the place that it belongs to */
+export function framed(visit: Visit, under: string, shown: Shown): string {
+  const { username: user, formToken } = visit.session;
+  return framedBy(visit, { places: PLACES, under, user, formToken, leave: '/sign-out' }, shown);
+}
+
+/** A page within its frame. */
+export function framedBy(around: Around, { places, under, user, formToken, leave }: Frame, { title, body }: Shown): string {
+  const { base } = around;
   return whole(
-    visit,
+    around,
     title,
     html`<header><p class="name">Bursar</p>
-<nav aria-label="Pages"><ul>${PLACES.map(([path, name]) => html`<li><a href="${base}${path}"${path === under && html` aria-current="page"`}>${name}</a></li>`)}</ul></nav>
-<form method="post" action="${base}/sign-out"><input type="hidden" name="form_token" value="${formToken}"><span class="user">${username}</span> <button>Sign out</button></form>
+<nav aria-label="Pages"><ul>${places.map(([path, name]) => html`<li><a href="${base}${path}"${path === under && html` aria-current="page"`}>${name}</a></li>`)}</ul></nav>
+<form method="post" action="${base}${leave}"><input type="hidden" name="form_token" value="${formToken}"><span class="user">${user}</span> <button>Sign out</button></form>
 </header>
 <main><h1>${title}</h1>
 ${body}
 </main>`,
   );
 }
-
-type Around = Pick<Visit, 'base' | 'context'>;
 
 /** Where nobody is signed in. @param next the path to show after signing in */
 export function signInPage(around: Around, next: string, refused: Refused | null): string {
@@ -54,12 +71,28 @@ ${input({ name: 'password', label: 'Password', type: 'password', required: true 
   );
 }
 
-/** A page that says why there is no other. */
-export function errorPage(around: Around, title: string, text: string): string {
+/** Where an operator is not signed in. */
+export function codePage(around: Around, command: string, refused: Refused | null): string {
+  return whole(
+    around,
+    'Operator',
+    html`<main class="narrow"><h1>Operator console</h1>
+<p>On the machine of the service, <code>${command}</code> makes a code that opens this console.</p>
+<form method="post" action="${around.base}/ops/sign-in">
+${input({ name: 'code', label: 'Code', required: true }, refused)}
+<button class="main">Open</button>
+</form>
+</main>`,
+  );
+}
+
+/** A page that says why there is no other. @param of.home where it leads */
+export function errorPage(around: Around, of: { readonly title: string; readonly text: string; readonly home: string }): string {
+  const { title, text, home } = of;
   return whole(
     around,
     title,
-    html`<main class="narrow"><h1>${title}</h1><p>${text}</p><p><a href="${around.base}/">Overview</a></p></main>`,
+    html`<main class="narrow"><h1>${title}</h1><p>${text}</p><p><a href="${around.base}${home}">Overview</a></p></main>`,
   );
 }
 

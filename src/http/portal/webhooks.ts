@@ -1,4 +1,5 @@
 // Where events are sent, and the last of them.
+import { EVENT_TYPES } from '../../core/events.ts';
 import { type Html, html } from '../html.ts';
 import { typed } from './forms.ts';
 import { form, lacks, link, moment, table } from './parts.ts';
@@ -15,12 +16,12 @@ export const WEBHOOKS: Page = {
     const rows = data.map((one) => [
       html`<code>${one.url}</code>`,
       one.enabled ? 'on' : 'off: its server asked for no more',
-      one.events.join(', '),
+      one.events.length === EVENT_TYPES.length ? 'all' : one.events.join(', '),
       moment(one.created_at),
       visit.has('payments') && buttons(visit, one.id, refused),
     ]);
     const last = events.data.map((one) => [moment(one.created_at), one.type, html`<code>${one.id}</code>`]);
-    const body = html`${table('Webhooks', ['Address', 'State', 'Events', 'Made', ''], rows, 'Events are sent nowhere.')}
+    const body = html`${table('Webhooks', ['Address', 'State', 'Events', 'Made', 'Change'], rows, 'Events are sent nowhere.')}
 <h2>New webhook</h2>
 ${visit.has('payments') ? form(visit, { act: 'create', button: 'Send events there', inputs: [{ name: 'url', label: 'Address', required: true }], refused }) : lacks('payments')}
 <h2>Last events</h2>
