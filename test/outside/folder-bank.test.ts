@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -69,6 +70,22 @@ describe('a file', () => {
     take();
     expect(await bank.handOver(file)).toEqual({ state: 'duplicate' });
     expect(outgoing()).toEqual([]);
+  });
+
+  test('that was marked, and lies there whole and unmoved under another number, as after the folder was copied, does not count as taken', async () => {
+    for (const part of ['outgoing', 'handed']) mkdirSync(join(folder, part));
+    const copy = '.2026-11-23-A.0a1b.part';
+    for (const path of [join('handed', file.name), join('outgoing', copy), join('outgoing', '.2026-11-23-A.0000.part')])
+      writeFileSync(join(folder, path), path.endsWith('0000.part') ? bytes.subarray(1) : bytes);
+    for (const asked of [() => bank.ask(file), () => bank.handOver(file)])
+      await expect(asked()).rejects.toThrow(/2026-11-23-A\.0a1b\.part .* ask the bank/);
+    expect(outgoing()).toContain(copy);
+    // a person finds that the bank does not have it, or has it
+    renameSync(join(folder, 'outgoing', copy), join(folder, 'outgoing', '2026-11-23-A.ach'));
+    expect(await bank.ask(file)).toEqual(WAITING);
+    expect(outgoing()).toEqual(['2026-11-23-A.ach']);
+    take();
+    expect(await bank.ask(file)).toEqual({ state: 'accepted' });
   });
 
   test('is remembered when the bank has taken it, with its bytes; another file of its name is never handed over', async () => {

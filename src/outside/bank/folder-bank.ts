@@ -1,7 +1,7 @@
 // A bank behind a folder: our files in outgoing/, from where the bank's own tools (SFTP) take them away, and the bank's in incoming/. `handed/`
 // says what was put into outgoing/: whoever puts the same file there again, after whatever crash, puts nothing there. The bank has a file when
 // it no longer lies in outgoing/.
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import {
   type DatedFile,
 } from '../../core/ach/bank-port.ts';
 import { beginsAsNacha, NACHA_START } from '../../core/ach/nacha-reader.ts';
-import { fileNumber, nothing, sync, writeWhole } from './disk.ts';
+import { fileNumber, hashOf, nothing, numbersFiles, sha256, shortened, sync, writeWhole } from './disk.ts';
 
 const PART = '.part';
 /** Moved away as read, and not yet compared with what was read. */
@@ -65,32 +65,38 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
     const { name } = file;
     await sync(handed);
     const ino = await fileNumber(join(handed, name));
+    let isMoved = false;
     // another writer's that died, or whose disk was full
     const others: string[] = [];
     for (const part of (await readdir(outgoing)).filter((one) => one.startsWith(`.${name}.`) && one.endsWith(PART))) {
       const path = join(outgoing, part);
       const found = await fileNumber(path).catch(nothing);
-      if (found === ino) await rename(path, join(outgoing, `${name}.ach`)).catch(nothing);
-      else others.push(path);
+      if (found !== ino) others.push(path);
+      else {
+        await rename(path, join(outgoing, `${name}.ach`)).catch(nothing);
+        isMoved = true;
+      }
     }
-    if (others.length > 0 && (await isTaken(file)).state === 'accepted') await expectOneNumber();
+    if (others.length > 0 && !isMoved && (await isTaken(file)).state === 'accepted') {
+      await expectOneNumber();
+      await refuseWhole(file, others);
+    }
     for (const path of others) await rm(path, { force: true });
     await sync(outgoing);
   }
 
+  /** Copied one by one, mark and copy have numbers of their own: that it was never moved looks as if the bank had taken it. */
+  async function refuseWhole({ name, bytes }: BankFile, others: readonly string[]): Promise<void> {
+    for (const path of others)
+      if ((await readFile(path).catch(nothing))?.equals(bytes) === true)
+        throw new BankTrouble(
+          `${path} is whole, and may never have been where the bank looks: ask the bank whether it has ${name}, and take that away if it does, or name it ${name}.ach if it does not`,
+        );
+  }
+
   /** That one file is handed over once is told by its number on the disk: there is none where each name of it has another one. */
   async function expectOneNumber(): Promise<void> {
-    // of its own: the system may link nobody the files of others
-    const one = join(handed, `.${randomBytes(4).toString('hex')}.number`);
-    const other = `${one}.other`;
-    try {
-      await writeWhole(one, new Uint8Array());
-      await link(one, other);
-      if ((await fileNumber(other)) === (await fileNumber(one))) return;
-    } finally {
-      await rm(other, { force: true });
-      await rm(one, { force: true });
-    }
+    if (await numbersFiles(handed)) return;
     throw new BankTrouble(
       `the disk of ${folder} gives two names of one file two numbers, as sshfs does: have the folder on a disk of this machine, and the bank's tools copy from and to it`,
     );
@@ -161,6 +167,8 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
         const part = join(outgoing, `.${file.name}.${randomBytes(4).toString('hex')}${PART}`);
         await expectOneNumber();
         await writeWhole(part, file.bytes);
+        // a mark whose file was lost with the power says that the bank has taken it
+        await sync(outgoing);
         if (await marks(part, file)) {
           await finish(file);
           return isTaken(file);
@@ -207,12 +215,7 @@ export function folderBank(folder: string, { atRestMs = AT_REST_MS }: { readonly
   };
 }
 
-/** A name that leaves room for what is added to it: the disk takes 255 bytes. Nothing that names a file of ours is as long. */
-const shortened = (name: string): string => (Buffer.byteLength(name) > 200 ? hashOf(Buffer.from(name)) : name);
-
 const NAME = /^\d{4}-\d\d-\d\d-[A-Z0-9]$/;
-const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
-const hashOf = (bytes: Uint8Array): string => Buffer.from(sha256(bytes)).toString('hex');
 
 const DOT = '.'.charCodeAt(0);
 
