@@ -20,6 +20,7 @@ import { presentedSession, sessionCookie } from './session-cookie.ts';
 import { PAYOUT_SETTINGS, SETTINGS } from './settings.ts';
 import { TRANSACTION } from './transaction.ts';
 import { NEW_TRANSACTION, TRANSACTIONS } from './transactions.ts';
+import { USER, USERS } from './users.ts';
 import { accessTokenFor, createVisit, type Operations, type Page, type Refused, type Visit } from './visit.ts';
 import { WEBHOOKS } from './webhooks.ts';
 
@@ -35,6 +36,8 @@ const PAGES: readonly Page[] = [
   PAYOUT,
   SETTINGS,
   PAYOUT_SETTINGS,
+  USERS,
+  USER,
   WEBHOOKS,
 ];
 

@@ -13,7 +13,7 @@ export const SETTINGS: Page = {
   under: '/settings',
   async show(visit, refused) {
     const { settings } = await visit.ask('getSettings');
-    const body = html`<p>${link(visit, '/settings/payouts', 'Automatic payouts')}</p>
+    const body = html`<p>${link(visit, '/settings/payouts', 'Automatic payouts')} · ${link(visit, '/settings/users', 'Users')}</p>
 <h2>Payments</h2>
 ${visit.has('payments') ? form(visit, { act: 'payments', button: 'Save', inputs: ofPayments(settings), refused }) : lacks('payments')}
 <h2>Rules for payouts</h2>

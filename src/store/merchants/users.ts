@@ -77,6 +77,33 @@ export async function listUsers(sql: Sql, after: string, limit: number): Promise
   return rows.map(fromRow);
 }
 
+export type ListedUser = {
+  readonly id: bigint;
+  readonly username: string;
+  readonly scopes: readonly Scope[];
+  readonly createdAt: Date;
+};
+
+/** The users of a merchant, the oldest first. */
+export async function listUsersOf(sql: Sql, merchantId: bigint, limit: number): Promise<readonly ListedUser[]> {
+  const { rows } = await sql.query<{ id: bigint; username: string; scopes: Scope[]; created_at: Date }>({
+    name: 'user_list_of',
+    text: 'select id, username, scopes, created_at from users where merchant_id = $1 order by id limit $2',
+    values: [merchantId, limit],
+  });
+  return rows.map(({ created_at: createdAt, ...row }) => ({ ...row, createdAt }));
+}
+
+/** How many users a merchant has. */
+export async function countUsersOf(sql: Sql, merchantId: bigint): Promise<number> {
+  const { rows } = await sql.query<{ count: bigint }>({
+    name: 'user_count_of',
+    text: 'select count(*) as count from users where merchant_id = $1',
+    values: [merchantId],
+  });
+  return Number(rows[0]?.count ?? 0n);
+}
+
 /** Locks the user for the rest of the transaction if the password hash is still this one; false when it was changed. */
 export async function holdCredentials(sql: Sql, user: { readonly id: bigint; readonly passwordHash: string }): Promise<boolean> {
   const { rowCount } = await sql.query({

@@ -1,0 +1,84 @@
+// The users of a merchant, as one of them makes and changes the others in the portal: what the operator's commands do, within one merchant.
+import { SCOPES, type Scope, usernameKey } from '../../core/credentials.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { countUsersOf, findUser, type ListedUser, listUsersOf } from '../../store/merchants/users.ts';
+import type { Caller } from '../sign-in/sign-in.ts';
+import type { SignInContext } from '../sign-in/token-pair.ts';
+import { addUser, setUser } from './merchants.ts';
+
+/** How many users a merchant may make; the operator makes more. */
+export const MOST_USERS = 100;
+
+type By = Pick<Caller, 'merchantId' | 'affiliateId' | 'userId' | 'scopes'>;
+
+/** Whether a user may make and change others: who has every scope gives none that is not his. */
+export const mayChangeUsers = ({ scopes }: Pick<By, 'scopes'>): boolean => SCOPES.every((scope) => scopes.has(scope));
+
+/** The users of a merchant, the oldest first. */
+export function ownUsers(ctx: SignInContext, { merchantId }: Pick<By, 'merchantId'>): Promise<readonly ListedUser[]> {
+  return listUsersOf(ctx.db, merchantId, MOST_USERS);
+}
+
+/**
+ * Makes a user.
+ * @returns its password, which nobody is shown again
+ * @throws Refusal insufficient_permissions, invalid_request (also: the username is taken, or there are {@link MOST_USERS})
+ */
+export async function addOwnUser(
+  ctx: SignInContext,
+  by: By,
+  user: { readonly username: string; readonly scopes: readonly string[] },
+): Promise<{ readonly password: string }> {
+  checkMay(by);
+  if ((await countUsersOf(ctx.db, by.merchantId)) >= MOST_USERS) {
+    const message = `There are ${MOST_USERS} users already; the operator makes more.`;
+    throw new Refusal('invalid_request', { message, param: 'username' });
+  }
+  const password = newPassword(ctx);
+  await addUser(ctx, { ...user, affiliateId: by.affiliateId, password });
+  return { password };
+}
+
+/** Gives a user other scopes, which ends all of his sign-ins. @throws Refusal insufficient_permissions, not_found, invalid_request: of oneself */
+export async function setOwnScopes(
+  ctx: SignInContext,
+  by: By,
+  user: { readonly username: string; readonly scopes: readonly string[] },
+): Promise<void> {
+  checkMay(by);
+  const { id } = await ownUser(ctx, by, user.username);
+  if (id === by.userId)
+    throw new Refusal('invalid_request', { message: 'Another user must change your own scopes.', param: 'scopes' });
+  await setUser(ctx, user);
+}
+
+/**
+ * Gives a user a new password, which ends all of his sign-ins; his own anybody may.
+ * @returns the password, which nobody is shown again
+ * @throws Refusal insufficient_permissions, not_found
+ */
+export async function renewPassword(ctx: SignInContext, by: By, username: string): Promise<{ readonly password: string }> {
+  const { id } = await ownUser(ctx, by, username);
+  if (id !== by.userId) checkMay(by);
+  const password = newPassword(ctx);
+  await setUser(ctx, { username, password });
+  return { password };
+}
+
+/** @throws Refusal not_found, for another merchant's user too */
+async function ownUser(ctx: SignInContext, { merchantId }: By, username: string) {
+  const key = usernameKey(username);
+  const user = key === null ? null : await findUser(ctx.db, key);
+  if (user === null || user.merchantId !== merchantId)
+    throw new Refusal('not_found', { message: 'There is no user with this username.', param: 'username' });
+  return user;
+}
+
+function checkMay(by: By): void {
+  if (mayChangeUsers(by)) return;
+  const all: readonly Scope[] = SCOPES;
+  throw new Refusal('insufficient_permissions', { message: `This needs the scopes ${all.join(', ')}.` });
+}
+
+/** 144 random bits. */
+const newPassword = ({ ports: { rng } }: SignInContext): string => Buffer.from(rng.bytes(18)).toString('base64url');

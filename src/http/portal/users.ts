@@ -1,0 +1,94 @@
+// The users of a merchant, for people and for programs: each signs in here and at /auth, as far as its scopes go.
+import { SCOPES } from '../../core/credentials.ts';
+import { Refusal } from '../../core/refusal.ts';
+import { addOwnUser, mayChangeUsers, ownUsers, renewPassword, setOwnScopes } from '../../flow/merchants/own-users.ts';
+import { html } from '../html.ts';
+import { typed } from './forms.ts';
+import { form, type Input, link, moment, PASSWORD, table } from './parts.ts';
+import type { Page, Shown, Visit } from './visit.ts';
+
+const PATH = '/settings/users';
+const NOT_YOURS = html`<p class="note">Users are made and changed by one who has every scope (${SCOPES.join(', ')}).</p>`;
+const MAY: Input = {
+  name: 'scopes',
+  label: 'May',
+  choices: [
+    ['read', 'see everything (read)'],
+    ['read payments', 'and ask for payments and decide them (read, payments)'],
+    ['read payments payouts', 'and send money out (read, payments, payouts)'],
+    ['payments', 'only ask for payments and decide them (payments)'],
+  ],
+};
+
+const pathOf = (username: string): string => `${PATH}/${encodeURIComponent(username)}`;
+
+export const USERS: Page = {
+  path: PATH,
+  under: '/settings',
+  async show(visit, refused) {
+    // what an account that is suspended, or a user who may see nothing, is refused
+    await visit.ask('getSettings');
+    const { caller } = visit.session;
+    const users = await ownUsers(visit.context.ctx, caller);
+    const rows = users.map((one) => [
+      link(visit, pathOf(one.username), one.username),
+      one.scopes.join(', '),
+      moment(one.createdAt.toISOString()),
+    ]);
+    const inputs: readonly Input[] = [{ name: 'username', label: 'Username', required: true }, MAY, PASSWORD];
+    const body = html`${table('Users', ['Username', 'Scopes', 'Made'], rows, '')}
+<h2>New user</h2>
+${mayChangeUsers(caller) ? form(visit, { act: 'add', button: 'Make the user', inputs, refused }) : NOT_YOURS}`;
+    return { title: 'Users', body };
+  },
+  acts: {
+    async add(visit, sent) {
+      await visit.confirm(sent);
+      const username = typed(sent, 'username') ?? '';
+      const scopes = (sent.get('scopes') ?? '').split(' ');
+      const { password } = await addOwnUser(visit.context.ctx, visit.session.caller, { username, scopes });
+      return withPassword(visit, username, password);
+    },
+  },
+};
+
+export const USER: Page = {
+  path: `${PATH}/:id`,
+  under: '/settings',
+  async show(visit, refused) {
+    await visit.ask('getSettings');
+    const { caller } = visit.session;
+    const user = (await ownUsers(visit.context.ctx, caller)).find(({ username }) => username === visit.id);
+    if (user === undefined) throw new Refusal('not_found', { message: 'There is no user with this username.' });
+    const may = mayChangeUsers(caller);
+    const isOwn = user.id === caller.userId;
+    const scopes = { ...MAY, value: user.scopes.join(' ') };
+    const body = html`<p>Scopes: ${user.scopes.join(', ')}</p>
+<h2>New password</h2>
+<p class="note">It is made here, and ends every sign-in of this user: of people and of programs.</p>
+${may || isOwn ? form(visit, { act: 'renew', button: 'Make a new password', inputs: [PASSWORD], refused }) : NOT_YOURS}
+${may && !isOwn && html`<h2>Scopes</h2>${form(visit, { act: 'change', button: 'Change', inputs: [scopes, PASSWORD], refused })}`}`;
+    return { title: `User ${user.username}`, body };
+  },
+  acts: {
+    async renew(visit, sent) {
+      await visit.confirm(sent);
+      const { password } = await renewPassword(visit.context.ctx, visit.session.caller, visit.id);
+      return withPassword(visit, visit.id, password);
+    },
+    async change(visit, sent) {
+      await visit.confirm(sent);
+      const scopes = (sent.get('scopes') ?? '').split(' ');
+      await setOwnScopes(visit.context.ctx, visit.session.caller, { username: visit.id, scopes });
+      return pathOf(visit.id);
+    },
+  },
+};
+
+/** A password is shown once. */
+function withPassword(visit: Visit, username: string, password: string): Shown {
+  const body = html`<p>The password of <b>${username}</b>. It is shown only now.</p>
+<p><code class="secret">${password}</code></p>
+<p>${link(visit, PATH, 'Users')}</p>`;
+  return { title: 'New password', body };
+}

@@ -1,0 +1,111 @@
+// The users of a merchant in the portal: made and changed by one who has every scope, never of another merchant, each password shown once.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MOST_USERS } from '../../../src/flow/merchants/own-users.ts';
+import { type ApiServer, makeApi, PASSWORD } from '../api-server.ts';
+import { hiddenFields, signedInBrowser, words } from './browser.ts';
+
+let api: ApiServer;
+beforeAll(async () => {
+  api = await makeApi();
+});
+afterAll(async () => {
+  expect(api.bugs).toEqual([]);
+  await api.end();
+});
+
+const PATH = '/settings/users';
+const secretOf = (text: string): string => /class="secret">([^<]+)</.exec(text)?.[1] as string;
+const auth = (username: string, password: string) => api.send('/auth', { username, password });
+
+test('a new user signs in with the password that is shown once, and may what was chosen', async () => {
+  const browser = await signedInBrowser(api);
+  const made = await browser.submit(PATH, 'add', { username: 'Till', scopes: 'payments', password: PASSWORD });
+  const password = secretOf(made.text);
+  expect(password).toMatch(/^[A-Za-z0-9_-]{24}$/);
+  const { json } = await auth('till', password);
+  const as = { access_token: json.access_token };
+  expect((await api.send('/create_transaction', { ...as, amount: '5.00', crypto_selected: 'BTC' })).status).toBe(200);
+  expect((await api.send('/get_account_info', as)).status).toBe(403);
+  const listed = await browser.get(PATH);
+  expect(words(listed.text)).toContain('Till payments');
+  expect(listed.text).not.toContain(password);
+});
+
+test('other scopes end the sign-ins of the user, and hold from then on', async () => {
+  const browser = await signedInBrowser(api);
+  const password = secretOf((await browser.submit(PATH, 'add', { username: 'clerk', scopes: 'read', password: PASSWORD })).text);
+  const before = { access_token: (await auth('clerk', password)).json.access_token };
+  const changed = await browser.submit(`${PATH}/clerk`, 'change', { scopes: 'read payments payouts', password: PASSWORD });
+  expect(words(changed.text)).toContain('Scopes: read, payments, payouts');
+  expect((await api.send('/get_account_info', before)).status).toBe(401);
+  const after = { access_token: (await auth('clerk', password)).json.access_token };
+  expect((await api.send('/set_settings', { ...after, payout_approval_above: '5.00' })).status).toBe(200);
+});
+
+test('a new password takes the place of the old one; his own makes everybody', async () => {
+  const browser = await signedInBrowser(api);
+  const first = secretOf((await browser.submit(PATH, 'add', { username: 'guard', scopes: 'read', password: PASSWORD })).text);
+  const second = secretOf((await browser.submit(`${PATH}/guard`, 'renew', { password: PASSWORD })).text);
+  expect((await auth('guard', first)).status).toBe(401);
+  expect((await auth('guard', second)).status).toBe(200);
+  const own = await signedInBrowser(api, 'only.read');
+  expect((await own.submit(`${PATH}/only.read`, 'renew', { password: 'wrong' })).status).toBe(401);
+  const third = secretOf((await own.submit(`${PATH}/only.read`, 'renew', { password: PASSWORD })).text);
+  expect((await auth('only.read', third)).status).toBe(200);
+  expect((await own.get('/balances')).text).toContain('action="/sign-in"');
+});
+
+test('without the password, and without every scope, nothing is made or changed', async () => {
+  const users = async () => api.sql('select username, scopes, password_hash from users order by id');
+  const before = await users();
+  const browser = await signedInBrowser(api);
+  const refused = await browser.submit(PATH, 'add', { username: 'x', scopes: 'read', password: 'wrong' });
+  expect([refused.status, refused.text]).toEqual([401, expect.stringContaining('The password is incorrect.')]);
+  const few = await signedInBrowser(api, 'only.payments');
+  const { form_token = '' } = hiddenFields((await few.get('/transactions/new')).text, 'create');
+  const sent = { form_token, key: 'k', password: PASSWORD };
+  for (const [path, fields] of [
+    [PATH, { do: 'add', username: 'x', scopes: 'payments' }],
+    [`${PATH}/shop`, { do: 'renew' }],
+    [`${PATH}/clerk`, { do: 'change', scopes: 'payments' }],
+  ] as const)
+    expect([path, (await few.post(path, { ...sent, ...fields })).status]).toEqual([path, 403]);
+  expect(await users()).toEqual(before);
+});
+
+test('nobody changes his own scopes, another merchant’s users, or makes one with a name that is taken or scopes that are none', async () => {
+  const browser = await signedInBrowser(api);
+  const own = await browser.get(`${PATH}/shop`);
+  expect(own.text).not.toContain('value="change"');
+  const { form_token = '' } = hiddenFields(own.text, 'renew');
+  const sent = { form_token, key: 'k', password: PASSWORD };
+  expect((await browser.post(`${PATH}/shop`, { ...sent, do: 'change', scopes: 'read' })).status).toBe(400);
+  for (const path of [`${PATH}/other`, `${PATH}/OTHER`, `${PATH}/nobody`, `${PATH}/%00`]) {
+    expect([path, (await browser.get(path)).status]).toEqual([path, 404]);
+    expect([path, (await browser.post(path, { ...sent, do: 'renew' })).status]).toEqual([path, 404]);
+  }
+  expect((await auth('other', PASSWORD)).status).toBe(200);
+  for (const [username, scopes] of [
+    ['other', 'read'],
+    ['SHOP', 'read'],
+    ['', 'read'],
+    ['a b', 'read'],
+    ['new', ''],
+    ['new', 'admin'],
+  ] as const)
+    expect([username, (await browser.submit(PATH, 'add', { username, scopes, password: PASSWORD })).status]).toEqual([
+      username,
+      400,
+    ]);
+});
+
+test('a merchant makes no more users than the limit', async () => {
+  await api.sql(
+    `insert into users (merchant_id, username, username_key, password_hash, scopes, created_at)
+       select m.id, 'u' || n, 'u' || n, 'x', '{read}', now() from merchants m, generate_series(1, ${MOST_USERS}) n where m.affiliate_id = $1`,
+    [api.otherAffiliateId],
+  );
+  const browser = await signedInBrowser(api, 'other');
+  const refused = await browser.submit(PATH, 'add', { username: 'onemore', scopes: 'read', password: PASSWORD });
+  expect([refused.status, words(refused.text)]).toEqual([400, expect.stringContaining('There are 100 users already')]);
+});
