@@ -33,3 +33,22 @@ test('it stops payouts until its operator has said that he knows of it, and is b
   expect(await bookUnasked(at.ctx, loss)).toBe(1_002n);
   expect(await told()).toEqual([]);
 });
+
+test("however much it is, and whatever is the operator's, who can take as much as before for what is his", async () => {
+  expect(await told()).toEqual([]);
+  const { request, hash } = invoice('hold');
+  const { id } = await at.request(request, AMOUNT);
+  await at.look();
+  outgoing().resolve(hash, false);
+  await looks(2);
+  expect(await status(id)).toBe('failed');
+  outgoing().send(request, 0n, 10_000n);
+  await told();
+  // the operator has 50 BTC there
+  await at.admin.query('update lightning_sent set amount_msat = 6000000000000 where payment_hash = $1', [hash]);
+  expect(await claimUnderWay(at.ctx, hash)).toBe(6_000_000_000n);
+  const his = invoice('hold');
+  outgoing().send(his.request, 0n, 10_000n);
+  await at.comparedPayments();
+  expect(await claimUnderWay(at.ctx, his.hash)).toBe(1_000n);
+});

@@ -72,7 +72,8 @@ const OF_FAILED = 'was asked for by a payout that has failed here: it is no paym
 
 /**
  * Keeps that a payment under way is the operator's: it stops nothing while it is, which may be for days, and is told again once it has succeeded, until
- * he has it booked. What a payout that has failed here had asked for is his loss when it succeeds; until then he may let others' payouts go on.
+ * he has it booked. What a payout that has failed here had asked for is lost when it succeeds, and is never taken from what is his: until then he may let
+ * others' payouts go on, however much it is.
  * @returns what it takes, in satoshis, without the fee that the node names at its end; null when there is no such payment, or it has ended
  * @throws Refusal not_resolvable when it is more than is his
  */
@@ -82,8 +83,10 @@ export function claimUnderWay(ctx: Context, paymentHash: string): Promise<bigint
     if (found === null || !found.isUnderWay) return null;
     const takes = goneBy({ ...found, cameBackMsat: 0n });
     if (found.isOperators) return takes;
-    await lockOperatorsPart(sql);
-    await checkOperators(sql, takes, `Payment ${paymentHash}`);
+    if (!found.isOfFailed) {
+      await lockOperatorsPart(sql);
+      await checkOperators(sql, takes, `Payment ${paymentHash}`);
+    }
     await setOperators(sql, paymentHash);
     return takes;
   });

@@ -118,7 +118,9 @@ export async function readOperatorsBalance(sql: Sql): Promise<bigint | null> {
   const { rows } = await sql.query<{ amount: string; open: boolean }>({
     name: 'read_operators_balance',
     text: `select (amount - coalesce((select sum(ceil((amount_msat + fee_msat) / 1000)) from lightning_sent s
-                                       where ${UNDER_WAY_OF_OPERATOR} and acknowledged_at is null), 0))::text as amount, open
+                                       where ${UNDER_WAY_OF_OPERATOR} and acknowledged_at is null
+                                         -- what a payout had asked for is lost, and not his
+                                         and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash)), 0))::text as amount, open
              from (${OPERATORS_BALANCE}) o`,
     values: [],
   });
