@@ -340,6 +340,7 @@ export const AREAS = [
       'test/lightning/unknown-invoices',
       'test/lightning/restored-node',
       'test/lightning/unpayable',
+      'test/lightning/paid-after-failure',
     ],
   },
   {

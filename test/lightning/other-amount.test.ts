@@ -1,10 +1,25 @@
 // Our node pays each payment hash once. What it has paid for a hash with another amount than a payout's is no evidence for that payout, though the preimage
 // is right: an invoice without an amount may have been paid by the operator, or for a payout that he has called failed. On the simulated node.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { clearAfterAudit, runAudit } from '../../src/flow/audit.ts';
 import { holdUnknownPayment } from '../../src/flow/lightning/payout-progress.ts';
+import { bookOwnPayment } from '../../src/flow/lightning/unasked-payments.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
-import { openBreakers } from '../../src/store/ledger/breakers.ts';
-import { at, close, looks, MINUTE, open, outgoing, pass } from './funded-payouts.ts';
+import { openBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
+import { unaskedHashes } from '../../src/store/lightning/sent-payments.ts';
+import {
+  AMOUNT,
+  at,
+  clock,
+  close,
+  looks,
+  MINUTE,
+  open,
+  outgoing,
+  pass,
+  status,
+  toldAfterAMinute as told,
+} from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -50,4 +65,36 @@ test('nor does what is paid late for a payout that was called failed complete th
   await looks(2);
   expect(await at.payout(next.id)).toMatchObject(waitsForOperator);
   expect(await at.available()).toBe(500_000n - 10_100n);
+});
+
+test('what was paid with another amount stops payouts also while a payout to the invoice waits, and its operator can book it', async () => {
+  const to = withoutAmount('pay');
+  // payouts wait until somebody has looked
+  await tripBreaker(at.ctx.db, { name: 'payouts', by: ['test'], findings: ['a test'], atMs: clock.nowMs });
+  const { id } = await at.request(to.request, AMOUNT);
+  expect(await status(id)).toBe('pending');
+  expect(await told()).toEqual([]);
+  outgoing().send(to.request, 100_000_000n, 1_000_000n);
+  expect((await told()).map((one) => one.slice(0, 4))).toEqual(['LN-5', 'LN-7']);
+  expect((await openBreakers(at.ctx.db)).flatMap(({ trippedBy }) => trippedBy)).toContain('LN-5');
+  expect(await bookOwnPayment(at.ctx, to.hash)).toBe(100_101n);
+  expect(await clearAfterAudit(at.ctx, await runAudit(at.ctx), 'test')).toBe(1);
+  expect(await told()).toEqual([]);
+});
+
+test('neither more nor less than a payout of its hash asks for, under way or paid, until a person has called that paid', async () => {
+  const to = withoutAmount('pay');
+  const { id } = await at.request(to.request, AMOUNT);
+  outgoing().send(to.request, 1_000_001n, 1_000_000n);
+  await looks(1);
+  await told();
+  for (const [state, msat] of [
+    ['in_flight', 1_000_001n],
+    ['succeeded', 999_999n],
+  ] as const) {
+    await at.admin.query('update lightning_sent set state = $1, amount_msat = $2', [state, msat]);
+    expect(await unaskedHashes(at.ctx.db)).toEqual([to.hash]);
+  }
+  await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'its recipient is content' });
+  expect(await unaskedHashes(at.ctx.db)).toEqual([]);
 });

@@ -57,7 +57,7 @@ async function becomes(state: string, status: string, more: { readonly index?: n
   await sql('update payouts set status = $2, step = $3, error = $4 where id = $1', [payout.id, status, step, error]);
 }
 const one = (paymentHash: string, more: Partial<PaymentFacts> = {}): PaymentFacts => ({
-  ...{ paymentHash, status: 'succeeded', amountMsat: '5000', feeMsat: '70', preimage: null, failure: null, paymentIndex: '1' },
+  ...{ paymentHash, status: 'succeeded', amountMsat: '1000000', feeMsat: '70', preimage: null, failure: null, paymentIndex: '1' },
   isPartOpen: false,
   ...more,
 });
@@ -128,7 +128,7 @@ test('how far it was compared is known of a node that was asked, and what was re
 
 describe('what no payout here has asked for', () => {
   const asked = (hash: string) => at.ctx.db.transaction((on) => lockUnasked(on, hash));
-  const NOT_ASKED = { isUnderWay: false, isOperators: false, amountMsat: 5_000n, feeMsat: 70n, isOfFailed: false };
+  const NOT_ASKED = { isUnderWay: false, isOperators: false, amountMsat: 1_000_000n, feeMsat: 70n, isOfFailed: false };
 
   test('is what it lists for a hash of no payout, until that is booked', async () => {
     expect(await asked(HASH)).toBeNull();

@@ -4,7 +4,7 @@ import type { Question } from '../ledger/audit.ts';
 import { OVERDUE } from './comparison.ts';
 import { ROUTED } from './operators-part.ts';
 import { OVER_LIGHTNING } from './outgoing.ts';
-import { FOUND_PAID, UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
+import { ASKED_BY, FOUND_PAID, UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
 
 /** LN-1 to LN-6. A red one stops payouts. */
 export const OF_LIGHTNING: readonly Question[] = [
@@ -53,11 +53,11 @@ export const OF_LIGHTNING: readonly Question[] = [
     text: `select 'node ' || s.node || ' has paid ' || s.payment_hash || ' of ' || s.amount_msat || ' msat, fee ' || s.fee_msat || ', which no payout here has asked for'
                   || ' (bursar payout recover)' as what
              from lightning_sent s where s.acknowledged_at is null and not (${UNDER_WAY_OF_OPERATOR})
-              and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash)
+              and not exists (select ${ASKED_BY})
            union all
-           select min(l.payout_id) || ' has failed, and node ' || s.node || ' has paid ' || s.payment_hash
-             from lightning_sent s join lightning_payments l on l.payment_hash = s.payment_hash join payouts p on p.id = l.payout_id
-            where s.acknowledged_at is null and s.state = 'succeeded' group by s.node, s.payment_hash having bool_and(p.status = 'failed')
+           select a.payout_id || ' has failed, and node ' || s.node || ' has paid ' || s.payment_hash
+             from lightning_sent s cross join lateral (select min(l.payout_id) as payout_id, bool_and(p.status = 'failed') as failed ${ASKED_BY}) a
+            where s.acknowledged_at is null and s.state = 'succeeded' and a.failed
            union all
            select l.payout_id || ' was paid ' || p.amount || ' for a fee of ' || l.fee_msat || ' msat, and node ' || s.node || ' lists ' || s.amount_msat || ' msat, fee '
                   || s.fee_msat

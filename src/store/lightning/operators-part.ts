@@ -2,7 +2,7 @@
 // wallet and its channels were read. Each is moved on only from where it was read, in the database transaction that books it.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { Sql } from '../postgres/connect.ts';
-import { UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
+import { ASKED_BY, UNDER_WAY_OF_OPERATOR } from './sent-payments.ts';
 
 export type OperatorsPart = {
   /** False: what the node has is not in the books yet. */
@@ -120,7 +120,7 @@ export async function readOperatorsBalance(sql: Sql): Promise<bigint | null> {
     text: `select (amount - coalesce((select sum(ceil((amount_msat + fee_msat) / 1000)) from lightning_sent s
                                        where ${UNDER_WAY_OF_OPERATOR} and acknowledged_at is null
                                          -- what a payout had asked for is lost, and not his
-                                         and not exists (select from lightning_payments l where l.payment_hash = s.payment_hash)), 0))::text as amount, open
+                                         and not exists (select ${ASKED_BY})), 0))::text as amount, open
              from (${OPERATORS_BALANCE}) o`,
     values: [],
   });

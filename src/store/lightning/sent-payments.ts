@@ -63,18 +63,23 @@ export type UnaskedPayment = {
   readonly isOfFailed: boolean;
 };
 
+/**
+ * SQL: the payments `l` of payouts `p` here that have asked for a payment `s` of the node. One of another amount with the same hash has not, until it is
+ * completed: an invoice may have none, and somebody else may have paid it.
+ */
+export const ASKED_BY = `from lightning_payments l join payouts p on p.id = l.payout_id
+                               where l.payment_hash = s.payment_hash
+                                 and (p.status = 'completed' or s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)`;
+
 /** SQL: whether a payment `s` of the node was asked for by no payout here, or only by such as failed, and nobody has booked it. */
-const UNASKED = `s.acknowledged_at is null
-              and not exists (select from lightning_payments l join payouts p on p.id = l.payout_id
-                               where l.payment_hash = s.payment_hash and p.status <> 'failed')`;
+const UNASKED = `s.acknowledged_at is null and not exists (select ${ASKED_BY} and p.status <> 'failed')`;
 
 /**
  * SQL: whether what is under way, and what {@link UNASKED} finds, stops nothing before it has succeeded: it is its operator's, or a payout that has failed here had
  * it under that number, or was called failed by an operator. Such a one was read a moment before its end, or hangs for good.
  */
 const LET_BE = `s.state = 'in_flight' and (s.is_operators
-                or exists (select from lightning_payments l where l.payment_hash = s.payment_hash
-                              and (l.state = 'closed' or (l.node = s.node and l.payment_index >= s.payment_index))))`;
+                or exists (select ${ASKED_BY} and (l.state = 'closed' or (l.node = s.node and l.payment_index >= s.payment_index))))`;
 
 /** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
@@ -88,7 +93,7 @@ export async function lockUnasked(sql: Sql, paymentHash: string): Promise<Unaske
   }>({
     name: 'lock_unasked_payment',
     text: `select node, state, is_operators as own, amount_msat::text as amount, fee_msat::text as fee,
-                  exists (select from lightning_payments l where l.payment_hash = s.payment_hash) as failed
+                  exists (select ${ASKED_BY}) as failed
              from lightning_sent s where payment_hash = $1 and ${UNASKED} for update`,
     values: [paymentHash],
   });
