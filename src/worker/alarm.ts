@@ -8,6 +8,14 @@ const ALARM_AGAIN_MS = 600_000;
 /** Something that an operator should know and that is no fault of the program: where it was noticed says nothing. */
 export class Alarm extends Error {}
 
+const MOST_NAMED = 10;
+
+/** The first of what is told, and how many more there are: a person reads it, and whoever sends many entries in one file writes none of our log. */
+export function listed(told: readonly string[], between: string): string {
+  const more = told.length - MOST_NAMED;
+  return more > 0 ? [...told.slice(0, MOST_NAMED), `and ${more} more`].join(between) : told.join(between);
+}
+
 const MOST_FAULTS = 1_000;
 
 /**

@@ -9,7 +9,7 @@ import { rollUp } from '../store/ledger/ledger.ts';
 import { HELD_JOB } from '../store/payouts/payouts.ts';
 import { finishLookup, wantedLookup } from '../store/transactions/due.ts';
 import { pruneKeys } from '../store/transactions/idempotency.ts';
-import { Alarm, createAlarm, createFaults, type Report } from './alarm.ts';
+import { Alarm, createAlarm, createFaults, listed, type Report } from './alarm.ts';
 import { auditJobs } from './audit-jobs.ts';
 import type { ChainWatcher } from './chain/watcher.ts';
 import { createDueJob, DUE_JOB } from './due-job.ts';
@@ -226,7 +226,7 @@ function paying(report: Report, made: (telling: Telling) => Job): Job {
       trouble = [];
       const more = await job.run(hurried, wake);
       // many addresses may wait for one thing
-      alarm([...new Set(trouble)].join('; '));
+      alarm(listed([...new Set(trouble)], '; '));
       return more;
     },
   };

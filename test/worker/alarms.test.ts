@@ -1,7 +1,7 @@
 // What is wrong with the nodes reaches the operator's log: once when it begins, again when it changes, not with every pass.
 import { expect, test, vi } from 'vitest';
 import type { Context } from '../../src/flow/context.ts';
-import { createAlarm } from '../../src/worker/alarm.ts';
+import { createAlarm, listed } from '../../src/worker/alarm.ts';
 import type { PassResult } from '../../src/worker/chain/pass-result.ts';
 import type { ChainWatcher } from '../../src/worker/chain/watcher.ts';
 import { workerJobs } from '../../src/worker/jobs.ts';
@@ -90,4 +90,10 @@ test('a problem that lasts is logged every ten minutes', () => {
   } finally {
     now.mockRestore();
   }
+});
+
+test('of very many things a line names the first, and how many more there are', () => {
+  const traces = Array.from({ length: 8_000 }, (_, at) => `09100001${String(at).padStart(7, '0')}`);
+  expect(listed(traces.slice(0, 2), '; ')).toBe('091000010000000; 091000010000001');
+  expect(listed(traces, ', ')).toMatch(/^091000010000000, .*091000010000009, and 7990 more$/);
 });

@@ -16,6 +16,7 @@ import {
 import type { Context } from '../../../flow/context.ts';
 import { areInOpenFile, hasReturned, wasExecuted } from '../../../store/ach/entries.ts';
 import { setAchOver } from '../../../store/ach/files.ts';
+import { listed } from '../../alarm.ts';
 import { type Placed, whereFileIs } from './file-places.ts';
 
 export type Reporting = {
@@ -214,7 +215,10 @@ async function aboutUnpriced(ctx: Context, id: string, unpriced: ReadFile['entri
 
 function aboutUnclear(id: string, unclear: ReadFile['entries']): Waits | null {
   if (unclear.length === 0) return null;
-  const traces = unclear.map(({ returned }) => returned?.trace).join(', ');
+  const traces = listed(
+    unclear.map(({ returned }) => returned?.trace ?? ''),
+    ', ',
+  );
   const why = `${id} of the bank returns trace number ${traces} with another name or amount than was paid, and nothing is completed before somebody has asked the bank which payout came back: take the report away then, or lay the right one in its place`;
   return { how: 'waits', of: 'all', why };
 }
