@@ -37,7 +37,10 @@ export function addPayoutCommands(bursar: Command): void {
     cancel,
   );
   leaf(payout, 'resolve <payout_id>', 'Decides a payout whose outcome is unknown (held_reason unknown_outcome).')
-    .option('--paid', 'the destination has the money')
+    .option(
+      '--paid',
+      'the destination has the money (by ach: the bank has it to execute, which a recipient knows only once that has settled)',
+    )
     .option('--failed', 'the money can no longer leave')
     .option('--node-gone', 'with --failed, over Lightning: the node that was asked is gone for good, so nobody can ask it')
     .requiredOption('--evidence <text>', 'what shows it; stays in the history')

@@ -111,6 +111,6 @@ async function holdWhatNobodyProves(ctx: Context, onTrouble: (what: string) => v
   const held = await holdUnprovenAch(ctx, cutOffMs);
   if (held.length === 0) return;
   onTrouble(
-    `${held.join(', ')} may have been paid by a bank file that was made after this database was stopped or copied: ask the bank (bursar payout resolve)`,
+    `${held.join(', ')} may have been paid by a bank file that was made after this database was stopped or copied: ask the bank, and not their recipients, who know it only once the bank has settled (bursar payout resolve)`,
   );
 }
