@@ -47,6 +47,9 @@ const REMEMBERED: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
   'too_many_webhooks',
 ]);
 
+/** Whether a key that was refused so is refused so again, whatever has become of the state; other refusals leave it as it was. */
+export const isRemembered = ({ code, passes }: Refusal): boolean => !passes && REMEMBERED.has(code);
+
 /**
  * Runs `work` unless this key was answered before. Refused: request_in_progress (the first request is still running), idempotency_conflict
  * (another body), and whatever `work` refuses.
@@ -102,7 +105,7 @@ async function perform(
   try {
     return { httpStatus: 200, answer: await work(ctx) };
   } catch (error) {
-    if (!(error instanceof Refusal) || error.passes || !REMEMBERED.has(error.code)) throw error;
+    if (!(error instanceof Refusal) || !isRemembered(error)) throw error;
     await sql.query({ text: 'rollback to savepoint effect' });
     return { httpStatus: error.httpStatus, answer: refusalText(error) };
   }

@@ -17,7 +17,11 @@ export type PageRequest = {
   readonly base: string;
   /** What its answer tells the limit of. */
   counted: Counted;
+  /** What its form asks for has begun, and may have been done whatever fails now. */
+  isUnderWay: boolean;
 };
+const NOT_KNOWN =
+  'It is not known whether this was done. Load this page again, which sends the same form once more: what was done is not done twice.';
 
 /** Of an address: pages and their refusals. What a page asks for is counted by the operations besides. */
 const LIMIT = { perMinute: 600 };
@@ -48,7 +52,7 @@ export function createServe(context: ServerContext, of: { readonly limiter: Limi
     work: (call: PageRequest) => Promise<void>,
   ): Promise<void> {
     const counted = { limiter, key: addressKey(request.ip) } as Counted;
-    const call: PageRequest = { context, request, reply, base, counted };
+    const call: PageRequest = { context, request, reply, base, counted, isUnderWay: false };
     try {
       const insecure = context.insecure(request);
       if (insecure !== null) throw insecure;
@@ -57,7 +61,8 @@ export function createServe(context: ServerContext, of: { readonly limiter: Limi
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal !== error) context.report({ requestId: request.id, path: request.url, error }, 'a page failed');
-      refuse(call, refusal, errorPage(call, { title: titleOf(refusal), text: refusal.message, home }));
+      const text = call.isUnderWay ? `${refusal.message} ${NOT_KNOWN}` : refusal.message;
+      refuse(call, refusal, errorPage(call, { title: titleOf(refusal), text, home }));
     }
   }
   return (work) => (request, reply) =>

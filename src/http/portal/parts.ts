@@ -1,6 +1,7 @@
 // What the pages of the portal are made of: money, times, states, tables and forms.
 import { randomBytes } from 'node:crypto';
 import type { Scope } from '../../core/credentials.ts';
+import { isRemembered } from '../../flow/idempotency.ts';
 import { type Html, html } from '../html.ts';
 import type { Refused, Visit } from './visit.ts';
 
@@ -74,6 +75,21 @@ ${isWrong && html`<p class="wrong" id="${id}-wrong">${refused.refusal.message}</
 export const PASSWORD: Input = { name: 'password', label: 'Your password', type: 'password', required: true };
 
 /**
+ * The idempotency key of a form. One that was refused keeps its key: its first sending may still be under way, or be done although nobody knows, and is
+ * not done again then. What is remembered of a key would be said for ever, so the next sending has another.
+ */
+function keyOf(refused: Refused | null): string {
+  const sent = refused?.form.get('key') ?? null;
+  const isUsable =
+    sent !== null &&
+    refused !== null &&
+    !isRemembered(refused.refusal) &&
+    refused.refusal.code !== 'idempotency_conflict' &&
+    refused.refusal.param !== 'idempotency_key';
+  return isUsable ? sent : randomBytes(16).toString('base64url');
+}
+
+/**
  * A form of the page that it stands on. Sent twice it does once what it does: it carries an idempotency key.
  * @param of.act what it does, as the page's `acts` name it
  */
@@ -93,7 +109,7 @@ export function form(
   const refused = of.refused?.form.get('do') === act ? of.refused : null;
   return html`<form method="post">
 <input type="hidden" name="form_token" value="${visit.session.formToken}">
-<input type="hidden" name="key" value="${randomBytes(16).toString('base64url')}">
+<input type="hidden" name="key" value="${keyOf(refused)}">
 <input type="hidden" name="do" value="${act}">
 ${Object.entries(hidden).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 ${refused !== null && html`<p class="wrong" role="alert">${refused.refusal.message}</p>`}

@@ -1,7 +1,7 @@
 // The routes of the portal, for a merchant's people: pages that the server writes, without a script. Who is signed in is known by a cookie; a form does
 // something only where a page of the same session made it.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Refusal } from '../../core/refusal.ts';
+import { Refusal, type RefusalCode } from '../../core/refusal.ts';
 import { type PortalSession, readPortalSession, sessionTokenFor } from '../../flow/sign-in/portal-sessions.ts';
 import { signOut } from '../../flow/sign-in/sign-in.ts';
 import type { UnknownKeys } from '../../flow/sign-in/token-pair.ts';
@@ -41,6 +41,14 @@ const PAGES: readonly Page[] = [
   WEBHOOKS,
 ];
 
+/** The refusals about a form's key, for somebody who has never seen one. */
+const ABOUT_KEYS: Partial<Readonly<Record<RefusalCode, string>>> = {
+  request_in_progress:
+    'This form was sent before and is still being worked on. Send it again in a moment: what was done is not done twice.',
+  idempotency_conflict:
+    'This form was sent before with other values, and that was done. Look at it before you send this one too.',
+};
+
 /** The methods of the portal's pages by path; undefined for a path that is none of them. */
 export function portalMethods(path: string): string | undefined {
   if (path === '/sign-in' || path === '/sign-out') return 'POST';
@@ -78,12 +86,15 @@ export function mountPortal(
     const doing = Object.hasOwn(acts, name) ? acts[name] : undefined;
     if (doing === undefined) throw new Refusal('invalid_request', { message: 'This page has no such form.', param: 'do' });
     try {
+      call.isUnderWay = true;
       const shown = await doing(visit, form);
       if (typeof shown === 'string') redirect(call, shown);
       else answer(call, framed(visit, page.under, shown));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      await showPage(call, visit, page, { refusal: error, form });
+      const message = ABOUT_KEYS[error.code];
+      const refusal = message === undefined ? error : new Refusal(error.code, { message });
+      await showPage(call, visit, page, { refusal, form });
     }
   }
 

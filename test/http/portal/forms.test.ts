@@ -1,4 +1,5 @@
 // What the forms of the portal do: once, for the session that they were made for, and only what its user may do.
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fund, OUTSIDE, tellFee } from '../../support/funded.ts';
 import { type ApiServer, makeApi, PASSWORD } from '../api-server.ts';
@@ -22,6 +23,11 @@ const PAYMENT = { amount: '25.00', crypto_selected: 'BTC', label: 'order-1042', 
 const PAYOUT = { method: 'bitcoin', amount: '0.01', destination: OUTSIDE, source_currency: '' };
 const count = async (table: string): Promise<number> => Number((await api.sql(`select count(*) as n from ${table}`))[0].n);
 const balance = async (): Promise<string> => (await api.call('/get_account_info', {})).json.balances.BTC;
+/** The sessions of the database that wait for the lock of the payouts. */
+const WAITING = `from pg_locks where relation = 'payouts'::regclass and not granted`;
+async function waitsForPayouts(): Promise<void> {
+  while ((await api.sql(`select pid ${WAITING}`)).length === 0) await setImmediate();
+}
 const settings = async () => (await api.call('/get_payout_settings', {})).json.settings;
 
 describe('a form', () => {
@@ -130,6 +136,59 @@ describe('what may move money', () => {
     expect(words(third.text)).toContain('Payout of 0.01 BTC');
     expect(await count('payouts')).toBe(before + 1);
     expect((await browser.get('/balances')).text).toContain('class="user">shop<');
+  });
+
+  test('is done once where it is sent, refused while it is being done, and sent again from the page that says so', async () => {
+    const browser = await signedInBrowser(api);
+    const before = await count('payouts');
+    const fields = { ...hiddenFields((await browser.get('/payouts/new')).text, 'request'), ...PAYOUT, password: PASSWORD };
+    await api.sql('begin');
+    await api.sql('lock table payouts in access exclusive mode');
+    const first = browser.post('/payouts/new', fields);
+    await waitsForPayouts();
+    const second = await browser.post('/payouts/new', fields);
+    await api.sql('commit');
+    const made = await first;
+    expect([second.status, words(second.text)]).toEqual([409, expect.stringContaining('still being worked on')]);
+    const third = await browser.post('/payouts/new', {
+      ...hiddenFields(second.text, 'request'),
+      ...PAYOUT,
+      password: PASSWORD,
+    });
+    expect(third.path).toMatch(/^\/payouts\/payout_/);
+    expect(third.path).toBe(made.path);
+    expect(await count('payouts')).toBe(before + 1);
+  });
+
+  test('with other values than those that were done is refused, and says so', async () => {
+    const browser = await signedInBrowser(api);
+    const hidden = hiddenFields((await browser.get('/payouts/new')).text, 'request');
+    const fields = { ...hidden, ...PAYOUT, password: PASSWORD };
+    await browser.post('/payouts/new', fields);
+    const before = await count('payouts');
+    const shown = await browser.post('/payouts/new', { ...fields, amount: '0.011' });
+    expect([shown.status, words(shown.text)]).toEqual([409, expect.stringContaining('sent before with other values')]);
+    expect(hiddenFields(shown.text, 'request').key).not.toBe(hidden.key);
+    expect(await count('payouts')).toBe(before);
+  });
+
+  test('of which it is not known whether it was done says so, and is done once when it is sent again', async () => {
+    const browser = await signedInBrowser(api);
+    const before = await count('payouts');
+    const fields = { ...hiddenFields((await browser.get('/payouts/new')).text, 'request'), ...PAYOUT, password: PASSWORD };
+    await api.sql('begin');
+    await api.sql('lock table payouts in access exclusive mode');
+    const cut = browser.post('/payouts/new', fields);
+    await waitsForPayouts();
+    await api.sql(`select pg_terminate_backend(pid) ${WAITING}`);
+    const shown = await cut;
+    await api.sql('commit');
+    expect([shown.status, words(shown.text)]).toEqual([503, expect.stringContaining('not known whether this was done')]);
+    expect(words(shown.text)).toContain('Load this page again');
+    expect((await browser.post('/payouts/new', fields)).path).toMatch(/^\/payouts\/payout_/);
+    await browser.post('/payouts/new', fields);
+    expect(await count('payouts')).toBe(before + 1);
+    expect(api.bugs.splice(0)).toHaveLength(1);
   });
 
   test('leaves no sign-in behind when the password was typed again', async () => {
