@@ -5,6 +5,7 @@ import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { type BalanceEntryRow, balanceEntries, isBalanceEntry } from '../../store/ledger/ledger.ts';
 import { type Expansion, readExpansion } from '../../store/transactions/expand.ts';
 import { type ListedTransaction, type ListFilter, listTransactionRows } from '../../store/transactions/lists.ts';
+import { type LiesWhere, type PaymentSeen, readLiesWhere, readPaymentsSeen } from '../../store/transactions/payments-seen.ts';
 import type { CheckRow } from '../../store/transactions/transactions.ts';
 import type { Context } from '../context.ts';
 
@@ -101,6 +102,15 @@ export async function expandTransaction(
   if (expansion === null || expansion.merchantId !== input.merchantId)
     throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return expansion;
+}
+
+/** The payments of a transaction, the newest hundred of them, and where all of them lie. The caller has asked whose it is. */
+export async function readWhatCame(
+  { db }: Context,
+  transactionId: string,
+): Promise<{ readonly payments: readonly PaymentSeen[]; readonly lies: readonly LiesWhere[] }> {
+  const [payments, lies] = await Promise.all([readPaymentsSeen(db, transactionId), readLiesWhere(db, transactionId)]);
+  return { payments, lies };
 }
 
 /** The entries of the merchant's available balance, newest first. @throws Refusal not_found for a `startingAfter` that is none of them */

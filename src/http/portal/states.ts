@@ -36,10 +36,15 @@ export function transactionBadge(of: {
   readonly crypto_received: string;
   readonly crypto_amount: string;
 }): Html {
-  const digits = (text: string): bigint => BigInt(text.replace('.', ''));
-  const isPartly = of.status === 'pending' && digits(of.crypto_received) < digits(of.crypto_amount);
+  const isPartly = of.status === 'pending' && exact(of.crypto_received) < exact(of.crypto_amount);
   return badge(isPartly ? PARTLY_PAID : TRANSACTIONS[of.status]);
 }
+/** An amount in units that every currency's decimals fit into: an answer has as many decimals as its amount needs. */
+function exact(amount: string): bigint {
+  const [whole = '', decimals = ''] = amount.split('.');
+  return BigInt(whole + decimals.padEnd(18, '0'));
+}
+
 /** Of a payout. */
 export const payoutBadge = (status: PayoutStatus): Html => badge(PAYOUTS[status]);
 

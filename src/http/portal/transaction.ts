@@ -1,21 +1,29 @@
 // One payment: what was asked for, what came, what happened, and what the merchant can do about it.
-import { formatAmount } from '../../core/money.ts';
+import { balanceOf, type PaymentMethod } from '../../core/currency.ts';
+import { formatAmount, plus } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { type RefundShown, readRefund } from '../../flow/payouts/reimbursements.ts';
 import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.ts';
+import { readWhatCame } from '../../flow/transactions/reads.ts';
 import { type Html, html } from '../html.ts';
-import { typed } from './forms.ts';
-import { facts, form, lacks, moment, money, PASSWORD, table } from './parts.ts';
+import { type Form, typed } from './forms.ts';
+import { facts, form, type Input, lacks, moment, money, PASSWORD, table } from './parts.ts';
 import { transactionBadge } from './states.ts';
 import type { Page, Refused, ReplyOf, Visit } from './visit.ts';
 
 type Checked = ReplyOf<'checkTransaction'>;
 
-const EXPAND = ['payments', 'events', 'refund', 'rate', 'checkout'];
+type Came = Awaited<ReturnType<typeof readWhatCame>>;
+/** What the page shows of one. */
+type Known = { readonly checked: Checked; readonly checkout: Checkout; readonly came: Came; readonly refund: RefundShown | null };
+
+const EXPAND = ['events', 'rate', 'checkout'];
 /** Statuses in which the operations may do something; they decide, these only leave out what is in vain. */
 const CANCELLABLE: ReadonlySet<TransactionStatus> = new Set(['started', 'pending']);
 const ACCEPTABLE: ReadonlySet<TransactionStatus> = new Set(['review', 'declined']);
 const CREDITED: ReadonlySet<TransactionStatus> = new Set(['succeeded', 'settled']);
+const BEFORE_BOOKING: ReadonlySet<TransactionStatus> = new Set(['started', 'pending', 'confirmed']);
 
 export const TRANSACTION: Page = {
   path: '/transactions/:id',
@@ -23,14 +31,16 @@ export const TRANSACTION: Page = {
   async show(visit, refused) {
     // the operation decides whose it is
     const checked = await visit.ask('checkTransaction', { transaction_id: visit.id, expand: EXPAND });
-    const checkout = (await readCheckouts(visit.context.ctx, [visit.id])).get(visit.id);
+    const { ctx } = visit.context;
+    const checkout = (await readCheckouts(ctx, [visit.id])).get(visit.id);
     if (checkout === undefined) throw new Refusal('transaction_not_found');
+    const known = { checked, checkout, came: await readWhatCame(ctx, visit.id), refund: await readRefund(ctx, visit.id) };
     const body = html`<p class="status">${transactionBadge(checked)}</p>
-${facts(whatIsAsked(checked, checkout))}
-${refundFacts(checked, checkout)}
-${actions(visit, checked, checkout, refused)}
+${facts(whatIsAsked(known))}
+${refundFacts(known)}
+${actions(visit, known, refused)}
 <h2>What came in</h2>
-${payments(checked, checkout)}
+${payments(known)}
 <h2>What happened</h2>
 ${table(
   'What happened',
@@ -45,32 +55,48 @@ ${table(
       await visit.ask('cancelTransaction', { transaction_id: visit.id, idempotency_key: sent.get('key') });
       return `/transactions/${visit.id}`;
     },
-    accept: (visit, sent) => resolved(visit, { action: 'accept', idempotency_key: sent.get('key') }),
+    accept: (visit, sent) => resolved(visit, { action: 'accept', part: typed(sent, 'part'), idempotency_key: sent.get('key') }),
     decline: (visit, sent) => resolved(visit, { action: 'decline', idempotency_key: sent.get('key') }),
     async reimburse(visit, sent) {
       await visit.confirm(sent);
-      const [destination, part] = [typed(sent, 'destination'), typed(sent, 'part')];
-      return resolved(visit, { action: 'reimburse', destination, part, idempotency_key: sent.get('key') });
+      const destination = typed(sent, 'destination');
+      return resolved(visit, { action: 'reimburse', destination, ...whatToSend(sent), idempotency_key: sent.get('key') });
     },
   },
 };
+
+/** What was chosen: a part, and the currency of it. */
+function whatToSend(sent: Form): { readonly part?: string; readonly currency?: string } {
+  const [part = '', currency = ''] = (typed(sent, 'what') ?? '').split(' ', 2);
+  return { ...(part === 'excess' ? { part } : {}), ...(currency === '' ? {} : { currency }) };
+}
 
 async function resolved(visit: Visit, body: Readonly<Record<string, unknown>>): Promise<string> {
   await visit.ask('resolveTransaction', { transaction_id: visit.id, ...body });
   return `/transactions/${visit.id}`;
 }
 
-function whatIsAsked(checked: Checked, { currency, label, address }: Checkout) {
+/** An amount in its own currency; what came over Lightning is of the balance that it goes to. */
+const amountIn = (currency: PaymentMethod, minor: bigint): string => `${formatAmount(minor, currency)} ${balanceOf(currency)}`;
+
+function whatIsAsked({ checked, checkout: { currency, label, address }, came: { lies } }: Known) {
   const { rate } = checked;
+  const unit = balanceOf(currency);
+  const all = (of: 'inAvailable' | 'inSuspense') => {
+    const there = lies.filter((one) => one[of] > 0n).map((one) => amountIn(one.currency, one[of]));
+    return there.length > 0 && html`<span class="money">${there.join(', ')}</span>`;
+  };
   return [
     ['Label', label],
     ['Price', money(checked.usd_amount, 'USD')],
-    ['Asked for', money(checked.crypto_amount, currency)],
-    ['Received', money(checked.crypto_received, currency)],
+    ['Asked for', money(checked.crypto_amount, unit)],
+    ['Received', money(checked.crypto_received, unit)],
+    ['Credited to your balance', all('inAvailable')],
+    ['Not credited, waits for a decision', all('inSuspense')],
     [
       'Rate',
       rate !== undefined &&
-        html`1 ${currency} = ${rate.usd} USD, ${moment(rate.at)} (${rate.sources.map(({ source }) => source).join(', ')})`,
+        html`1 ${unit} = ${rate.usd} USD, ${moment(rate.at)} (${rate.sources.map(({ source }) => source).join(', ')})`,
     ],
     ['Pays to', html`<code>${address}</code>`],
     ["Customer's page", checked.checkout !== undefined && html`<a href="${checked.checkout.url}">${checked.checkout.url}</a>`],
@@ -80,55 +106,89 @@ function whatIsAsked(checked: Checked, { currency, label, address }: Checkout) {
   ] as const;
 }
 
-function refundFacts({ refund }: Checked, { currency }: Checkout): Html | null {
-  if (refund == null) return null;
+function refundFacts({ refund }: Known): Html | null {
+  if (refund === null) return null;
   return html`<h2>Reimbursement</h2>
 ${facts([
   ['Status', refund.status],
-  ['Amount', money(refund.amount, currency)],
-  ['Fee', money(refund.fee, currency)],
+  ['Amount', html`<span class="money">${amountIn(refund.currency, refund.amount)}</span>`],
+  ['Fee', html`<span class="money">${amountIn(refund.currency, refund.fee)}</span>`],
   ['To', html`<code>${refund.destination}</code>`],
   ['Transaction', refund.txid !== null && html`<code>${refund.txid}</code>`],
 ])}`;
 }
 
-function payments({ payments: seen = [] }: Checked, { currency }: Checkout): Html {
+function payments({ came: { payments: seen, lies } }: Known): Html {
   const rows = seen.map((one) => [
-    moment(one.seen_at),
-    money(one.amount, currency),
+    moment(new Date(one.seenAtMs).toISOString()),
+    html`<span class="money">${amountIn(one.currency, one.minor)}</span>`,
     one.confirmations,
     one.counted ? 'yes' : 'no',
     html`<code>${one.txid}</code>`,
   ]);
-  return table('What came in', ['Seen', 'Amount', 'Confirmations', 'Counts', 'Transaction'], rows, 'Nothing was seen.');
+  const count = lies.reduce((sum, one) => sum + one.payments, 0);
+  return html`${table('What came in', ['Seen', 'Amount', 'Confirmations', 'Counts', 'Transaction'], rows, 'Nothing was seen.')}
+${count > rows.length && html`<p class="note">The newest ${rows.length} of ${count}.</p>`}`;
 }
 
-function actions(visit: Visit, { status, refund }: Checked, checkout: Checkout, refused: Refused | null): Html {
-  const { currency, excessMinor } = checkout;
-  const hasExcess = CREDITED.has(status) && excessMinor > 0n && refund == null;
+function actions(visit: Visit, { checked: { status }, checkout, came: { lies }, refund }: Known, refused: Refused | null): Html {
+  const isUndecided = ACCEPTABLE.has(status);
+  const isRefunding = refund?.status === 'pending';
+  const hasExcess = !isUndecided && !BEFORE_BOOKING.has(status) && lies.some(({ inSuspense }) => inSuspense > 0n);
   const buttons = [
     CANCELLABLE.has(status) && form(visit, { act: 'cancel', button: 'Cancel this payment', refused, isDangerous: true }),
-    ACCEPTABLE.has(status) && form(visit, { act: 'accept', button: 'Accept what came in', refused }),
-    status === 'review' && form(visit, { act: 'decline', button: 'Decline', refused, isDangerous: true }),
+    isUndecided && !isRefunding && form(visit, { act: 'accept', button: 'Accept what came in', refused }),
+    hasExcess &&
+      !isRefunding &&
+      form(visit, { act: 'accept', button: 'Keep what is too much', hidden: { part: 'excess' }, refused }),
+    status === 'review' && !isRefunding && form(visit, { act: 'decline', button: 'Decline', refused, isDangerous: true }),
   ].filter((one) => one !== false);
-  const sendBack = ACCEPTABLE.has(status) || hasExcess;
+  const choices = isRefunding ? [] : isUndecided ? ofUndecided(checkout, lies) : ofDecided(status, checkout, lies);
   return html`${buttons.length > 0 && (visit.has('payments') ? html`<div class="actions">${buttons}</div>` : lacks('payments'))}
 ${
-  sendBack &&
-  html`<details${refused !== null && html` open`}><summary>${hasExcess ? `Send back the ${formatAmount(excessMinor, currency)} ${currency} too much` : 'Send it back'}</summary>
-${visit.has('payouts') ? form(visit, { act: 'reimburse', button: 'Send it back', inputs: reimbursement(hasExcess), refused, isDangerous: true }) : lacks('payouts')}</details>`
+  choices.length > 0 &&
+  html`<details${refused?.form.get('do') === 'reimburse' && html` open`}><summary>${hasExcess ? 'Send back what is too much, or all of it' : 'Send it back'}</summary>
+${visit.has('payouts') ? form(visit, { act: 'reimburse', button: 'Send it back', inputs: reimbursement(choices), refused, isDangerous: true }) : lacks('payouts')}</details>`
 }`;
 }
 
-function reimbursement(isExcess: boolean) {
+type Choice = readonly [string, string];
+
+/** All that came in, one currency at a time; what is not booked yet can be asked for, too. */
+function ofUndecided({ currency }: Checkout, lies: Came['lies']): readonly Choice[] {
+  const came = lies.length > 0 ? lies : [{ currency, inAvailable: 0n, inSuspense: 0n }];
+  return came.map((one) => {
+    const booked = plus(one.inAvailable, one.inSuspense);
+    const words = booked > 0n ? amountIn(one.currency, booked) : `what comes in ${balanceOf(one.currency)}`;
+    return [`whole ${balanceOf(one.currency)}`, words] as const;
+  });
+}
+
+/** What is too much, one currency at a time, and all of a payment that is credited. */
+function ofDecided(status: TransactionStatus, { currency }: Checkout, lies: Came['lies']): readonly Choice[] {
+  if (BEFORE_BOOKING.has(status)) return [];
+  const excess = lies
+    .filter(({ inSuspense }) => inSuspense > 0n)
+    .map(
+      (one) =>
+        [`excess ${balanceOf(one.currency)}`, `Only what was not credited: ${amountIn(one.currency, one.inSuspense)}`] as const,
+    );
+  const own = lies.find((one) => one.currency === currency);
+  if (!CREDITED.has(status) || own === undefined || own.inAvailable === 0n) return excess;
+  const all = amountIn(currency, plus(own.inAvailable, own.inSuspense));
   return [
-    {
-      name: 'destination',
-      label: 'Where to',
-      hint: "What the customer has told you. The address that it came from is often one of an exchange, and not the customer's.",
-      required: true,
-    },
-    ...(isExcess ? [{ name: 'part', label: 'What', choices: [['excess', 'Only what was too much']] as const }] : []),
-    PASSWORD,
+    ...excess,
+    [`whole ${balanceOf(currency)}`, `All of it: ${all}, of which your balance pays ${amountIn(currency, own.inAvailable)}`],
   ];
 }
+
+const reimbursement = (choices: readonly Choice[]): readonly Input[] => [
+  { name: 'what', label: 'What', choices, hint: 'The network fee is taken from it.' },
+  {
+    name: 'destination',
+    label: 'Where to',
+    hint: "What the customer has told you. The address that it came from is often one of an exchange, and not the customer's.",
+    required: true,
+  },
+  PASSWORD,
+];

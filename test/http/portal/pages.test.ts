@@ -27,6 +27,26 @@ const PATHS = [
 const create = async (more: object = {}, username = 'shop') =>
   (await api.call('/create_transaction', { amount: '25.00', crypto_selected: 'BTC', ...more }, {}, username)).json;
 
+let paid = 0;
+/** Payments as watchers and judge leave them: their amounts lie in suspense, and in the balance what is said so. */
+async function pay(
+  transactionId: string,
+  currency: string,
+  suspense: string,
+  { available = '0', times = 1 } = {},
+): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    paid += 1;
+    const txid = paid.toString(16).padStart(64, '0');
+    await api.sql(
+      `insert into payments (transaction_id, currency, txid, vout, amount, twin_key, state, height, seen_at, caught_up_at, found_mined,
+                             suspended, in_suspense, credited, in_available)
+       values ($1, $2, $3, 0, $4::numeric + $5::numeric, decode($3, 'hex'), 'mined', 90, now(), now(), false, $4, $4, $5, $5)`,
+      [transactionId, currency, txid, suspense, available],
+    );
+  }
+}
+
 describe('every page', () => {
   test.each(PATHS)('%s says where it is, may load styles of ours only, and stands in no frame', async (path) => {
     const browser = await signedInBrowser(api);
@@ -79,6 +99,48 @@ describe('payments', () => {
     expect(text).toContain(`href="${made.checkout.url}"`);
     expect(text).toContain('order-&lt;script&gt;');
     expect(read).toMatch(/What happened .* started created/);
+  });
+
+  test('what came in is shown in the currency that it came in, and so is what can be sent back', async () => {
+    const made = await create();
+    await pay(made.transaction_id, 'USDT', '25000000');
+    await api.sql("update transactions set status = 'review' where id = $1", [made.transaction_id]);
+    const read = words((await (await signedInBrowser(api)).get(`/transactions/${made.transaction_id}`)).text);
+    expect(read).toContain('25.000000 USDT');
+    expect(read).not.toContain('25.000000 BTC');
+    expect(read).toContain('Not credited, waits for a decision 25.000000 USDT');
+  });
+
+  test('one that is pending and not complete is partly paid, however many decimals its currency has', async () => {
+    const browser = await signedInBrowser(api);
+    const made = await create();
+    await api.sql(
+      `update transactions set status = 'pending', currency = 'ETH', amount_due = 15625000000000000, crypto_received = $2 where id = $1`,
+      [made.transaction_id, '1234567890123456'],
+    );
+    const badge = async () => words((await browser.get(`/transactions/${made.transaction_id}`)).text);
+    expect(await badge()).toContain('Partly paid');
+    await api.sql('update transactions set crypto_received = amount_due + 1 where id = $1', [made.transaction_id]);
+    expect(await badge()).toContain('Confirming');
+  });
+
+  test('of one that is paid, what is too much can be kept or sent back, or all of it sent back', async () => {
+    const made = await create();
+    await pay(made.transaction_id, 'BTC', '1000', { available: '38462' });
+    await api.sql("update transactions set status = 'succeeded', succeeded_at = now() where id = $1", [made.transaction_id]);
+    const { text } = await (await signedInBrowser(api)).get(`/transactions/${made.transaction_id}`);
+    expect(hiddenFields(text, 'accept').part).toBe('excess');
+    expect(words(text)).toContain('Credited to your balance 0.00038462 BTC');
+    expect([...text.matchAll(/<option value="([^"]+)"/g)].map(([, value]) => value)).toEqual(['excess BTC', 'whole BTC']);
+    expect(words(text)).toContain('All of it: 0.00039462 BTC, of which your balance pays 0.00038462 BTC');
+  });
+
+  test('of very many payments the newest are shown, and how many there are', async () => {
+    const made = await create();
+    await pay(made.transaction_id, 'BTC', '1', { times: 150 });
+    const { text } = await (await signedInBrowser(api)).get(`/transactions/${made.transaction_id}`);
+    expect(words(text)).toContain('The newest 100 of 150.');
+    expect(text.match(/0\.00000001 BTC/g)).toHaveLength(100);
   });
 
   test('of another merchant is not there, and nothing can be done to it', async () => {
