@@ -102,6 +102,19 @@ describe('refused is', () => {
     expect(problem(EXAMPLE)).toContain('starts with lnbcrt');
     expect(problem(made().replace('lnbcrt', 'lntb'))).not.toBe('');
   });
+  test('an offer of BOLT12, which is named as such, with what is taken in its place', () => {
+    const offer = 'lno1pgx9getnwss8vetrw3hhyuckyypwa3eyt44h6txtxquqh7lz5djge4afgfjn7k4rgrkuag0jsd5xvxg';
+    for (const text of [offer, offer.toUpperCase(), offer.replace('lno', 'lni'), offer.replace('lno', 'lnr')])
+      expect(problem(text)).toBe(
+        'this is of BOLT12, which is not taken: ask for a BOLT11 invoice, an LNURL or a Lightning address',
+      );
+  });
+  test('tenths of a thousandth of a satoshi, which are no matter of the network', () => {
+    const of = (amount: string) => problem(altered(made(), (words) => words, `lnbcrt${amount}`));
+    for (const amount of ['1p', '25000001p']) expect(of(amount)).toContain('whole number of thousandths of a satoshi');
+    expect(of('10p')).toBe('');
+    for (const amount of ['p', '01p', '0p', '1x']) expect(of(amount)).toContain('starts with lnbcrt');
+  });
   test('a wrong checksum, mixed case, and a text that is cut off', () => {
     const text = made();
     expect(problem(`${text.slice(0, -1)}${text.endsWith('q') ? 'p' : 'q'}`)).toContain('checksum');
@@ -150,7 +163,7 @@ describe('refused is', () => {
     expect(problem(altered(made(), routes(19)))).toBe('');
     expect(problem(altered(made(), routes(60)))).toContain('at most 2048 characters');
   });
-  test.each(['lnbcrt0', 'lnbcrt01u', 'lnbcrt1p', 'lnbcrt25x', 'lnbcrt1000000000000000000000m'])('the amount of %s', (prefix) => {
+  test.each(['lnbcrt0', 'lnbcrt01u', 'lnbcrt25x', 'lnbcrt1000000000000000000000m'])('the amount of %s', (prefix) => {
     expect(problem(altered(made(), (words) => words, prefix))).toContain('and its amount');
   });
 });

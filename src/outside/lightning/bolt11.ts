@@ -25,16 +25,24 @@ const DIVISORS: Readonly<Record<string, bigint>> = { m: 1_000n, u: 1_000_000n, n
 
 type Fields = ReadonlyMap<number, readonly number[]>;
 
+/** Offers, and what is asked for and given for them. */
+const BOLT12: InvoiceProblem = {
+  problem: 'this is of BOLT12, which is not taken: ask for a BOLT11 invoice, an LNURL or a Lightning address',
+};
 const cut: InvoiceProblem = { problem: 'a field of this invoice is cut off' };
 
 /** @param network whose invoices are accepted */
 export function decodeInvoice(network: keyof typeof PREFIX, text: string): Invoice | InvoiceProblem {
   if (text.length > MOST_CHARACTERS) return { problem: `an invoice has at most ${MOST_CHARACTERS} characters` };
+  // without a checksum
+  if (/^ln[oir]1/i.test(text)) return BOLT12;
   const decoded = bech32.decodeUnsafe(text, false);
   if (decoded === undefined) return { problem: 'the checksum or the characters of this invoice are wrong' };
   const { prefix, words } = decoded;
   // "lnbcrt…" begins like "lnbc…": what follows the prefix must be an amount or nothing
   const amount = new RegExp(`^ln${PREFIX[network]}(.*)$`).exec(prefix)?.[1];
+  if (amount !== undefined && /^[1-9]\d{0,17}p$/.test(amount) && !amount.endsWith('0p'))
+    return { problem: 'the amount of this invoice is no whole number of thousandths of a satoshi' };
   if (amount === undefined || !/^(?:[1-9]\d{0,17}(?:[mnu]|0p)?|)$/.test(amount))
     return { problem: `an invoice of this network starts with ln${PREFIX[network]} and its amount` };
   if (words.length < TIMESTAMP_WORDS + SIGNATURE_WORDS) return cut;
