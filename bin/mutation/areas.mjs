@@ -15,6 +15,10 @@ export const AREAS = [
     tests: [JUDGE, 'test/core/confirmations'],
     slow: LONG,
   },
+  {
+    code: /^src\/(flow\/sign-in\/portal-sessions|flow\/merchants\/own-users|http\/portal\/(forms|session-cookie|visit))\.ts$/,
+    tests: ['test/http/portal', 'test/http/console'],
+  },
   { code: /^src\/core\/rate-median\.ts$/, isPure: true, tests: ['test/rates/median'] },
   {
     code: /^src\/core\/(money|rate)\.ts$/,

@@ -18,7 +18,7 @@ export const CODE_MINUTES = 5;
 const CODE_MS = CODE_MINUTES * 60_000;
 const IDLE_MS = 15 * 60_000;
 const LONGEST_MS = 12 * 3_600_000;
-/** A clock that was set back by more ends what was made before. */
+/** How far our clocks may be apart; one that was set back by more ends what was made before. */
 const FUTURE_MS = 60_000;
 
 /** Ways in which the parts of a code and a session are sealed: neither can be taken for the other. */
@@ -37,7 +37,7 @@ export function createOperatorSignIn(ctx: OperatorContext) {
     /** @throws Refusal invalid_credentials: no code of this service, an old one, or one that was used */
     open(code: string): OperatorSession {
       const nowMs = ctx.ports.clock.now();
-      for (const [one, atMs] of used) if (nowMs - atMs > CODE_MS) used.delete(one);
+      for (const [one, atMs] of used) if (nowMs - atMs > CODE_MS + FUTURE_MS) used.delete(one);
       const [madeAt, once] = read(ctx, 'operator code', code, 2) ?? [];
       const isYoung = madeAt !== undefined && isWithin(nowMs - Number.parseInt(madeAt, 36), CODE_MS);
       if (once === undefined || !isYoung || used.has(once))

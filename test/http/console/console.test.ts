@@ -60,6 +60,21 @@ describe('who may see it', () => {
     expect((await openBrowser(api.base).post('/ops/sign-in', { code: old })).status).toBe(401);
   });
 
+  test('a clock that is set back by more than a minute ends codes and sessions, and makes no code count twice', async () => {
+    const [browser, code, other] = [await operator(), makeOperatorCode(api.ctx), makeOperatorCode(api.ctx)];
+    api.advance(-60);
+    expect(isClosed((await browser.get('/ops')).text)).toBe(false);
+    expect((await openBrowser(api.base).post('/ops/sign-in', { code })).status).toBe(200);
+    api.advance(330);
+    expect((await openBrowser(api.base).post('/ops/sign-in', { code })).status).toBe(401);
+    api.advance(-270);
+    const later = await operator();
+    api.advance(-60.001);
+    expect((await openBrowser(api.base).post('/ops/sign-in', { code: other })).status).toBe(401);
+    expect(isClosed((await later.get('/ops')).text)).toBe(true);
+    api.advance(60.001);
+  });
+
   test('a code is no session, a session no code, and neither is one of a merchant', async () => {
     const browser = await operator();
     const session = (browser.cookie() as string).split('=')[1] as string;
