@@ -51,7 +51,7 @@ const ABOUT_KEYS: Partial<Readonly<Record<RefusalCode, string>>> = {
 
 /** The methods of the portal's pages by path; undefined for a path that is none of them. */
 export function portalMethods(path: string): string | undefined {
-  if (path === '/sign-in' || path === '/sign-out') return 'POST';
+  if (path === '/sign-in' || path === '/sign-out') return 'GET, HEAD, POST';
   const isOf = (page: Page): boolean => new RegExp(`^${page.path.replace(':id', '[^/]+')}$`).test(path);
   const page = PAGES.find((one) => one.path === path) ?? PAGES.find(isOf);
   if (page === undefined) return undefined;
@@ -168,6 +168,9 @@ export function mountPortal(
   }
   app.post('/sign-in', serve(signIn));
   app.post('/sign-out', serve(leave));
+  // a page that was refused stands there, and can be opened again by its address
+  const toFirst = serve(async (call) => redirect(call, '/'));
+  for (const path of ['/sign-in', '/sign-out']) app.get(path, toFirst);
 }
 
 const queryNext = (request: FastifyRequest): string | null => new URLSearchParams(request.url.split('?')[1] ?? '').get('next');

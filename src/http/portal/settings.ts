@@ -1,5 +1,6 @@
 // The settings: what is taken as paid, and Settings > Payouts, where the money goes by itself.
 import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
+import { Refusal } from '../../core/refusal.ts';
 import { type Html, html } from '../html.ts';
 import { type Form, typed } from './forms.ts';
 import { facts, form, type Input, lacks, link, moment, PASSWORD } from './parts.ts';
@@ -17,10 +18,8 @@ export const SETTINGS: Page = {
 <h2>Payments</h2>
 ${visit.has('payments') ? form(visit, { act: 'payments', button: 'Save', inputs: ofPayments(settings), refused }) : lacks('payments')}
 <h2>Rules for payouts</h2>
-${
-  (settings.payout_allow_list_from ?? settings.payout_approval_above_from) !== undefined &&
-  html`<p class="note">As shown from ${moment(settings.payout_allow_list_from ?? settings.payout_approval_above_from ?? null)} on.</p>`
-}
+${from('The destinations', settings.payout_allow_list_from)}
+${from('The limit for approval', settings.payout_approval_above_from)}
 ${visit.has('payouts') ? form(visit, { act: 'rules', button: 'Save', inputs: ofPayouts(settings), refused }) : lacks('payouts')}`;
     return { title: 'Settings', body };
   },
@@ -43,6 +42,9 @@ ${visit.has('payouts') ? form(visit, { act: 'rules', button: 'Save', inputs: ofP
     },
   },
 };
+
+const from = (what: string, at: string | undefined): Html | null =>
+  at === undefined ? null : html`<p class="note">${what} as shown from ${moment(at)} on.</p>`;
 
 type Settings = ReplyOf<'getSettings'>['settings'];
 
@@ -96,8 +98,9 @@ ${visit.has('payouts') ? change(visit, settings, refused) : lacks('payouts')}`;
   },
   acts: {
     async save(visit, sent) {
+      const settings = sentSettings(sent);
       await visit.confirm(sent);
-      await visit.ask('setPayoutSettings', sentSettings(sent));
+      await visit.ask('setPayoutSettings', settings);
       return '/settings/payouts';
     },
   },
@@ -117,6 +120,8 @@ function condition(settings: PayoutSettings): Html {
 }
 
 function change(visit: Visit, settings: PayoutSettings, refused: Refused | null): Html {
+  // one that was named stays until another is
+  const source = settings.source_currency;
   const inputs: Input[] = [
     {
       name: 'enabled',
@@ -136,19 +141,28 @@ function change(visit: Visit, settings: PayoutSettings, refused: Refused | null)
     },
     { name: 'threshold', label: 'Pay out from this balance on', hint: 'In the unit of the method.', value: settings.threshold },
     { name: 'leave', label: 'Leave in the balance', hint: 'In the unit of the method.', value: settings.leave ?? '0' },
-    { ...SOURCE, value: settings.source_currency },
+    { ...SOURCE, choices: source === null ? SOURCE.choices : SOURCE.choices.slice(1), value: source },
     PASSWORD,
   ];
   return form(visit, { act: 'save', button: settings.paused ? 'Save and go on' : 'Save', inputs, refused });
 }
 
+/** @throws Refusal missing_field: for the operation a field that is not sent stays, but who empties one expects that it does not */
 function sentSettings(sent: Form) {
+  const onOrOff = sent.get('enabled');
+  const [destination, threshold, leave] = (['destination', 'threshold', 'leave'] as const).map((name) => {
+    const text = typed(sent, name);
+    if (text === undefined && onOrOff === 'true')
+      throw new Refusal('missing_field', { message: 'This is required. To stop automatic payouts, choose off.', param: name });
+    return text;
+  });
   return {
-    enabled: sent.get('enabled') === 'true',
+    // anything else is the operation's to refuse
+    enabled: onOrOff === 'true' || (onOrOff === 'false' ? false : onOrOff),
     method: typed(sent, 'method'),
-    destination: typed(sent, 'destination'),
-    threshold: typed(sent, 'threshold'),
-    leave: typed(sent, 'leave'),
+    destination,
+    threshold,
+    leave,
     source_currency: typed(sent, 'source_currency'),
     paused: false,
   };

@@ -234,6 +234,13 @@ describe('what may move money', () => {
     });
     expect(saved.text).toContain(`datetime="${usableAt}"`);
     expect(saved.text).toContain(`value="${OUTSIDE}"`);
+    for (const name of ['destination', 'threshold', 'leave'])
+      expect([name, (await browser.submit(path, 'save', { ...sent, [name]: ' ', password: PASSWORD })).status]).toEqual([
+        name,
+        400,
+      ]);
+    expect((await browser.submit(path, 'save', { ...sent, enabled: '', password: PASSWORD })).status).toBe(400);
+    expect((await settings()).enabled).toBe(true);
     const off = await browser.submit(path, 'save', { ...sent, enabled: 'false', password: PASSWORD });
     expect(words(off.text)).toContain('Now off');
     expect((await settings()).enabled).toBe(false);
@@ -257,7 +264,7 @@ describe('what may move money', () => {
       payout_approval_above: '',
       password: PASSWORD,
     });
-    expect(words(loosened.text)).toContain('As shown from');
+    expect(words(loosened.text)).toMatch(/The destinations as shown from .* The limit for approval as shown from /);
   });
 });
 

@@ -72,7 +72,7 @@ describe('every page', () => {
     for (const [path, allow] of [
       ['/', 'GET, HEAD'],
       ['/transactions/txn_0351dYxk0d1Jt8vTgkN1AM', 'GET, HEAD, POST'],
-      ['/sign-in', 'POST'],
+      ['/sign-in', 'GET, HEAD, POST'],
     ] as const) {
       const { status, headers } = await api.send(path, undefined, {}, 'DELETE');
       expect([path, status, headers.get('allow')]).toEqual([path, 405, allow]);

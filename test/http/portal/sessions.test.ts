@@ -56,6 +56,10 @@ describe('signing in', () => {
     }
   });
 
+  test('the address of a page that was refused leads to the form', async () => {
+    for (const path of ['/sign-in', '/sign-out']) expect(isSignIn((await openBrowser(api.base).get(path)).text)).toBe(true);
+  });
+
   test('guesses are counted together with those of the API', async () => {
     const counted = await makeApi({ rateLimitScale: 1 });
     const { base, send } = counted;
