@@ -70,7 +70,7 @@ export function mountPortal(
   async function show(call: PageRequest, page: Page): Promise<void> {
     const session = await sessionOf(call);
     if (session === null) return showSignIn(call, page);
-    const visit = createVisit(call, operations, session);
+    const visit = visitOf(call, session);
     await showPage(call, visit, page, null);
   }
 
@@ -80,7 +80,7 @@ export function mountPortal(
     const session = await sessionOf(call);
     if (session === null) return showSignIn(call, page);
     checkFormToken(form, session);
-    const visit = createVisit(call, operations, session);
+    const visit = visitOf(call, session);
     const { acts = {} } = page;
     const name = form.get('do') ?? '';
     const doing = Object.hasOwn(acts, name) ? acts[name] : undefined;
@@ -92,6 +92,7 @@ export function mountPortal(
       else answer(call, framed(visit, page.under, shown));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
+      if (hasEnded(error)) return showSignIn(call, page);
       const message = ABOUT_KEYS[error.code];
       const refusal = message === undefined ? error : new Refusal(error.code, { message });
       await showPage(call, visit, page, { refusal, form });
@@ -110,16 +111,23 @@ export function mountPortal(
     }
   }
 
+  function readSession(call: PageRequest, token: string): Promise<PortalSession> {
+    return readPortalSession(context.ctx, token, { admit: () => takeAnonymous(call), unknown });
+  }
+  function visitOf(call: PageRequest, session: PortalSession): Visit {
+    return createVisit(call, operations, { session, again: () => readSession(call, session.token) });
+  }
+
   /** The session that the browser shows; null where it shows none that counts. */
   async function sessionOf(call: PageRequest): Promise<PortalSession | null> {
     const token = presentedSession(call.request, 'bursar');
     if (token === null) return null;
     try {
-      const session = await readPortalSession(context.ctx, token, { admit: () => takeAnonymous(call), unknown });
+      const session = await readSession(call, token);
       if (session.token !== token) call.reply.header('set-cookie', sessionCookie(call.request, 'bursar', session.token));
       return session;
     } catch (error) {
-      if (error instanceof Refusal && error.httpStatus === 401) return null;
+      if (error instanceof Refusal && hasEnded(error)) return null;
       throw error;
     }
   }
@@ -173,6 +181,7 @@ export function mountPortal(
   for (const path of ['/sign-in', '/sign-out']) app.get(path, toFirst);
 }
 
+const hasEnded = ({ code }: Refusal): boolean => code === 'invalid_token' || code === 'token_expired';
 const queryNext = (request: FastifyRequest): string | null => new URLSearchParams(request.url.split('?')[1] ?? '').get('next');
 
 /** A path of this portal, as it may stand in a header; anything else, such as another host, is the first page. */

@@ -22,13 +22,14 @@ export type Visit = {
   readonly base: string;
   /** What `:id` in the page's path stands for; empty where it has none. */
   readonly id: string;
+  /** As the database said it last. */
   readonly session: PortalSession;
   has(scope: Scope): boolean;
   /** Calls an operation. @throws Refusal as it refuses */
   ask<Name extends keyof MerchantApi>(name: Name, body?: JsonObject): Promise<ReplyOf<Name>>;
   /**
    * Before money leaves: the user types the password again. It counts for this one form, so that nothing is left to whoever has the session later.
-   * @throws Refusal invalid_credentials, rate_limited, overloaded
+   * @throws Refusal invalid_credentials, rate_limited, overloaded; invalid_token, token_expired: the session has ended meanwhile
    */
   confirm(form: Form): Promise<void>;
 };
@@ -46,7 +47,7 @@ export type Page = {
   readonly acts?: Readonly<Record<string, (visit: Visit, form: Form) => Promise<string | Shown>>>;
 };
 
-/** Makes the visit of a session. @param call the request with what answers it */
+/** Makes the visit of a session. @param call the request with what answers it @param of.again reads the session once more */
 export function createVisit(
   call: {
     readonly context: ServerContext;
@@ -55,15 +56,18 @@ export function createVisit(
     readonly base: string;
   },
   operations: Operations,
-  session: PortalSession,
+  { session: first, again }: { readonly session: PortalSession; readonly again: () => Promise<PortalSession> },
 ): Visit {
   const { context, request, reply } = call;
+  let session = first;
   return {
     context,
     request,
     base: call.base,
     id: (request.params as { readonly id?: string }).id ?? '',
-    session,
+    get session() {
+      return session;
+    },
     has: (scope) => session.caller.scopes.has(scope),
     ask: async (name, body = {}) => replyOf(await operations[name]({ request, reply, caller: session.caller }, body)),
     async confirm(form) {
@@ -74,6 +78,8 @@ export function createVisit(
         if (!(error instanceof Refusal) || error.code !== 'invalid_credentials') throw error;
         throw new Refusal('invalid_credentials', { message: 'The password is incorrect.', param: 'password' });
       }
+      // comparing it takes its time, in which somebody may have ended the session or taken scopes away
+      session = await again();
     },
   };
 }

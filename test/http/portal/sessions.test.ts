@@ -1,6 +1,8 @@
 // Who is signed in to the portal, for how long, and that nothing else counts as a session.
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resumeMerchant, setUser, suspendMerchant } from '../../../src/flow/merchants/merchants.ts';
+import { OUTSIDE } from '../../support/funded.ts';
 import { type ApiServer, makeApi, PASSWORD } from '../api-server.ts';
 import { openBrowser, signedInBrowser, words } from './browser.ts';
 
@@ -142,6 +144,29 @@ describe('a session', () => {
     const browser = await signedInBrowser(api, 'only.read');
     await setUser(api.ctx, { username: 'only.read', password: 'another horse battery' });
     expect(isSignIn((await browser.get('/balances')).text)).toBe(true);
+  });
+
+  test.each([
+    ['its scopes are changed', () => setUser(api.ctx, { username: 'only.payouts', scopes: ['read'] })],
+    [
+      'it is signed out',
+      () => api.sql(`update sign_ins set revoked_at = now(), revoked_because = 'signed_out' where revoked_at is null`),
+    ],
+  ])('does nothing any more where %s while the password is compared', async (_what, end) => {
+    await setUser(api.ctx, { username: 'only.payouts', scopes: ['read', 'payouts'] });
+    const browser = await signedInBrowser(api, 'only.payouts');
+    const path = '/settings/payouts';
+    const before = await api.sql('select * from payout_settings');
+    await api.sql('begin');
+    await api.sql('lock table failed_sign_ins in access exclusive mode');
+    const fields = { enabled: 'true', method: 'bitcoin', destination: OUTSIDE, threshold: '0.01', leave: '0' };
+    const sent = browser.submit(path, 'save', { ...fields, password: PASSWORD });
+    const waiting = `select 1 from pg_locks where relation = 'failed_sign_ins'::regclass and not granted`;
+    while ((await api.sql(waiting)).length === 0) await setImmediate();
+    await end();
+    await api.sql('commit');
+    expect(isSignIn((await sent).text)).toBe(true);
+    expect(await api.sql('select * from payout_settings')).toEqual(before);
   });
 
   test('of a merchant who is suspended shows nothing and does nothing', async () => {
