@@ -22,6 +22,8 @@ export const METHOD_CHOICES = PAYOUT_METHODS.map((method) => {
   return [method, `${METHODS[method].name}, from ${minimum} ${code}`] as const;
 });
 export const DESTINATION_HINT = `${PAYOUT_METHODS.map((method) => `${METHODS[method].name}: ${METHODS[method].destination}`).join('. ')}.`;
+const AMOUNT_HINT =
+  'In the unit of the method, or: all. The network fee comes on top; the 1 % of a bank transfer is taken from the amount.';
 const FILTERS = ['status', 'method'] as const;
 
 /** Why a payout waits, in words. */
@@ -82,7 +84,7 @@ export const PAYOUT: Page = {
 ${facts([
   ['Method', METHODS[payout.method].name],
   ['Amount', money(payout.amount, code)],
-  ['Fee', money(payout.fee, payout.fee_currency)],
+  ['Fee', html`${money(payout.fee, payout.fee_currency)}${payout.method === 'ach' && ', taken from the amount'}`],
   ['To', payout.destination !== null && html`<code>${payout.destination}</code>`],
   ['Waits', payout.held_reason !== null && WAITS[payout.held_reason]],
   ['Failed', payout.error],
@@ -125,7 +127,7 @@ export const NEW_PAYOUT: Page = {
 function request(visit: Visit, refused: Refused | null): Html {
   const inputs = [
     { name: 'method', label: 'Method', choices: METHOD_CHOICES },
-    { name: 'amount', label: 'Amount', hint: 'In the unit of the method, or: all', required: true },
+    { name: 'amount', label: 'Amount', hint: AMOUNT_HINT, required: true },
     { name: 'destination', label: 'Where to', hint: DESTINATION_HINT, required: true },
     SOURCE,
     PASSWORD,

@@ -18,6 +18,7 @@ type Came = Awaited<ReturnType<typeof readWhatCame>>;
 /** What the page shows of one. */
 type Known = { readonly checked: Checked; readonly checkout: Checkout; readonly came: Came; readonly refund: RefundShown | null };
 
+const MOST_EVENTS = 100;
 const EXPAND = ['events', 'rate', 'checkout'];
 /** Statuses in which the operations may do something; they decide, these only leave out what is in vain. */
 const CANCELLABLE: ReadonlySet<TransactionStatus> = new Set(['started', 'pending']);
@@ -42,12 +43,7 @@ ${actions(visit, known, refused)}
 <h2>What came in</h2>
 ${payments(known)}
 <h2>What happened</h2>
-${table(
-  'What happened',
-  ['When', 'Status', 'Why'],
-  (checked.events ?? []).map(({ at, status, reason }) => [moment(at), status, reason]),
-  '',
-)}`;
+${events(checked)}`;
     return { title: `Payment of ${checked.usd_amount} USD`, body };
   },
   acts: {
@@ -129,6 +125,14 @@ function payments({ came: { payments: seen, lies } }: Known): Html {
   const count = lies.reduce((sum, one) => sum + one.payments, 0);
   return html`${table('What came in', ['Seen', 'Amount', 'Confirmations', 'Counts', 'Transaction'], rows, 'Nothing was seen.')}
 ${count > rows.length && html`<p class="note">The newest ${rows.length} of ${count}.</p>`}`;
+}
+
+/** Every payment that anybody adds is an event. */
+function events({ events: all = [] }: Checked): Html {
+  const shown = all.slice(-MOST_EVENTS);
+  const rows = shown.map(({ at, status, reason }) => [moment(at), status, reason]);
+  return html`${table('What happened', ['When', 'Status', 'Why'], rows, '')}
+${all.length > shown.length && html`<p class="note">The last ${shown.length} of ${all.length}.</p>`}`;
 }
 
 function actions(visit: Visit, { checked: { status }, checkout, came: { lies }, refund }: Known, refused: Refused | null): Html {

@@ -143,6 +143,19 @@ describe('payments', () => {
     expect(text.match(/0\.00000001 BTC/g)).toHaveLength(100);
   });
 
+  test('of very many events the last are shown, and how many there are', async () => {
+    const made = await create();
+    await api.sql(
+      `insert into events (merchant_id, object_id, sequence, type, status, reason, at)
+       select merchant_id, id, n, 'transaction.extra_payment', status, 'more ' || n, now() from transactions, generate_series(2, 150) as n where id = $1`,
+      [made.transaction_id],
+    );
+    const { text } = await (await signedInBrowser(api)).get(`/transactions/${made.transaction_id}`);
+    expect(words(text)).toContain('The last 100 of 150.');
+    expect(text.match(/more \d+/g)).toHaveLength(100);
+    expect(text).toContain('more 150');
+  });
+
   test('of another merchant is not there, and nothing can be done to it', async () => {
     const made = await create({}, 'other');
     const browser = await signedInBrowser(api);
