@@ -53,16 +53,33 @@ export async function setOwnScopes(
 }
 
 /**
- * Gives a user a new password, which ends all of his sign-ins; his own anybody may.
+ * Gives another user a new password, which ends all of his sign-ins.
  * @returns the password, which nobody is shown again
- * @throws Refusal insufficient_permissions, not_found
+ * @throws Refusal insufficient_permissions, not_found, invalid_request: of oneself
  */
 export async function renewPassword(ctx: SignInContext, by: By, username: string): Promise<{ readonly password: string }> {
   const { id } = await ownUser(ctx, by, username);
-  if (id !== by.userId) checkMay(by);
+  if (id === by.userId) throw new Refusal('invalid_request', { message: 'You choose your own password.', param: 'username' });
+  checkMay(by);
   const password = newPassword(ctx);
   await setUser(ctx, { username, password });
   return { password };
+}
+
+/**
+ * Gives a user the password that he has chosen, which ends all of his sign-ins. One that was made here would be lost with the answer that shows it, and
+ * he could not sign in to make another.
+ * @throws Refusal not_found, invalid_request: of another user, or no good password
+ */
+export async function choosePassword(
+  ctx: SignInContext,
+  by: By,
+  chosen: { readonly username: string; readonly password: string },
+): Promise<void> {
+  const { id } = await ownUser(ctx, by, chosen.username);
+  if (id !== by.userId)
+    throw new Refusal('invalid_request', { message: 'Only your own password can be chosen.', param: 'new_password' });
+  await setUser(ctx, chosen);
 }
 
 /** @throws Refusal not_found, for another merchant's user too */

@@ -60,7 +60,8 @@ export function input(field: Input, refused: Refused | null, prefix = 'field'): 
   const described = about !== '' && html` aria-describedby="${about}"`;
   const wrong = isWrong && html` aria-invalid="true"`;
   const must = required && html` required`;
-  const autocomplete = type === 'password' ? 'current-password' : name === 'username' ? 'username' : 'off';
+  const ofPassword = name === 'password' ? 'current-password' : 'new-password';
+  const autocomplete = type === 'password' ? ofPassword : name === 'username' ? 'username' : 'off';
   return html`<div class="field"><label for="${id}">${label}</label>
 ${
   choices === undefined

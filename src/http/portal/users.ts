@@ -1,11 +1,18 @@
 // The users of a merchant, for people and for programs: each signs in here and at /auth, as far as its scopes go.
 import { SCOPES } from '../../core/credentials.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { addOwnUser, mayChangeUsers, ownUsers, renewPassword, setOwnScopes } from '../../flow/merchants/own-users.ts';
+import {
+  addOwnUser,
+  choosePassword,
+  mayChangeUsers,
+  ownUsers,
+  renewPassword,
+  setOwnScopes,
+} from '../../flow/merchants/own-users.ts';
 import { html } from '../html.ts';
 import { typed } from './forms.ts';
 import { form, type Input, link, moment, PASSWORD, table } from './parts.ts';
-import type { Page, Shown, Visit } from './visit.ts';
+import type { Page, Refused, Shown, Visit } from './visit.ts';
 
 const PATH = '/settings/users';
 const NOT_YOURS = html`<p class="note">Users are made and changed by one who has every scope (${SCOPES.join(', ')}).</p>`;
@@ -19,6 +26,11 @@ const MAY: Input = {
     ['payments', 'only ask for payments and decide them (payments)'],
   ],
 };
+
+const CHOSEN: readonly Input[] = [
+  { name: 'new_password', label: 'New password', type: 'password', required: true },
+  { name: 'again', label: 'The same again', type: 'password', required: true },
+];
 
 const pathOf = (username: string): string => `${PATH}/${encodeURIComponent(username)}`;
 
@@ -65,8 +77,8 @@ export const USER: Page = {
     const scopes = { ...MAY, value: user.scopes.join(' ') };
     const body = html`<p>Scopes: ${user.scopes.join(', ')}</p>
 <h2>New password</h2>
-<p class="note">It is made here, and ends every sign-in of this user: of people and of programs.</p>
-${may || isOwn ? form(visit, { act: 'renew', button: 'Make a new password', inputs: [PASSWORD], refused }) : NOT_YOURS}
+<p class="note">It ends every sign-in of this user: of people and of programs.</p>
+${newPassword(visit, { may, isOwn }, refused)}
 ${may && !isOwn && html`<h2>Scopes</h2>${form(visit, { act: 'change', button: 'Change', inputs: [scopes, PASSWORD], refused })}`}`;
     return { title: `User ${user.username}`, body };
   },
@@ -76,6 +88,19 @@ ${may && !isOwn && html`<h2>Scopes</h2>${form(visit, { act: 'change', button: 'C
       const { password } = await renewPassword(visit.context.ctx, visit.session.caller, visit.id);
       return withPassword(visit, visit.id, password);
     },
+    async choose(visit, sent) {
+      await visit.confirm(sent);
+      const [password, again] = [sent.get('new_password') ?? '', sent.get('again') ?? ''];
+      if (password !== again) throw new Refusal('invalid_request', { message: 'The two are not the same.', param: 'again' });
+      try {
+        await choosePassword(visit.context.ctx, visit.session.caller, { username: visit.id, password });
+      } catch (error) {
+        // the field of that name is the password so far
+        if (!(error instanceof Refusal) || error.param !== 'password') throw error;
+        throw new Refusal(error.code, { message: error.message, param: 'new_password' });
+      }
+      return '/';
+    },
     async change(visit, sent) {
       await visit.confirm(sent);
       const scopes = (sent.get('scopes') ?? '').split(' ');
@@ -84,6 +109,12 @@ ${may && !isOwn && html`<h2>Scopes</h2>${form(visit, { act: 'change', button: 'C
     },
   },
 };
+
+function newPassword(visit: Visit, { may, isOwn }: { readonly may: boolean; readonly isOwn: boolean }, refused: Refused | null) {
+  if (isOwn) return form(visit, { act: 'choose', button: 'Change', inputs: [...CHOSEN, PASSWORD], refused });
+  if (!may) return NOT_YOURS;
+  return form(visit, { act: 'renew', button: 'Make a new password', inputs: [PASSWORD], refused });
+}
 
 /** A password is shown once. */
 function withPassword(visit: Visit, username: string, password: string): Shown {

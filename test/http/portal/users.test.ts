@@ -42,17 +42,37 @@ test('other scopes end the sign-ins of the user, and hold from then on', async (
   expect((await api.send('/set_settings', { ...after, payout_approval_above: '5.00' })).status).toBe(200);
 });
 
-test('a new password takes the place of the old one; his own makes everybody', async () => {
+test('a new password takes the place of the old one', async () => {
   const browser = await signedInBrowser(api);
   const first = secretOf((await browser.submit(PATH, 'add', { username: 'guard', scopes: 'read', password: PASSWORD })).text);
   const second = secretOf((await browser.submit(`${PATH}/guard`, 'renew', { password: PASSWORD })).text);
   expect((await auth('guard', first)).status).toBe(401);
   expect((await auth('guard', second)).status).toBe(200);
+});
+
+test('everybody chooses his own password, which no answer that is lost takes away', async () => {
+  const path = `${PATH}/only.read`;
   const own = await signedInBrowser(api, 'only.read');
-  expect((await own.submit(`${PATH}/only.read`, 'renew', { password: 'wrong' })).status).toBe(401);
-  const third = secretOf((await own.submit(`${PATH}/only.read`, 'renew', { password: PASSWORD })).text);
-  expect((await auth('only.read', third)).status).toBe(200);
-  expect((await own.get('/balances')).text).toContain('action="/sign-in"');
+  const chosen = { new_password: 'a new horse battery', again: 'a new horse battery', password: PASSWORD };
+  const { text } = await own.get(path);
+  expect(text).not.toContain('value="renew"');
+  for (const [wrong, field] of [
+    [{ password: 'wrong' }, 'password'],
+    [{ again: 'another horse battery' }, 'again'],
+    [{ new_password: '', again: '' }, 'new_password'],
+  ] as const) {
+    const shown = await own.submit(path, 'choose', { ...chosen, ...wrong });
+    expect([field, shown.text.includes(`id="choose-${field}-wrong"`)]).toEqual([field, true]);
+    expect(shown.text).not.toContain('horse battery');
+  }
+  expect((await auth('only.read', PASSWORD)).status).toBe(200);
+  const fields = { ...hiddenFields(text, 'choose'), ...chosen };
+  for (let i = 0; i < 2; i++) expect((await own.post(path, fields)).text).toContain('action="/sign-in"');
+  expect((await auth('only.read', 'a new horse battery')).status).toBe(200);
+  const shop = await signedInBrowser(api);
+  const sent = hiddenFields((await shop.get(`${PATH}/shop`)).text, 'choose');
+  expect((await shop.post(`${PATH}/guard`, { ...sent, ...chosen })).status).toBe(400);
+  expect((await shop.post(`${PATH}/shop`, { ...sent, do: 'renew', password: PASSWORD })).status).toBe(400);
 });
 
 test('without the password, and without every scope, nothing is made or changed', async () => {
@@ -77,7 +97,7 @@ test('nobody changes his own scopes, another merchant’s users, or makes one wi
   const browser = await signedInBrowser(api);
   const own = await browser.get(`${PATH}/shop`);
   expect(own.text).not.toContain('value="change"');
-  const { form_token = '' } = hiddenFields(own.text, 'renew');
+  const { form_token = '' } = hiddenFields(own.text, 'choose');
   const sent = { form_token, key: 'k', password: PASSWORD };
   expect((await browser.post(`${PATH}/shop`, { ...sent, do: 'change', scopes: 'read' })).status).toBe(400);
   for (const path of [`${PATH}/other`, `${PATH}/OTHER`, `${PATH}/nobody`, `${PATH}/%00`]) {
