@@ -3,7 +3,7 @@ import { maskedAccount } from '../core/ach/bank-account.ts';
 import { openedOrNull } from '../core/sealed-text.ts';
 import { listMerchants } from '../store/merchants/merchants.ts';
 import { countDeliveries, countOpenPayouts, countReviews, readAssets, readOwed } from '../store/metrics/readings.ts';
-import { type ListedPayout, listAllPayouts } from '../store/payouts/reads.ts';
+import { type ListedPayout, listOpenPayouts } from '../store/payouts/reads.ts';
 import { listReviews } from '../store/transactions/reviews.ts';
 import { type Context, watchedCodes } from './context.ts';
 import { webhookProblems } from './events/webhook-problems.ts';
@@ -31,14 +31,14 @@ export async function readTotals({ db }: Context) {
   return { assets, owed, reviews, payouts, deliveries };
 }
 
-/** Transactions that wait for a decision, and declined ones that have money in suspense, the oldest first. */
-export const reviewsOfAll = ({ db }: Context) => listReviews(db, { declined: true, limit: MOST_LISTED });
+/** Transactions that wait for a decision, the oldest first. */
+export const reviewsOfAll = ({ db }: Context) => listReviews(db, { declined: false, limit: MOST_LISTED });
 
-/** Payouts and reimbursements that are not over, the oldest first; bank accounts without all but their last digits. */
+/** Payouts that have neither arrived nor failed, and reimbursements that are not over, the oldest first; bank accounts without all but their last digits. */
 export async function payoutsOfAll(
   ctx: Context,
 ): Promise<readonly (Omit<ListedPayout, 'destination'> & { readonly destination: string | null })[]> {
-  const found = await listAllPayouts(ctx.db, { status: null, limit: MOST_LISTED });
+  const found = await listOpenPayouts(ctx.db, MOST_LISTED);
   return found.map((one) => {
     const destination = openedOrNull(ctx.ports.sealing, one.destination, one.id);
     return { ...one, destination: destination === null ? null : maskedAccount(destination) };

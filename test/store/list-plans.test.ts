@@ -4,6 +4,7 @@ import { balanceEntries } from '../../src/store/ledger/ledger.ts';
 import { connect, type Database } from '../../src/store/postgres/connect.ts';
 import { LISTED_WITHIN_MS, listTransactionRows } from '../../src/store/transactions/lists.ts';
 import { findTransactions } from '../../src/store/transactions/lookup.ts';
+import { listReviews } from '../../src/store/transactions/reviews.ts';
 import { filledDatabase } from '../support/filled-database.ts';
 import { touchedPages } from '../support/touched-pages.ts';
 
@@ -14,6 +15,10 @@ let filled: Awaited<ReturnType<typeof filledDatabase>>;
 let db: Database;
 beforeAll(async () => {
   filled = await filledDatabase(async (sql) => {
+    await sql.query({
+      text: `insert into merchants (id, affiliate_id, email, business_name, created_at) overriding system value
+             select n, 'aff_' || n, 'a', 'b', now() from generate_series(1, 2) n`,
+    });
     await sql.query({
       text: `insert into transactions (id, merchant_id, currency, status, usd_minor, amount_due, rate, rate_at, rate_sources, address, label,
                address_index, created_at, window_ends_at, tolerance_bps, late_payments, made_order)
@@ -61,6 +66,18 @@ test.each(FILTERS)('a list filtered by %s', async (_, wishes) => {
   expect(await touchedPages(db, (on) => listTransactionRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(
     FEW,
   );
+});
+
+test('what waits for a decision, over all merchants', async () => {
+  const reviews = await listReviews(db, { declined: false, limit: 200 });
+  expect(reviews.map(({ transactionId }) => transactionId)).toEqual(
+    Array.from({ length: MANY / 2_500 }, (_, i) => 5_000 * Math.floor(i / 2) + (i % 2))
+      .filter((g) => g > 0)
+      .concat(MANY)
+      .sort((a, b) => b - a)
+      .map((g) => `txn_${String(g).padStart(22, '0')}`),
+  );
+  expect(await touchedPages(db, (on) => listReviews(on, { declined: false, limit: 200 }))).toBeLessThan(FEW);
 });
 
 test('a list by status or by currency is in the same order as one without, page by page', async () => {

@@ -1,7 +1,7 @@
 // What lists of payouts, and what decides about one, read where there are very many: about what they show, whatever the filter.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { payoutsByReference } from '../../src/store/ach/entries.ts';
-import { listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
+import { listOpenPayouts, listPayoutRows, readPayout } from '../../src/store/payouts/reads.ts';
 import { payoutsToReconsider, readRequestFacts, readStops, readUnfinal } from '../../src/store/payouts/request-facts.ts';
 import { dueMerchants, isAutomaticOpen, lastAutomatic } from '../../src/store/payouts/settings.ts';
 import type { Database } from '../../src/store/postgres/connect.ts';
@@ -16,6 +16,10 @@ let filled: Awaited<ReturnType<typeof filledDatabase>>;
 let db: Database;
 beforeAll(async () => {
   filled = await filledDatabase(async (sql) => {
+    await sql.query({
+      text: `insert into merchants (id, affiliate_id, email, business_name, created_at) overriding system value
+             select n, 'aff_' || n, 'a', 'b', now() from generate_series(1, 2) n`,
+    });
     await sql.query({
       text: `insert into payouts (id, merchant_id, method, amount_text, currency, amount, fee_max, destination, status, step, held_reason, error, automatic,
                                   intent_key, intent, created_at)
@@ -64,6 +68,19 @@ const FILTERS = [
   ['both', { method: 'bitcoin', status: 'pending' }],
   ['a status, of a time', { status: 'failed', createdLtMs: Date.now() - 20_000_000 }],
 ] as const;
+test('what is open, over all merchants: payouts and what goes back', async () => {
+  const open = await listOpenPayouts(db, 200);
+  expect(open.map(({ id, status }) => [id, status])).toEqual(
+    Array.from({ length: MANY / 2_500 }, (_, i) => 5_000 * Math.floor(i / 2) + (i % 2))
+      .filter((g) => g > 0)
+      .concat(MANY)
+      .sort((a, b) => b - a)
+      .map((g) => [`payout_${String(g).padStart(22, '0')}`, 'pending']),
+  );
+  expect(await touchedPages(db, (on) => listOpenPayouts(on, 200))).toBeLessThan(FEW);
+  expect((await listOpenPayouts(db, 3)).map(({ id }) => id)).toEqual(open.slice(0, 3).map(({ id }) => id));
+});
+
 test.each(FILTERS)('a list filtered by %s', async (_, wishes) => {
   expect(await touchedPages(db, (on) => listPayoutRows(on, { merchantId: 1n, limit: 20, ...NONE, ...wishes }))).toBeLessThan(FEW);
 });

@@ -111,7 +111,7 @@ async function reviews(ctx: Context): Promise<Shown> {
   ]);
   const heads = ['Created', 'Transaction', 'Merchant', 'Status', 'Asked for', 'Received', 'In suspense', 'Why'];
   const body = html`${table('Reviews', heads, rows, 'Nothing waits for a decision.')}${cut(waiting.length)}
-<p class="note">The merchant decides, or you: ${command('review accept')}, ${command('review decline')}, ${command('review reimburse')}.</p>`;
+<p class="note">The merchant decides, or you: ${command('review accept')}, ${command('review decline')}, ${command('review reimburse')}. Declined ones with money in suspense: ${command('review list --declined')}.</p>`;
   return { title: 'Reviews', body };
 }
 

@@ -1,8 +1,7 @@
 // Payouts as merchants and operators see them: one, a page of a list, all that is known of one.
 import type { CurrencyCode, LedgerCurrency } from '../../core/currency.ts';
 import { type HeldReason, PAYOUT_STATUSES, type PayoutStatus, type PayoutStep } from '../../core/payouts/states.ts';
-import type { PayoutMethod } from '../../core/payouts/units.ts';
-import { PAYOUT_METHODS } from '../../core/payouts/units.ts';
+import { PAYOUT_METHODS, type PayoutMethod } from '../../core/payouts/units.ts';
 import type { Database, Sql } from '../postgres/connect.ts';
 import { LISTED_WITHIN_MS } from '../transactions/lists.ts';
 
@@ -144,19 +143,35 @@ function pageOf(filter: PayoutFilter) {
 
 /** What an operator sees of a payout in a list. */
 export type ListedPayout = PayoutView & { readonly affiliateId: string; readonly step: PayoutStep };
+type ListedRaw = Raw & { affiliate_id: string; step: PayoutStep };
+const listed = (row: ListedRaw): ListedPayout => ({ ...viewOf(row), affiliateId: row.affiliate_id, step: row.step });
 
 /** Payouts and reimbursements of all merchants, oldest first: those that are not over, or of one status. */
 export async function listAllPayouts(
   sql: Sql,
   wanted: { readonly status: PayoutStatus | null; readonly limit: number },
 ): Promise<readonly ListedPayout[]> {
-  const { rows } = await sql.query<Raw & { affiliate_id: string; step: PayoutStep }>({
+  const { rows } = await sql.query<ListedRaw>({
     name: 'list_all_payouts',
     text: `select ${VIEWED}, p.step, m.affiliate_id from payouts p join merchants m on m.id = p.merchant_id
             where case when $1::text is null then p.step <> 'ended' else p.status = $1 end order by p.created_at, p.id limit $2`,
     values: [wanted.status, wanted.limit],
   });
-  return rows.map((row) => ({ ...viewOf(row), affiliateId: row.affiliate_id, step: row.step }));
+  return rows.map(listed);
+}
+
+/** Payouts that have neither arrived nor failed, and reimbursements that are not over, of all merchants, oldest first: found by indexes. */
+export async function listOpenPayouts(sql: Sql, limit: number): Promise<readonly ListedPayout[]> {
+  const { rows } = await sql.query<ListedRaw>({
+    name: 'list_open_payouts',
+    text: `with open as (
+             select p.id, p.created_at from merchants m join payouts p on p.merchant_id = m.id and p.reimburses is null and p.status in ('pending', 'processing')
+             union all select id, created_at from payouts where reimburses is not null and step <> 'ended')
+           select ${VIEWED}, p.step, m.affiliate_id from (select id from open order by created_at, id limit $1) o
+             join payouts p using (id) join merchants m on m.id = p.merchant_id order by p.created_at, p.id`,
+    values: [limit],
+  });
+  return rows.map(listed);
 }
 
 /** All that is known of a payout. Amounts in minor units of its currency. */

@@ -38,13 +38,13 @@ export async function listReviews(
     text: `select t.id, m.affiliate_id, t.status, t.currency, t.usd_minor, t.amount_due, t.crypto_received, t.created_at,
                   (select e.reason from events e where e.object_id = t.id and e.status = t.status order by e.sequence desc limit 1) as reason,
                   s.suspense
-             from transactions t join merchants m on m.id = t.merchant_id
+             from merchants m join transactions t on t.merchant_id = m.id and t.status = any ($1::text[])
              left join lateral (select jsonb_agg(jsonb_build_object('currency', x.currency, 'amount', x.amount::text) order by x.currency) as suspense
                                   from (select currency, sum(in_suspense) as amount from decided_payments p where p.transaction_id = t.id
                                          group by currency having sum(in_suspense) > 0) x) s on true
-            where (t.status = 'review' or ($1 and t.status = 'declined' and s.suspense is not null)) and ($3::text is null or t.currency = $3)
+            where (t.status = 'review' or s.suspense is not null) and ($3::text is null or t.currency = $3)
             order by t.created_at, t.id limit $2`,
-    values: [options.declined, options.limit, options.currency ?? null],
+    values: [options.declined ? ['review', 'declined'] : ['review'], options.limit, options.currency ?? null],
   });
   return rows.map((row) => ({
     transactionId: row.id,
