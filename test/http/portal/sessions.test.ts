@@ -2,6 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resumeMerchant, setUser, suspendMerchant } from '../../../src/flow/merchants/merchants.ts';
+import { readPortalSession } from '../../../src/flow/sign-in/portal-sessions.ts';
+import { createTokens } from '../../../src/outside/jwt.ts';
 import { OUTSIDE } from '../../support/funded.ts';
 import { type ApiServer, makeApi, PASSWORD } from '../api-server.ts';
 import { openBrowser, signedInBrowser, words } from './browser.ts';
@@ -116,6 +118,24 @@ describe('a session', () => {
     }
     api.advance(900);
     expect(isSignIn((await browser.get('/balances')).text)).toBe(true);
+  });
+
+  test('is renewed once a minute, and goes on at every process, whichever renewed it', async () => {
+    const browser = await signedInBrowser(api);
+    api.advance(59);
+    expect((await browser.get('/balances')).headers.get('set-cookie')).toBeNull();
+    api.advance(1);
+    const { clock } = api.ctx.ports;
+    const other = { ...api.ctx, ports: { ...api.ctx.ports, tokens: createTokens({ clock, audience: 'sandbox' }) } };
+    const shown = (browser.cookie() as string).split('=')[1] as string;
+    const { token } = await readPortalSession(other, shown, { admit: async () => undefined, unknown: new Map() });
+    expect(token).not.toBe(shown);
+    browser.setCookie(`bursar=${token}`);
+    const page = await browser.get('/balances');
+    expect(isSignIn(page.text)).toBe(false);
+    expect(page.headers.get('set-cookie')).toBeNull();
+    api.advance(60);
+    expect((await browser.get('/balances')).headers.get('set-cookie')).toMatch(/^bursar=/);
   });
 
   test('ends 12 hours after signing in, whatever is looked at', async () => {
