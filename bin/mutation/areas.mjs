@@ -16,7 +16,7 @@ export const AREAS = [
     slow: LONG,
   },
   {
-    code: /^src\/(flow\/sign-in\/portal-sessions|flow\/merchants\/own-users|http\/portal\/(forms|session-cookie|visit))\.ts$/,
+    code: /^src\/(flow\/sign-in\/portal-sessions|flow\/merchants\/own-users|store\/transactions\/payments-seen|http\/portal\/(forms|parts|session-cookie|states|transaction|visit))\.ts$/,
     tests: ['test/http/portal', 'test/http/console'],
   },
   { code: /^src\/core\/rate-median\.ts$/, isPure: true, tests: ['test/rates/median'] },
