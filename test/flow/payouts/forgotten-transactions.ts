@@ -13,6 +13,13 @@ export async function knownOutput(): Promise<Output> {
   const { rows } = await service.admin.query('select txid, vout from payments where part_key is not null and not spent limit 1');
   return rows[0];
 }
+/** An output of ours that no batch spends. */
+export async function freeOutput(): Promise<Output> {
+  const { rows } = await service.admin.query(
+    'select txid, vout from payments p where part_key is not null and not spent and not exists (select from outgoing_inputs i where i.txid = p.txid) limit 1',
+  );
+  return rows[0];
+}
 /** An address of our own after the last that this database has given out; 0 = the next. */
 export async function nextOwn(after = 0): Promise<string> {
   const key = (await spendingKey(ctx.db, 'BTC')) as NonNullable<Awaited<ReturnType<typeof spendingKey>>>;

@@ -5,7 +5,7 @@ import { formBatch } from '../../../src/flow/payouts/batches.ts';
 import { requestPayout } from '../../../src/flow/payouts/bitcoin-request.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
-import { found, knownOutput, nextOwn, type Output, scriptOf, unknownOutput } from './forgotten-transactions.ts';
+import { found, freeOutput, knownOutput, nextOwn, type Output, scriptOf, unknownOutput } from './forgotten-transactions.ts';
 import { openDriver } from './signer.ts';
 
 batchServiceForEach();
@@ -163,14 +163,6 @@ test('one that pays exactly what a payout asks for holds no other payout to its 
   expect(await formed()).toMatchObject({ outcome: 'formed' });
   expect(await batches.row(other)).toMatchObject({ step: 'batched' });
 });
-
-/** An output of ours that no batch spends. */
-async function freeOutput(): Promise<Output> {
-  const { rows } = await service.admin.query(
-    'select txid, vout from payments p where part_key is not null and not spent and not exists (select from outgoing_inputs i where i.txid = p.txid) limit 1',
-  );
-  return rows[0];
-}
 
 test.each(['nobody', 'the signer'] as const)(
   'one that is in a batch for which nothing is stored waits too, where %s has a signature of it',

@@ -7,10 +7,12 @@ import { readRefund, reimburseTransaction } from '../../../src/flow/payouts/reim
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { OUTSIDE } from '../../support/funded.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
-import { found, knownOutput, nextOwn } from './forgotten-transactions.ts';
+import { found, freeOutput, knownOutput, nextOwn, type Output } from './forgotten-transactions.ts';
+import { openDriver } from './signer.ts';
 
 batchServiceForEach();
 
+const ELSEWHERE = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
 const ELSEWHERE_SCRIPT = '0014751e76e8199196d454941c45d1b3a323f1433bd6';
 const PAID = 500_000n;
 const FEE = 1_410n;
@@ -22,21 +24,22 @@ async function paid(amount = PAID): Promise<string> {
   await service.judge();
   return transactionId;
 }
-async function sentBack(amountMinor: bigint) {
+async function sentBack(amountMinor: bigint, from?: Output, after = 0) {
   const pays = [
     { script: ELSEWHERE_SCRIPT, amountMinor },
-    { script: await nextOwn(), amountMinor: 1_000_000n - amountMinor - FEE },
+    { script: await nextOwn(after), amountMinor: 1_000_000n - amountMinor - FEE },
   ];
-  return found([await knownOutput()], pays, []);
+  return found([from ?? (await knownOutput())], pays, []);
 }
 async function goOn(): Promise<void> {
   await service.mine(6);
   expect(await service.findings()).toEqual([]);
   await clearAfterAudit(ctx, await runAudit(ctx), 'ann');
 }
-async function reimburse(transactionId: string): Promise<string> {
+type To = { readonly part?: 'excess' | null; readonly destination?: string };
+async function reimburse(transactionId: string, { part = null, destination = OUTSIDE }: To = {}): Promise<string> {
   const { merchantId } = service;
-  await reimburseTransaction(ctx, { merchantId, transactionId, destination: OUTSIDE, part: null, currency: null });
+  await reimburseTransaction(ctx, { merchantId, transactionId, destination, part, currency: null });
   const { rows } = await service.admin.query('select id from payouts where reimburses = $1 order by created_at desc, id desc', [
     transactionId,
   ]);
@@ -77,17 +80,24 @@ test('one that is asked for already when that is booked waits then', async () =>
   expect(await batches.row(refund)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
 });
 
-test.each([
-  ['of less than has gone', PAID - 2n * FEE],
-  ['of much more than has gone', 2n * PAID],
-])('one %s goes out', async (_, amount) => {
+test('one of a transaction that was never paid as much goes out', async () => {
   await batches.earn(3);
-  const id = await paid(amount);
+  const id = await paid(PAID - 2n * FEE);
   const { recover } = await sentBack(PAID - FEE);
   expect(await recover()).toMatchObject({ alike: [] });
   await goOn();
   await reimburse(id);
   expect(await formed()).toMatchObject({ outcome: 'formed' });
+  expect(await formed()).not.toHaveProperty('alike');
+});
+
+test('one of more than has gone waits: that may have been a part of it', async () => {
+  await batches.earn(3);
+  const id = await paid(2n * PAID - 100_000n);
+  await (await sentBack(PAID - FEE)).recover();
+  await goOn();
+  await decided(await reimburse(id), 'failed');
+  await reimburse(id);
   expect(await formed()).not.toHaveProperty('alike');
 });
 
@@ -101,4 +111,94 @@ test('one of what was paid for later goes out', async () => {
   const made = await formed();
   expect(made).toMatchObject({ outcome: 'formed' });
   expect(made).not.toHaveProperty('alike');
+});
+
+/** A person is asked about this one, and finds it as he says. */
+async function decided(payoutId: string, outcome: 'paid' | 'failed'): Promise<void> {
+  expect(await formed()).toMatchObject({ outcome: 'nothing', alike: [payoutId] });
+  await resolvePayout(ctx, { payoutId, outcome, evidence: 'the customer was asked' });
+  await service.judge();
+  await service.wait(1_000);
+}
+
+test.each([OUTSIDE, ELSEWHERE])(
+  'that another customer had nothing back says nothing of the one who had: %s',
+  async (destination) => {
+    await batches.earn(3);
+    const [one, other] = [await paid(), await paid()];
+    await (await sentBack(PAID - FEE)).recover();
+    await goOn();
+    await decided(await reimburse(one), 'failed');
+    const next = await reimburse(other, { destination });
+    expect(await formed()).toMatchObject({ outcome: 'nothing', alike: [next] });
+    await resolvePayout(ctx, { payoutId: next, outcome: 'paid', evidence: 'the customer was asked' });
+    await service.wait(1_000);
+    await reimburse(one);
+    expect(await formed()).not.toHaveProperty('alike');
+  },
+);
+
+test('one of which as much was lost several times is asked about once', async () => {
+  await batches.earn(5);
+  const id = await paid();
+  for (let n = 0; n < 3; n++) {
+    await (await sentBack(PAID - FEE)).recover();
+    await goOn();
+  }
+  await decided(await reimburse(id), 'failed');
+  await reimburse(id);
+  expect(await formed()).not.toHaveProperty('alike');
+});
+
+/** A transaction that was paid as much as {@link paid}, 200,000 of it too much. */
+async function paidTooMuch(): Promise<string> {
+  const id = await paid(300_000n);
+  await service.pay(id, 200_000n);
+  await service.mine(6);
+  await service.judge();
+  return id;
+}
+
+test('in parts it waits too, until they are as much as was lost', async () => {
+  await batches.earn(3);
+  const id = await paidTooMuch();
+  await (await sentBack(PAID - FEE)).recover();
+  await goOn();
+  await decided(await reimburse(id, { part: 'excess' }), 'paid');
+  await decided(await reimburse(id), 'paid');
+  expect(await service.findings()).toEqual([]);
+});
+
+test('that a part was found unpaid says nothing of the rest, nor of what is lost later', async () => {
+  await batches.earn(5);
+  const id = await paidTooMuch();
+  await (await sentBack(PAID - FEE)).recover();
+  await goOn();
+  await decided(await reimburse(id, { part: 'excess' }), 'failed');
+  await decided(await reimburse(id), 'failed');
+  await (await sentBack(PAID - FEE)).recover();
+  await goOn();
+  await decided(await reimburse(id), 'failed');
+  await reimburse(id);
+  expect(await formed()).not.toHaveProperty('alike');
+});
+
+test('one that is in a batch for which nothing is signed waits too', async () => {
+  await batches.earn(4);
+  const { driver, signer, sent } = openDriver(service);
+  const going = await reimburse(await paid());
+  signer.fails = 'before';
+  const pass = () => driver.pass({ isQueued: true, signsNew: true, moves: false });
+  await pass();
+  expect(await batches.row(going)).toMatchObject({ step: 'batched' });
+  const { recover } = await sentBack(PAID - FEE, await freeOutput(), 1);
+  expect(await recover()).toMatchObject({ payoutIds: [], alike: [] });
+  await goOn();
+  signer.fails = null;
+  for (let n = 0; n < 2; n++) {
+    service.pass(60_000);
+    await pass();
+  }
+  expect(sent).toEqual([]);
+  expect(await batches.row(going)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
 });

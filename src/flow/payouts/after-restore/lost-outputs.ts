@@ -1,6 +1,7 @@
 // Payouts to where a forgotten transaction has paid nobody whom this database knows: what was forgotten may be requested again, and for another
 // amount. Only a person can tell, so what waits when it is booked waits for him, and what comes until it was as much. The caller has locked the outputs of
-// the currency. What has gone back of a payment may be asked for again to any address, so of reimbursements the amount says it.
+// the currency. What has gone back of a payment may be asked for again to any address, and in parts, so of reimbursements he is
+// asked wherever they go.
 import type { CurrencyCode } from '../../../core/currency.ts';
 import { isOfSender } from '../../../core/evm/outcome.ts';
 import { lostQuestions } from '../../../core/payouts/lost-questions.ts';
@@ -63,10 +64,12 @@ export async function noteLost(
     )
   ).filter(({ heldReason }) => heldReason === 'unknown_outcome');
   await ask(sql, currency, waiting.map(waitingFrom));
-  const back = await lockPayouts(
+  const others = await lockPayouts(
     sql,
     unsigned.filter(({ id, reimburses }) => reimburses !== null && !alike.some((one) => one.id === id)).map(({ id }) => id),
   );
+  // what is in a batch, or waits for its payments to be final, is asked about when it is about to leave
+  const back = others.filter(({ step, heldReason }) => step === 'queued' || (step === 'held' && heldReason !== 'not_final'));
   return [...waiting.map(({ id }) => id), ...(await holdAlike(ctx, sql, currency, back))];
 }
 
@@ -121,14 +124,10 @@ async function unasked(
     waiting,
   );
   const asked = new Set(pairs.map(([, { id }]) => id));
-  const back = waiting
-    .filter(({ id }) => !asked.has(id))
-    .flatMap((one) =>
-      lostQuestions(
-        inPlaceOf.filter(({ payoutId }) => payoutId === one.id).map((output) => ({ ...output, place: one.place })),
-        [one],
-      ),
-    );
+  const back = waiting.flatMap((one): [LostOutput, Waiting][] => {
+    const of = asked.has(one.id) ? undefined : inPlaceOf.find(({ payoutId }) => payoutId === one.id);
+    return of === undefined ? [] : [[of, one]];
+  });
   return [...pairs, ...back];
 }
 

@@ -30,56 +30,63 @@ export async function insertLostOutputs(sql: Sql, currency: CurrencyCode, output
   });
 }
 
-type Asked = LostOutput & { readonly asked: readonly AskedAbout[] };
 type Row<More = unknown> = Omit<LostOutput, 'amount'> & { readonly amount: string } & More;
 
 /** Those to these scripts (hex), with the payouts about which a person was asked because of each. */
-export async function lostOutputsTo(sql: Sql, currency: CurrencyCode, scripts: readonly string[]): Promise<readonly Asked[]> {
+export async function lostOutputsTo(
+  sql: Sql,
+  currency: CurrencyCode,
+  scripts: readonly string[],
+): Promise<readonly (LostOutput & { readonly asked: readonly AskedAbout[] })[]> {
   const { rows } = await sql.query<Row>({
     name: 'lost_outputs_to',
     text: `select txid, vout, encode(script, 'hex') as script, amount from lost_outputs
             where currency = $1 and script = any ($2) order by txid, vout`,
     values: [currency, scripts.map((script) => Buffer.from(script, 'hex'))],
   });
-  return withAsked(sql, currency, rows);
-}
-
-/**
- * Those that may have sent back, to another address, what one of these reimbursements is to send back: they have what its network fee may leave, at ten times
- * the fees of today at most, and were found after its transaction was made.
- */
-export async function lostOutputsInPlaceOf(
-  sql: Sql,
-  currency: CurrencyCode,
-  payoutIds: readonly string[],
-): Promise<readonly (Asked & { readonly payoutId: string })[]> {
-  const { rows } = await sql.query<Row<{ readonly payoutId: string }>>({
-    name: 'lost_outputs_in_place_of',
-    text: `select p.id as "payoutId", l.txid, l.vout, encode(l.script, 'hex') as script, l.amount
-             from payouts p join transactions t on t.id = p.reimburses
-                  join lost_outputs l on l.currency = $1 and l.amount between p.amount - 10 * p.fee_max and p.amount and l.script <> p.script
-            where p.id = any ($2)
-              and not exists (select from unknown_movements u where u.currency = $1 and u.txid = l.txid and u.seen_at < t.created_at)
-            order by l.txid, l.vout`,
-    values: [currency, payoutIds],
-  });
-  return withAsked(sql, currency, rows);
-}
-
-async function withAsked<R extends Row>(
-  sql: Sql,
-  currency: CurrencyCode,
-  rows: readonly R[],
-): Promise<readonly (Omit<R, 'amount'> & Asked)[]> {
   if (rows.length === 0) return [];
   const askedBecauseOf = await askedAbout(
     sql,
     currency,
     rows.map(({ txid }) => txid),
   );
-  return rows.map((row) => ({
+  return rows.map(({ amount, ...row }) => ({
     ...row,
-    amount: BigInt(row.amount),
+    amount: BigInt(amount),
     asked: askedBecauseOf({ txid: row.txid, place: String(row.vout) }),
   }));
+}
+
+/**
+ * For each of these reimbursements one that may have sent back something of the same, to whatever address; of as much first. It is more than what was found
+ * paid by it, no more than all that the transaction was ever paid, and was found after that was made. Where a person has found one of the same transaction
+ * unpaid, of as much at least, he is asked no more because of what was known when that was asked for.
+ */
+export async function lostOutputsInPlaceOf(
+  sql: Sql,
+  currency: CurrencyCode,
+  payoutIds: readonly string[],
+): Promise<readonly (LostOutput & { readonly payoutId: string })[]> {
+  const { rows } = await sql.query<Row<{ readonly payoutId: string }>>({
+    name: 'lost_outputs_in_place_of',
+    text: `with unexplained as materialized (
+             select l.*, u.found_at, u.booked_at from lost_outputs l
+               cross join lateral (select min(seen_at) as found_at, max(resolved_at) as booked_at from unknown_movements where currency = $1 and txid = l.txid) u
+              where l.currency = $1 and l.amount > (
+                select coalesce(sum(o.amount), 0) from lost_questions q join payouts o on o.id = q.payout_id
+                 where q.currency = $1 and q.txid = l.txid and q.place = l.vout::text and o.resolved and o.status = 'completed'
+                   and not exists (select from outgoing_shares s where s.payout_id = o.id)))
+           select distinct on (p.id) p.id as "payoutId", l.txid, l.vout, encode(l.script, 'hex') as script, l.amount
+             from payouts p join transactions t on t.id = p.reimburses
+                  cross join lateral (select sum(y.amount) as amount from payments y where y.transaction_id = t.id and y.currency = $1) paid
+                  join unexplained l on l.amount <= paid.amount and (l.found_at is null or l.found_at >= t.created_at)
+            where p.id = any ($2) and exists (select from unexplained)
+              and not exists (
+                select from payouts o join lost_questions q on q.payout_id = o.id and q.currency = $1
+                 where o.reimburses = p.reimburses and o.id <> p.id and o.resolved and o.status = 'failed' and o.amount >= p.amount
+                   and ((q.txid = l.txid and q.place = l.vout::text) or l.booked_at <= o.created_at))
+            order by p.id, l.amount > p.amount, abs(l.amount - p.amount), l.txid, l.vout`,
+    values: [currency, payoutIds],
+  });
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }

@@ -8,7 +8,7 @@ export type LostPlace = { readonly currency: CurrencyCode | 'USD'; readonly txid
 
 /**
  * Those because of what was lost in these transactions, or bank files. One that something else is known to pay says nothing of what was lost, nor does one
- * that has ended without a person's word. @returns by place
+ * that has ended without a person's word, nor, unless it was found paid, a reimbursement that goes elsewhere: it sends back something else. @returns by place
  */
 export async function askedAbout(
   sql: Sql,
@@ -21,7 +21,9 @@ export async function askedAbout(
     text: `select q.txid, q.place, q.payout_id as "payoutId", p.merchant_id as "merchantId", p.amount, p.status = 'completed' as "isPaid"
              from lost_questions q join payouts p on p.id = q.payout_id
             where q.currency = $1 and q.txid = any ($2) and (p.step <> 'ended' or p.resolved)
-              and not exists (select from outgoing_shares s where s.payout_id = p.id) and not exists (select from ach_entries e where e.payout_id = p.id)`,
+              and not exists (select from outgoing_shares s where s.payout_id = p.id) and not exists (select from ach_entries e where e.payout_id = p.id)
+              and (p.reimburses is null or p.status = 'completed' or exists (
+                select from lost_outputs l where l.currency = q.currency and l.txid = q.txid and l.vout::text = q.place and l.script = p.script))`,
     values: [currency, [...new Set(txids)]],
   });
   const asked = Map.groupBy(rows, ({ txid, place }) => `${txid} ${place}`);
