@@ -45,6 +45,7 @@ export type Reply = {
 export type ApiServer = Awaited<ReturnType<typeof makeApi>>;
 export type ApiOptions = {
   readonly network?: Network;
+  readonly publicUrl?: string;
   readonly rateLimitScale?: number;
   readonly rateLimits?: RateLimits;
   readonly trustedProxies?: readonly string[];
@@ -137,7 +138,7 @@ export async function makeApi(options: ApiOptions = {}) {
     statusNotifier,
     eventTail,
     network,
-    publicUrl: null,
+    publicUrl: options.publicUrl ?? null,
     rateLimits: options.rateLimits ?? {},
     rateLimitScale: options.rateLimitScale ?? 10_000,
     sharedLimits: options.sharedLimits ?? NOT_SHARED,
