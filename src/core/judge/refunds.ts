@@ -202,8 +202,9 @@ export function endUnconfirmed(it: Case): boolean {
 export function noteEnded(it: Case): boolean {
   const refund = it.refunds.find((one) => one.state === 'completed' || one.state === 'failed');
   if (refund === undefined) return false;
-  if (refund.state === 'failed') giveBack(it, refund, (_payment, share) => unitsOf(share));
-  else {
+  // one that a person has decided may have taken nothing yet
+  if (refund.state === 'failed' && refund.isHeld) giveBack(it, refund, (_payment, share) => unitsOf(share));
+  else if (refund.state === 'completed') {
     for (const [payment, share] of sharesIn(it, refund)) {
       const units = unitsOf(share);
       payment.inRefund = minus(payment.inRefund, units);

@@ -15,7 +15,7 @@ import { lockAchFiles } from '../../store/ach/files.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { listedFee } from '../../store/lightning/sent-payments.ts';
-import { bookedFee, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
+import { bookedFee, isHeldInLedger, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { lockPayout, movedPayout, type PayoutRow, paidFrom, setResolved, wakeHeldJob } from '../../store/payouts/payouts.ts';
 import { markReimbursing } from '../../store/payouts/reimbursements.ts';
 import { openMovements } from '../../store/payouts/unknown-movements.ts';
@@ -59,6 +59,7 @@ export async function resolvePayout(
       throw new Refusal('not_resolvable', { message });
     }
     await refuseBeforeRecover(sql, payout);
+    if (outcome === 'paid') await refuseUnbooked(sql, payout);
     if (outcome === 'paid') await bookPaidByOthers(ctx, sql, payout);
     if (outcome === 'paid' && payout.source !== null) await adoptLost(ctx, sql, payout);
     return resolveLocked(ctx, sql, payout, { outcome, evidence });
@@ -70,6 +71,13 @@ async function refuseBeforeRecover(sql: Sql, { currency }: PayoutRow): Promise<v
   const open = (await openMovements(sql)).find((movement) => movement.currency === currency && movement.txid !== null);
   if (open === undefined) return;
   const message = `${open.txid} has left and is not booked: bursar payout recover ${open.txid} says whether it has paid this payout.`;
+  throw new Refusal('not_resolvable', { message });
+}
+
+/** What a reimbursement sends back is taken from where it lies once it is booked. */
+async function refuseUnbooked(sql: Sql, { id, reimburses }: PayoutRow): Promise<void> {
+  if (reimburses === null || (await isHeldInLedger(sql, id))) return;
+  const message = 'What it sends back is not booked yet: it can be found paid once its payments have their confirmations.';
   throw new Refusal('not_resolvable', { message });
 }
 

@@ -128,3 +128,13 @@ export async function bookedFee(sql: Sql, id: string): Promise<bigint | null> {
   const fee = rows[0]?.fee ?? null;
   return fee === null ? null : BigInt(fee);
 }
+
+/** Whether what a payout, or a reimbursement, takes was taken from where it lies. */
+export async function isHeldInLedger(sql: Sql, id: string): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'is_held_in_ledger',
+    text: `select 1 from ledger.entry where key = 'po:' || $1 || ':hold'`,
+    values: [id],
+  });
+  return rows.length > 0;
+}

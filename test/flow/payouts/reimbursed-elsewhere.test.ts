@@ -202,3 +202,31 @@ test('one that is in a batch for which nothing is signed waits too', async () =>
   expect(sent).toEqual([]);
   expect(await batches.row(going)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
 });
+
+test.each(['paid', 'failed'] as const)(
+  'one whose payments are not booked yet is found %s without taking what is not there',
+  async (outcome) => {
+    await batches.earn(3);
+    const id = await paid();
+    await service.pay(id, 200_000n);
+    await service.judge();
+    const refund = await reimburse(id, { part: 'excess', destination: ELSEWHERE });
+    const { recover } = await sentBack(150_000n);
+    expect(await recover()).toMatchObject({ alike: [refund] });
+    const decide = () => resolvePayout(ctx, { payoutId: refund, outcome, evidence: 'the customer was asked' });
+    const isRefused = outcome === 'paid';
+    if (isRefused) await expect(decide()).rejects.toMatchObject({ code: 'not_resolvable' });
+    else await decide();
+    await service.judge();
+    await service.mine(6);
+    await service.judge();
+    if (isRefused) await decide();
+    await service.judge();
+    expect(await service.findings()).toEqual([]);
+    expect(await readRefund(ctx, id)).toMatchObject({ status: outcome === 'paid' ? 'completed' : 'failed' });
+    const { rows } = await service.admin.query(`select in_suspense from payments where transaction_id = $1 and amount = 200000`, [
+      id,
+    ]);
+    expect(rows).toEqual([{ in_suspense: isRefused ? '0' : '200000' }]);
+  },
+);
