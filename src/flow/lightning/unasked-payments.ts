@@ -17,14 +17,17 @@ import { lockPaymentHash } from '../../store/lightning/payment-hashes.ts';
 import {
   isUndecided,
   lockUnasked,
+  mayHaveGoneBack,
   setAcknowledged,
   setForgotten,
   setOperators,
   type UnaskedPayment,
+  waitingRefunds,
 } from '../../store/lightning/sent-payments.ts';
 import { acknowledgeUnknown, recordUnknown } from '../../store/lightning/unknown-invoices.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import type { Context } from '../context.ts';
+import { holdUnknown } from '../payouts/after-restore/unknown-movements.ts';
 
 const refused = (paymentHash: string, what: string): Refusal =>
   new Refusal('not_resolvable', { message: `Payment ${paymentHash} ${what}.` });
@@ -64,8 +67,15 @@ export function bookUnasked(
     await postEntries(sql, [{ entry: lightningOutflowEntry(paymentHash, lost), transactionId: null, atMs }]);
     await setAcknowledged(sql, paymentHash, false, atMs);
     await setGoneBooked(sql, found.node, lost);
+    await holdSentBack(sql, atMs);
     return lost;
   });
+}
+
+/** What is to go back over Lightning may have gone back so: a person decides it. What is asked for from now on waits for his approval. */
+async function holdSentBack(sql: Sql, atMs: number): Promise<void> {
+  for (const { id, transactionId } of await waitingRefunds(sql))
+    if (await mayHaveGoneBack(sql, transactionId)) await holdUnknown(sql, [id], atMs);
 }
 
 const OF_FAILED = 'was asked for by a payout that has failed here: it is no payment of your own';

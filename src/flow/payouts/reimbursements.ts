@@ -12,6 +12,7 @@ import { REIMBURSEMENT } from '../../core/payouts/units.ts';
 import { usdForCryptoUp } from '../../core/rate.ts';
 import { Refusal } from '../../core/refusal.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
+import { mayHaveGoneBack } from '../../store/lightning/sent-payments.ts';
 import { insertRefund, latestRefund } from '../../store/payouts/reimbursements.ts';
 import { latestRates } from '../../store/transactions/rates.ts';
 import type { Context } from '../context.ts';
@@ -80,7 +81,9 @@ export async function reimburseTransaction(
         destination,
         createdAtMs,
         // what the operator asks for needs no operator
-        needsApproval: request.merchantId !== null && isAboveLimit(usdMinor, guards.approvalAbove),
+        needsApproval:
+          request.merchantId !== null &&
+          (isAboveLimit(usdMinor, guards.approvalAbove) || (isOverLightning && (await mayHaveGoneBack(sql, transactionId)))),
       };
       await insertRefund(sql, {
         ...made,

@@ -1,4 +1,5 @@
 // What our Lightning node itself lists as paid or under way, for the audit: LN-5 compares it with what payouts have asked for.
+import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { PaymentFacts } from '../../core/lightning/payer.ts';
 import type { Sql } from '../postgres/connect.ts';
 
@@ -80,6 +81,33 @@ const UNASKED = `s.acknowledged_at is null and not exists (select ${ASKED_BY} an
  */
 const LET_BE = `s.state = 'in_flight' and (s.is_operators
                 or exists (select ${ASKED_BY} and (l.state = 'closed' or (l.node = s.node and l.payment_index >= s.payment_index))))`;
+
+/**
+ * Whether what a node has paid, and was booked as lost, may have sent back something of this transaction: nobody here has asked for it, it is no more than all
+ * that the transaction was ever paid over Lightning, and was found after that was made.
+ */
+export async function mayHaveGoneBack(sql: Sql, transactionId: string): Promise<boolean> {
+  const { rows } = await sql.query({
+    name: 'may_have_gone_back',
+    text: `select 1 from transactions t
+             cross join lateral (select sum(amount) as amount from payments where transaction_id = t.id and currency = '${LIGHTNING.code}') paid
+             join lightning_sent s on s.acknowledged_at is not null and not s.is_operators and s.seen_at >= t.created_at and s.amount_msat <= paid.amount * 1000
+            where t.id = $1 and not exists (select ${ASKED_BY}) limit 1`,
+    values: [transactionId],
+  });
+  return rows.length > 0;
+}
+
+/** Reimbursements over Lightning that nobody was asked to pay yet. */
+export async function waitingRefunds(sql: Sql): Promise<readonly { readonly id: string; readonly transactionId: string }[]> {
+  const { rows } = await sql.query<{ id: string; transactionId: string }>({
+    name: 'waiting_lightning_refunds',
+    text: `select id, reimburses as "transactionId" from payouts
+            where step in ('held', 'queued') and reimburses is not null and payment_hash is not null order by id`,
+    values: [],
+  });
+  return rows;
+}
 
 /** Locks what the node has paid for a hash that no payout here has asked for, or only such as failed, and that nobody has booked; null when there is no such payment. */
 export async function lockUnasked(sql: Sql, paymentHash: string): Promise<UnaskedPayment | null> {
