@@ -168,7 +168,7 @@ function ofUndecided({ currency }: Checkout, lies: Came['lies']): readonly Choic
   });
 }
 
-/** What is too much, one currency at a time, and all of a payment that is credited. */
+/** What is too much, and all of what is credited, one currency at a time: what was accepted in another currency can go back too. */
 function ofDecided(status: TransactionStatus, { currency }: Checkout, lies: Came['lies']): readonly Choice[] {
   if (BEFORE_BOOKING.has(status)) return [];
   const excess = lies
@@ -177,13 +177,19 @@ function ofDecided(status: TransactionStatus, { currency }: Checkout, lies: Came
       (one) =>
         [`excess ${balanceOf(one.currency)}`, `Only what was not credited: ${amountIn(one.currency, one.inSuspense)}`] as const,
     );
-  const own = lies.find((one) => one.currency === currency);
-  if (!CREDITED.has(status) || own === undefined || own.inAvailable === 0n) return excess;
-  const all = amountIn(currency, plus(own.inAvailable, own.inSuspense));
-  return [
-    ...excess,
-    [`whole ${balanceOf(currency)}`, `All of it: ${all}, of which your balance pays ${amountIn(currency, own.inAvailable)}`],
-  ];
+  if (!CREDITED.has(status)) return excess;
+  const own = lies.filter((one) => one.currency === currency);
+  const whole = [...own, ...lies.filter((one) => one.currency !== currency)]
+    .filter(({ inAvailable }) => inAvailable > 0n)
+    .map((one) => {
+      const all = amountIn(one.currency, plus(one.inAvailable, one.inSuspense));
+      const which = one.currency === currency ? 'All of it' : `All that came in ${balanceOf(one.currency)}`;
+      return [
+        `whole ${balanceOf(one.currency)}`,
+        `${which}: ${all}, of which your balance pays ${amountIn(one.currency, one.inAvailable)}`,
+      ] as const;
+    });
+  return [...excess, ...whole];
 }
 
 const reimbursement = (choices: readonly Choice[]): readonly Input[] => [

@@ -135,6 +135,25 @@ describe('payments', () => {
     expect(words(text)).toContain('All of it: 0.00039462 BTC, of which your balance pays 0.00038462 BTC');
   });
 
+  test('of one that was accepted in another currency, what is credited can be sent back in that one', async () => {
+    const made = await create();
+    await pay(made.transaction_id, 'USDT', '1000000', { available: '25000000' });
+    await api.sql("update transactions set status = 'succeeded', succeeded_at = now() where id = $1", [made.transaction_id]);
+    const browser = await signedInBrowser(api);
+    const offered = async () =>
+      [...(await browser.get(`/transactions/${made.transaction_id}`)).text.matchAll(/<option value="([^"]+)">([^<]+)</g)].map(
+        ([, value, said]) => [value, said],
+      );
+    const ofUsdt = [
+      ['excess USDT', 'Only what was not credited: 1.000000 USDT'],
+      ['whole USDT', 'All that came in USDT: 26.000000 USDT, of which your balance pays 25.000000 USDT'],
+    ];
+    expect(await offered()).toEqual(ofUsdt);
+    await pay(made.transaction_id, 'BTC', '0', { available: '38462' });
+    const ofBtc = ['whole BTC', 'All of it: 0.00038462 BTC, of which your balance pays 0.00038462 BTC'];
+    expect(await offered()).toEqual([ofUsdt[0], ofBtc, ofUsdt[1]]);
+  });
+
   test('of very many payments the newest are shown, and how many there are', async () => {
     const made = await create();
     await pay(made.transaction_id, 'BTC', '1', { times: 150 });
