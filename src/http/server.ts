@@ -40,6 +40,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     genReqId: requestIds(),
     trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
     return503OnClosing: false,
+    // a username may have this many, and its page of the portal has it in its path
+    routerOptions: { maxParamLength: 512 },
     forceCloseConnections: 'idle',
     requestTimeout: limits.requestMs,
     http: {

@@ -7,6 +7,7 @@ import { findMerchantId, insertMerchant, setSuspended } from '../../store/mercha
 import { DEFAULT_SETTINGS } from '../../store/merchants/settings.ts';
 import { revokeSignInsOf } from '../../store/merchants/sign-ins.ts';
 import { findUser, lockUser } from '../../store/merchants/users.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import { changeUser, foreignUser, insertSealedUser } from '../sign-in/sealed-users.ts';
 import { forgetMerchant, forgetSignIn } from '../sign-in/sign-in.ts';
 import type { SignInContext } from '../sign-in/token-pair.ts';
@@ -49,7 +50,12 @@ export async function addMerchant(ctx: SignInContext, merchant: NewMerchant): Pr
   return { affiliateId };
 }
 
-/** Makes a further user of a merchant. Refused: `not_found` for an unknown merchant, else as {@link addMerchant}. */
+/** Asked first in the database transaction that changes something, since a password is hashed before it; throws a Refusal of what it does not allow. */
+type Allowed = (sql: Sql) => Promise<void>;
+/** Whoever runs commands may. */
+const ALWAYS: Allowed = async () => {};
+
+/** Makes a further user of a merchant. Refused: `not_found` for an unknown merchant, what `allowed` refuses, else as {@link addMerchant}. */
 export async function addUser(
   ctx: SignInContext,
   user: {
@@ -58,6 +64,7 @@ export async function addUser(
     readonly password: string;
     readonly scopes: readonly string[];
   },
+  allowed: Allowed = ALWAYS,
 ): Promise<void> {
   const key = checkedUsername(user.username);
   checkPassword(ctx, user.password);
@@ -67,14 +74,18 @@ export async function addUser(
   const passwordHash = await ctx.ports.passwords.hash(user.password);
   const createdAt = new Date(ctx.ports.clock.now());
   const made = { merchantId, username: user.username, usernameKey: key, passwordHash, scopes, createdAt };
-  const inserted = await ctx.db.transaction((sql) => insertSealedUser(ctx, sql, made));
+  const inserted = await ctx.db.transaction(async (sql) => {
+    await allowed(sql);
+    return insertSealedUser(ctx, sql, made);
+  });
   if (!inserted) throw new UsernameTaken(user.username);
 }
 
-/** Changes a user's password or scopes and revokes all of the user's sign-ins. Refused: `not_found`, else as {@link addMerchant}. */
+/** Changes a user's password or scopes and revokes all of the user's sign-ins. Refused: `not_found`, what `allowed` refuses, else as {@link addMerchant}. */
 export async function setUser(
   ctx: SignInContext,
   change: { readonly username: string; readonly password?: string | undefined; readonly scopes?: readonly string[] | undefined },
+  allowed: Allowed = ALWAYS,
 ): Promise<void> {
   if (change.password === undefined && change.scopes === undefined) {
     throw new Refusal('invalid_request', { message: 'Name a new password, new scopes, or both.', param: 'password' });
@@ -86,6 +97,7 @@ export async function setUser(
   if (key === null || (await findUser(ctx.db, key)) === null) throw unknown;
   const passwordHash = change.password === undefined ? null : await ctx.ports.passwords.hash(change.password);
   const revoked = await ctx.db.transaction(async (sql) => {
+    await allowed(sql);
     // the row first: a sign-in in progress holds it, and the revocation then sees that sign-in
     const user = await lockUser(sql, key);
     if (user === null) throw unknown;

@@ -1,7 +1,9 @@
 // The users of a merchant, as one of them makes and changes the others in the portal: what the operator's commands do, within one merchant.
 import { SCOPES, type Scope, usernameKey } from '../../core/credentials.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { countUsersOf, findUser, type ListedUser, listUsersOf } from '../../store/merchants/users.ts';
+import { isSignInOpen } from '../../store/merchants/sign-ins.ts';
+import { countUsersOf, findUser, type ListedUser, listUsersOf, lockUsers } from '../../store/merchants/users.ts';
+import type { Sql } from '../../store/postgres/connect.ts';
 import type { Caller } from '../sign-in/sign-in.ts';
 import type { SignInContext } from '../sign-in/token-pair.ts';
 import { addUser, setUser } from './merchants.ts';
@@ -9,7 +11,10 @@ import { addUser, setUser } from './merchants.ts';
 /** How many users a merchant may make; the operator makes more. */
 export const MOST_USERS = 100;
 
-type By = Pick<Caller, 'merchantId' | 'affiliateId' | 'userId' | 'scopes'>;
+type By = Pick<Caller, 'merchantId' | 'affiliateId' | 'userId' | 'signInId' | 'scopes'>;
+
+/** Names that no page can have the address of: browsers take them for the way up. */
+const NO_PATHS: ReadonlySet<string> = new Set(['.', '..']);
 
 /** Whether a user may make and change others: who has every scope gives none that is not his. */
 export const mayChangeUsers = ({ scopes }: Pick<By, 'scopes'>): boolean => SCOPES.every((scope) => scopes.has(scope));
@@ -22,7 +27,8 @@ export function ownUsers(ctx: SignInContext, { merchantId }: Pick<By, 'merchantI
 /**
  * Makes a user.
  * @returns its password, which nobody is shown again
- * @throws Refusal insufficient_permissions, invalid_request (also: the username is taken, or there are {@link MOST_USERS})
+ * @throws Refusal insufficient_permissions, invalid_token: his own sign-in was ended meanwhile, invalid_request (also: the username is taken, or
+ *   there are {@link MOST_USERS})
  */
 export async function addOwnUser(
   ctx: SignInContext,
@@ -34,12 +40,19 @@ export async function addOwnUser(
     const message = `There are ${MOST_USERS} users already; the operator makes more.`;
     throw new Refusal('invalid_request', { message, param: 'username' });
   }
+  if (NO_PATHS.has(user.username)) {
+    const message = `${user.username} cannot be a username here: no page can have the address of it.`;
+    throw new Refusal('invalid_request', { message, param: 'username' });
+  }
   const password = newPassword(ctx);
-  await addUser(ctx, { ...user, affiliateId: by.affiliateId, password });
+  await addUser(ctx, { ...user, affiliateId: by.affiliateId, password }, whileSignedIn(by, []));
   return { password };
 }
 
-/** Gives a user other scopes, which ends all of his sign-ins. @throws Refusal insufficient_permissions, not_found, invalid_request: of oneself */
+/**
+ * Gives a user other scopes, which ends all of his sign-ins.
+ * @throws Refusal insufficient_permissions, not_found, invalid_token: his own sign-in was ended meanwhile, invalid_request: of oneself
+ */
 export async function setOwnScopes(
   ctx: SignInContext,
   by: By,
@@ -49,27 +62,27 @@ export async function setOwnScopes(
   const { id } = await ownUser(ctx, by, user.username);
   if (id === by.userId)
     throw new Refusal('invalid_request', { message: 'Another user must change your own scopes.', param: 'scopes' });
-  await setUser(ctx, user);
+  await setUser(ctx, user, whileSignedIn(by, [id]));
 }
 
 /**
  * Gives another user a new password, which ends all of his sign-ins.
  * @returns the password, which nobody is shown again
- * @throws Refusal insufficient_permissions, not_found, invalid_request: of oneself
+ * @throws Refusal insufficient_permissions, not_found, invalid_token: his own sign-in was ended meanwhile, invalid_request: of oneself
  */
 export async function renewPassword(ctx: SignInContext, by: By, username: string): Promise<{ readonly password: string }> {
   const { id } = await ownUser(ctx, by, username);
   if (id === by.userId) throw new Refusal('invalid_request', { message: 'You choose your own password.', param: 'username' });
   checkMay(by);
   const password = newPassword(ctx);
-  await setUser(ctx, { username, password });
+  await setUser(ctx, { username, password }, whileSignedIn(by, [id]));
   return { password };
 }
 
 /**
  * Gives a user the password that he has chosen, which ends all of his sign-ins. One that was made here would be lost with the answer that shows it, and
  * he could not sign in to make another.
- * @throws Refusal not_found, invalid_request: of another user, or no good password
+ * @throws Refusal not_found, invalid_token: his sign-in was ended meanwhile, invalid_request: of another user, or no good password
  */
 export async function choosePassword(
   ctx: SignInContext,
@@ -79,7 +92,7 @@ export async function choosePassword(
   const { id } = await ownUser(ctx, by, chosen.username);
   if (id !== by.userId)
     throw new Refusal('invalid_request', { message: 'Only your own password can be chosen.', param: 'new_password' });
-  await setUser(ctx, chosen);
+  await setUser(ctx, chosen, whileSignedIn(by, []));
 }
 
 /** @throws Refusal not_found, for another merchant's user too */
@@ -89,6 +102,17 @@ async function ownUser(ctx: SignInContext, { merchantId }: By, username: string)
   if (user === null || user.merchantId !== merchantId)
     throw new Refusal('not_found', { message: 'There is no user with this username.', param: 'username' });
   return user;
+}
+
+/**
+ * Lets a change through while the sign-in of who makes it is open. Hashing takes its time, in which another may have given him a new password or other
+ * scopes; both end his sign-ins, under the lock of his row.
+ */
+function whileSignedIn({ userId, signInId }: By, changed: readonly bigint[]): (sql: Sql) => Promise<void> {
+  return async (sql) => {
+    await lockUsers(sql, [userId, ...changed]);
+    if (!(await isSignInOpen(sql, signInId))) throw new Refusal('invalid_token');
+  };
 }
 
 function checkMay(by: By): void {

@@ -174,6 +174,16 @@ export async function revokeSignInsOf(sql: Sql, userId: bigint, because: Revoked
   return rows.map((row) => row.id);
 }
 
+/** Whether a sign-in has not ended: its user has neither signed out nor been given other credentials since. */
+export async function isSignInOpen(sql: Sql, signInId: string): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'sign_in_is_open',
+    text: 'select 1 from sign_ins where id = $1 and revoked_at is null',
+    values: [signInId],
+  });
+  return rowCount === 1;
+}
+
 /** Stores a public key (repeating it is harmless), and deletes those that no valid token was signed with. */
 export async function publishSigningKey(
   sql: Sql,

@@ -67,6 +67,15 @@ export async function lockUser(sql: Sql, usernameKey: string): Promise<User | nu
   return rows[0] === undefined ? null : fromRow(rows[0]);
 }
 
+/** Locks the rows of users until the transaction ends, always in one order: two who change each other do not wait for each other. */
+export async function lockUsers(sql: Sql, ids: readonly bigint[]): Promise<void> {
+  await sql.query({
+    name: 'users_lock',
+    text: 'select 1 from users where id = any($1::bigint[]) order by id for update',
+    values: [ids],
+  });
+}
+
 /** Users after one of them, in the order of their keys. */
 export async function listUsers(sql: Sql, after: string, limit: number): Promise<readonly User[]> {
   const { rows } = await sql.query<Row>({

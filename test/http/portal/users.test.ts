@@ -1,6 +1,8 @@
 // The users of a merchant in the portal: made and changed by one who has every scope, never of another merchant, each password shown once.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { MOST_USERS } from '../../../src/flow/merchants/own-users.ts';
+import { SCOPES } from '../../../src/core/credentials.ts';
+import { setUser } from '../../../src/flow/merchants/merchants.ts';
+import { addOwnUser, choosePassword, MOST_USERS, renewPassword, setOwnScopes } from '../../../src/flow/merchants/own-users.ts';
 import { type ApiServer, makeApi, PASSWORD } from '../api-server.ts';
 import { hiddenFields, signedInBrowser, words } from './browser.ts';
 
@@ -117,6 +119,65 @@ test('nobody changes his own scopes, another merchant’s users, or makes one wi
       username,
       400,
     ]);
+});
+
+/** A user with every scope, and what its session says of it. */
+async function owner(username: string) {
+  const browser = await signedInBrowser(api);
+  const made = await browser.submit(PATH, 'add', { username, scopes: SCOPES.join(' '), password: PASSWORD });
+  await auth(username, secretOf(made.text));
+  const [row] = await api.sql(
+    `select u.id, u.merchant_id, s.id as sign_in from users u join sign_ins s on s.user_id = u.id and s.revoked_at is null where u.username = $1`,
+    [username],
+  );
+  const ids = { userId: BigInt(row.id), merchantId: BigInt(row.merchant_id), signInId: row.sign_in as string };
+  return { ...ids, affiliateId: api.affiliateId, scopes: new Set(SCOPES) };
+}
+
+test('whose sign-in was ended while a change was on its way changes nothing', async () => {
+  const [by] = [await owner('leaver'), await owner('stayer')];
+  await setUser(api.ctx, { username: 'leaver', scopes: ['read'], password: 'another horse battery' });
+  const ended = { code: 'invalid_token' };
+  await expect(addOwnUser(api.ctx, by, { username: 'backdoor', scopes: ['payouts'] })).rejects.toMatchObject(ended);
+  await expect(setOwnScopes(api.ctx, by, { username: 'stayer', scopes: ['read'] })).rejects.toMatchObject(ended);
+  await expect(renewPassword(api.ctx, by, 'stayer')).rejects.toMatchObject(ended);
+  await expect(choosePassword(api.ctx, by, { username: 'leaver', password: 'what the thief has chosen' })).rejects.toMatchObject(
+    ended,
+  );
+  expect((await auth('leaver', 'another horse battery')).status).toBe(200);
+  expect(await api.sql(`select scopes from users where username in ('backdoor', 'stayer')`)).toEqual([{ scopes: [...SCOPES] }]);
+});
+
+test('of two who take scopes from each other at once, one keeps them', async () => {
+  for (let round = 0; round < 5; round++) {
+    const names = [`one${round}`, `two${round}`] as const;
+    const [one, two] = [await owner(names[0]), await owner(names[1])];
+    const done = await Promise.allSettled([
+      setOwnScopes(api.ctx, one, { username: names[1], scopes: ['payments'] }),
+      setOwnScopes(api.ctx, two, { username: names[0], scopes: ['payments'] }),
+    ]);
+    expect(done.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    const kept = await api.sql('select scopes from users where username = any($1) order by cardinality(scopes)', [names]);
+    expect(kept.map(({ scopes }) => scopes.length)).toEqual([1, SCOPES.length]);
+  }
+});
+
+test('every name that a user may have has its page', async () => {
+  const browser = await signedInBrowser(api);
+  for (const username of ['%2F', 'a/b', '?x=1#y', '...', '__proto__', 'x'.repeat(128), 'ก'.repeat(128), `e\u0301`.repeat(120)]) {
+    const made = await browser.submit(PATH, 'add', { username, scopes: 'read', password: PASSWORD });
+    const href = [...(await browser.get(PATH)).text.matchAll(/href="(\/settings\/users\/[^"]+)"/g)].pop()?.[1] as string;
+    const path = new URL(href, api.base).pathname;
+    expect([username, (await browser.submit(path, 'change', { scopes: 'payments read', password: PASSWORD })).status]).toEqual([
+      username,
+      200,
+    ]);
+    expect((await auth(username, secretOf(made.text))).status).toBe(200);
+  }
+  for (const username of ['.', '..']) {
+    const refused = await browser.submit(PATH, 'add', { username, scopes: 'read', password: PASSWORD });
+    expect([refused.status, words(refused.text)]).toEqual([400, expect.stringContaining('no page can have the address')]);
+  }
 });
 
 test('a merchant makes no more users than the limit', async () => {
