@@ -337,6 +337,7 @@ export const AREAS = [
   {
     code: /^src\/flow\/lightning\/unasked-payments\.ts$/,
     tests: [
+      'test/lightning/reimbursed-after-loss',
       'test/lightning/operators-own',
       'test/lightning/booked-besides',
       'test/lightning/operators-under-way',

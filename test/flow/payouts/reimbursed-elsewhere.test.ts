@@ -183,25 +183,28 @@ test('that a part was found unpaid says nothing of the rest, nor of what is lost
   expect(await formed()).not.toHaveProperty('alike');
 });
 
-test('one that is in a batch for which nothing is signed waits too', async () => {
-  await batches.earn(4);
-  const { driver, signer, sent } = openDriver(service);
-  const going = await reimburse(await paid());
-  signer.fails = 'before';
-  const pass = () => driver.pass({ isQueued: true, signsNew: true, moves: false });
-  await pass();
-  expect(await batches.row(going)).toMatchObject({ step: 'batched' });
-  const { recover } = await sentBack(PAID - FEE, await freeOutput(), 1);
-  expect(await recover()).toMatchObject({ payoutIds: [], alike: [] });
-  await goOn();
-  signer.fails = null;
-  for (let n = 0; n < 2; n++) {
-    service.pass(60_000);
+test.each(['nobody', 'the signer'] as const)(
+  'one that is in a batch for which nothing is stored waits too, where %s has a signature of it',
+  async (who) => {
+    await batches.earn(4);
+    const { driver, signer, sent } = openDriver(service);
+    const going = await reimburse(await paid());
+    signer.fails = who === 'the signer' ? 'after' : 'before';
+    const pass = () => driver.pass({ isQueued: true, signsNew: true, moves: false });
     await pass();
-  }
-  expect(sent).toEqual([]);
-  expect(await batches.row(going)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
-});
+    expect(await batches.row(going)).toMatchObject({ step: 'batched' });
+    const { recover } = await sentBack(PAID - FEE, await freeOutput(), 1);
+    expect(await recover()).toMatchObject({ payoutIds: [], alike: [] });
+    await goOn();
+    signer.fails = null;
+    for (let n = 0; n < 2; n++) {
+      service.pass(60_000);
+      await pass();
+    }
+    expect(sent).toEqual([]);
+    expect(await batches.row(going)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
+  },
+);
 
 test.each(['paid', 'failed'] as const)(
   'one whose payments are not booked yet is found %s without taking what is not there',
