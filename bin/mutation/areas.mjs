@@ -294,6 +294,7 @@ export const AREAS = [
       'test/lightning/resolved-too-early',
       'test/lightning/closing',
       'test/lightning/payout-resolved',
+      'test/lightning/other-amount',
     ],
   },
   {

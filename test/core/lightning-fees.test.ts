@@ -1,7 +1,14 @@
 // What a payout over Lightning may cost, what a balance or a payment that goes back leaves for it, and how much of our channels one merchant may have on its
 // way: compared with what the words say, for every amount up to some thousands.
 import { expect, test } from 'vitest';
-import { chargedFee, feeLimit, LEAST_REFUND, mostPayable, refundRange } from '../../src/core/lightning/payout-fees.ts';
+import {
+  chargedFee,
+  feeLimit,
+  isWhatWasAsked,
+  LEAST_REFUND,
+  mostPayable,
+  refundRange,
+} from '../../src/core/lightning/payout-fees.ts';
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../src/core/lightning/under-way.ts';
 
 const AMOUNTS = Array.from({ length: 4_000 }, (_, n) => BigInt(n));
@@ -62,4 +69,16 @@ test('a further payment leaves at least as many slots as its merchant takes with
   expect(takesTooManySlots(1, 2)).toBe(true);
   expect(takesTooManySlots(5, 7)).toBe(false);
   expect(takesTooManySlots(5, 6)).toBe(true);
+});
+
+test('what was asked for is paid with its amount to the thousandth of a satoshi, for no more than its highest fee', () => {
+  const payout = { amount: 1_000n, feeMax: 10n };
+  const cases = [
+    ['1000000', '0', true],
+    ['1000000', '10000', true],
+    ['1000000', '10001', false],
+    ['999999', '0', false],
+    ['1000001', '0', false],
+  ] as const;
+  for (const [amountMsat, feeMsat, isAsked] of cases) expect(isWhatWasAsked({ amountMsat, feeMsat }, payout)).toBe(isAsked);
 });

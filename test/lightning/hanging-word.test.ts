@@ -292,7 +292,7 @@ describe('one with a receipt', () => {
     const { of, facts } = await paid();
     expect(await bookPaid(at.ctx, of, { ...facts, amountMsat: '999999' })).toEqual({
       againMs: RARELY,
-      trouble: expect.stringMatching(/with 999999 thousandths of a satoshi, and the payout sends 1000 satoshis/),
+      trouble: expect.stringMatching(/with 999999 thousandths of a satoshi for a fee of 2000, and/),
     });
     expect(await isHeld(of.payoutId)).toBe(true);
   });

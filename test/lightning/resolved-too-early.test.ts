@@ -92,6 +92,7 @@ test('one that the node has paid, before a worker has looked at it', async () =>
 test.each<[string, () => Track]>([
   ['may come no more', () => at.paying.track],
   ['the node has paid with another amount', () => paid({ amountMsat: '999999' })],
+  ['the node has paid for a higher fee', () => paid({ feeMsat: '10001' })],
   ['the node calls paid, and shows no preimage of it', () => paid({ preimage: 'ab'.repeat(32) })],
 ])('one that %s is failed by its operator', async (_what, track) => {
   const { id } = await heldForAnotherNode();

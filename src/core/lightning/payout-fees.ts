@@ -35,3 +35,14 @@ export function refundRange(total: bigint): { readonly least: bigint; readonly m
 export function chargedFee(feeMsat: bigint, held: bigint): bigint {
   return least(held, mulDivUp(feeMsat, 1n, MSAT));
 }
+
+/**
+ * Whether what the node has paid for a hash is what a payout asks for: its amount, for no more than its highest fee, which the node is told with each request.
+ * The node pays each hash once, and may have been asked by somebody else.
+ * @param said msat
+ * @param payout what its recipient gets, and its highest fee; satoshis
+ */
+export const isWhatWasAsked = (
+  said: { readonly amountMsat: string; readonly feeMsat: string },
+  { amount, feeMax }: { readonly amount: bigint; readonly feeMax: bigint },
+): boolean => BigInt(said.amountMsat) === mulDivDown(amount, MSAT, 1n) && BigInt(said.feeMsat) <= mulDivDown(feeMax, MSAT, 1n);

@@ -1,10 +1,9 @@
 // Whether a payment that the Lightning node was asked for may still arrive, or be taken: what may, nobody calls failed. Nor does anybody call failed what
 // nobody was asked about, unless he says that the node is gone for good.
 import { createHash } from 'node:crypto';
-import { MSAT } from '../../core/currencies/lightning.ts';
 import { clockBehind, mayStillArrive, type TrackedPayment } from '../../core/lightning/payer.ts';
+import { isWhatWasAsked } from '../../core/lightning/payout-fees.ts';
 import type { LightningPort } from '../../core/lightning/port.ts';
-import { mulDivDown } from '../../core/money.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { type PaymentToResolve, paymentToResolve } from '../../store/lightning/payment-hashes.ts';
 import type { Context } from '../context.ts';
@@ -52,7 +51,7 @@ function whyOpen({ payment, isPending, arrivesUntil }: TrackedPayment, of: Payme
   if (payment === null || payment.status === 'failed') return null;
   const { preimage } = payment;
   if (payment.status === 'succeeded')
-    return isReceipt(preimage, of) && BigInt(payment.amountMsat) === mulDivDown(of.amount, MSAT, 1n)
+    return isReceipt(preimage, of) && isWhatWasAsked(payment, of)
       ? `The Lightning node has paid it, with the preimage ${preimage}: the worker completes it.`
       : null;
   if (isPending)

@@ -1,14 +1,13 @@
 // What happens to a payout over Lightning after it was requested, one database transaction for each step: it is committed, paid, failed, expired
 // before anybody was asked, or its outcome becomes unknown. Only the node's word ends a payment; nothing here calls anything outside.
 import { createHash } from 'node:crypto';
-import { MSAT } from '../../core/currencies/lightning.ts';
 import type { CurrencyCode } from '../../core/currency.ts';
 import type { Entry } from '../../core/judge/case.ts';
 import type { NodeRun } from '../../core/lightning/node-run.ts';
 import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
-import { chargedFee } from '../../core/lightning/payout-fees.ts';
+import { chargedFee, isWhatWasAsked } from '../../core/lightning/payout-fees.ts';
 import { MOST_UNDER_WAY, takesTooManySlots, takesTooMuch } from '../../core/lightning/under-way.ts';
-import { minus, mulDivDown, plus } from '../../core/money.ts';
+import { minus, plus } from '../../core/money.ts';
 import { completeEntries, giveBackEntries, releaseEntry, signEntry } from '../../core/payouts/postings.ts';
 import type { PayoutEvent } from '../../core/payouts/states.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
@@ -116,14 +115,14 @@ export function holdCrowded(ctx: Context, of: Leased): Promise<'held' | 'lost'> 
 }
 
 /**
- * What the node calls paid. `contradicts`: its preimage is not that of the payment hash; payouts are stopped. `other_amount`: it has paid this hash with
- * another amount, which was not asked for by this payout.
+ * What the node calls paid. `contradicts`: its preimage is not that of the payment hash; payouts are stopped. `otherwise`: it has paid this hash with
+ * another amount or for a higher fee, which was not asked for by this payout.
  */
-export type Paid = 'paid' | 'contradicts' | 'other_amount' | 'lost';
+export type Paid = 'paid' | 'contradicts' | 'otherwise' | 'lost';
 
 /**
  * Books a payment over Lightning that the node calls paid. Its preimage must hash (SHA-256) to the payment hash: one that does not books
- * nothing and stops payouts. Nor is anything booked when another amount was paid: somebody had the node pay an invoice with this hash before, and it pays
+ * nothing and stops payouts. Nor is anything booked when it was paid otherwise: somebody had the node pay an invoice with this hash before, and it pays
  * none twice. `lost`: another process has the lease.
  * @param said the node's word; fees in millisatoshis
  */
@@ -135,7 +134,7 @@ export function completePayment(ctx: Context, of: Leased & { readonly paymentHas
       await tripBreaker(sql, { name: 'payouts', by: ['LN-5'], findings: [finding], atMs });
       return 'contradicts';
     }
-    if (BigInt(said.amountMsat) !== mulDivDown(sends(payout), MSAT, 1n)) return 'other_amount';
+    if (!isWhatWasAsked(said, { amount: sends(payout), feeMax: payout.feeMax })) return 'otherwise';
     const feeMsat = BigInt(said.feeMsat);
     // what an invoice left of a reimbursement is its fee: what the route did not take is the service's (store/lightning/comparison)
     const fee = payout.reimburses === null ? chargedFee(feeMsat, payout.feeMax) : payout.feeMax;

@@ -13,6 +13,7 @@ import {
 import { Refusal } from '../../core/refusal.ts';
 import { lockAchFiles } from '../../store/ach/files.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
+import { isPaidBesides, lockPaymentHash, paymentToResolve } from '../../store/lightning/payment-hashes.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
 import { listedFee } from '../../store/lightning/sent-payments.ts';
 import { bookedFee, isHeldInLedger, oneAsBooked } from '../../store/payouts/booked-amounts.ts';
@@ -38,7 +39,8 @@ const UNTRACKED: Track = async () => ({ unasked: 'no node may pay here' });
 
 /**
  * @param track asks the Lightning node that pays
- * @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown, while something that left in its currency is not booked, and as failed
+ * @throws Refusal payout_not_found; not_resolvable unless its outcome is unknown, while something that left in its currency is not booked, as paid where what
+ *   the Lightning node has paid for its hash is booked for nobody's payout, and as failed
  *   over Lightning while a request to pay it may still arrive, or the node says that it may be taken yet, that a channel holds it, or that it is closing one,
  *   or cannot be asked
  */
@@ -51,6 +53,7 @@ export async function resolvePayout(
   return ctx.db.transaction(async (sql) => {
     // what was lost of a bank file may have paid it: the files before the payout, as a look that finds one locks them
     if (outcome === 'paid') await lockAchFiles(sql);
+    if (outcome === 'paid') await refuseBooked(sql, payoutId);
     const payout = await lockPayout(sql, payoutId, { wait: true });
     if (payout === null) throw new Refusal('payout_not_found', { param: 'payout_id' });
     if (payout.heldReason !== 'unknown_outcome') {
@@ -63,6 +66,18 @@ export async function resolvePayout(
     if (outcome === 'paid') await bookPaidByOthers(ctx, sql, payout);
     if (outcome === 'paid' && payout.source !== null) await adoptLost(ctx, sql, payout);
     return resolveLocked(ctx, sql, payout, { outcome, evidence });
+  });
+}
+
+/** What our Lightning node has paid for its hash, and somebody has booked otherwise, has left once. Who books it meanwhile waits, and finds it paid. */
+async function refuseBooked(sql: Sql, payoutId: string): Promise<void> {
+  const payment = await paymentToResolve(sql, payoutId);
+  if (payment === null) return;
+  const { paymentHash } = payment;
+  await lockPaymentHash(sql, paymentHash);
+  if (!(await isPaidBesides(sql, paymentHash))) return;
+  throw new Refusal('not_resolvable', {
+    message: `What the Lightning node has paid for ${paymentHash} is booked: it was paid for somebody else, and would count twice as this payout. It can only be called failed.`,
   });
 }
 

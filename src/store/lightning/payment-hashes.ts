@@ -43,19 +43,27 @@ export type PaymentToResolve = {
   readonly node: string | null;
   /** What its recipient gets, satoshis. */
   readonly amount: bigint;
+  /** The highest fee that it may have cost, satoshis. */
+  readonly feeMax: bigint;
 };
 
 /** The payment of a payout over Lightning that is open and leaves; null of any other payout. */
 export async function paymentToResolve(sql: Sql, payoutId: string): Promise<PaymentToResolve | null> {
-  const { rows } = await sql.query<{ payment_hash: string; until: Date | null; node: string | null; amount: string }>({
+  const { rows } = await sql.query<{
+    payment_hash: string;
+    until: Date | null;
+    node: string | null;
+    amount: string;
+    fee_max: string;
+  }>({
     name: 'payment_to_resolve',
-    text: `select l.payment_hash, l.unanswered_until as until, l.node, p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount
+    text: `select l.payment_hash, l.unanswered_until as until, l.node, p.amount - case when p.reimburses is null then 0 else p.fee_max end as amount, p.fee_max
              from lightning_payments l join payouts p on p.id = l.payout_id
             where l.payout_id = $1 and p.step <> 'ended' and p.internal_to is null`,
     values: [payoutId],
   });
   const [row] = rows;
   if (row === undefined) return null;
-  const { payment_hash: paymentHash, until, node, amount } = row;
-  return { paymentHash, unansweredUntilMs: until?.getTime() ?? null, node, amount: BigInt(amount) };
+  const { payment_hash: paymentHash, until, node, amount, fee_max: feeMax } = row;
+  return { paymentHash, unansweredUntilMs: until?.getTime() ?? null, node, amount: BigInt(amount), feeMax: BigInt(feeMax) };
 }

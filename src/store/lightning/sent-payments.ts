@@ -65,12 +65,13 @@ export type UnaskedPayment = {
 };
 
 /**
- * SQL: the payments `l` of payouts `p` here that have asked for a payment `s` of the node. One of another amount with the same hash has not, until it is
- * completed: an invoice may have none, and somebody else may have paid it.
+ * SQL: the payments `l` of payouts `p` here that have asked for a payment `s` of the node. One of another amount with the same hash has not, or one that may
+ * not cost as much, until it is completed: an invoice may have no amount, and somebody else may have paid it, and chosen who takes the fee.
  */
 export const ASKED_BY = `from lightning_payments l join payouts p on p.id = l.payout_id
                                where l.payment_hash = s.payment_hash
-                                 and (p.status = 'completed' or s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)`;
+                                 and (p.status = 'completed' or s.fee_msat <= p.fee_max * 1000
+                                      and s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)`;
 
 /** SQL: whether a payment `s` of the node was asked for by no payout here, or only by such as failed, and nobody has booked it. */
 const UNASKED = `s.acknowledged_at is null and not exists (select ${ASKED_BY} and p.status <> 'failed')`;

@@ -199,16 +199,16 @@ export async function ofAnotherNode(ctx: Context, payment: LightningPayment, { i
 /** Books one for which the node has a preimage. What of it was not taken, though its recipient has given his receipt for all of it, is told. */
 export async function bookPaid(ctx: Context, payment: LightningPayment, said: PaymentFacts): Promise<Next> {
   const { amountMsat, takenMsat = amountMsat } = said;
-  if ((await completePayment(ctx, payment, said)) === 'other_amount') return paidOtherwise(ctx, payment, said);
+  if ((await completePayment(ctx, payment, said)) === 'otherwise') return paidOtherwise(ctx, payment, said);
   if (BigInt(takenMsat) >= BigInt(amountMsat)) return { againMs: RETRY_MS };
   const trouble = `its recipient has taken ${takenMsat} of ${amountMsat} thousandths of a satoshi, and given a receipt for all of it: the rest is at our node, and its operator's`;
   return { againMs: RETRY_MS, trouble };
 }
 
-/** The node pays each hash once, and has paid this one for somebody else, with another amount: it will never pay the payout. Whether to give it back a person says. */
-async function paidOtherwise(ctx: Context, payment: LightningPayment, { amountMsat }: PaymentFacts): Promise<Next> {
+/** The node pays each hash once, and has paid this one for somebody else, with another amount or for a higher fee: it will never pay the payout. Whether to give it back a person says. */
+async function paidOtherwise(ctx: Context, payment: LightningPayment, { amountMsat, feeMsat }: PaymentFacts): Promise<Next> {
   await holdUnknownPayment(ctx, payment);
-  const trouble = `the Lightning node has paid ${payment.paymentHash} with ${amountMsat} thousandths of a satoshi, and the payout sends ${payment.amount} satoshis: it was paid for somebody else; decide (bursar payout resolve)`;
+  const trouble = `the Lightning node has paid ${payment.paymentHash} with ${amountMsat} thousandths of a satoshi for a fee of ${feeMsat}, and the payout sends ${payment.amount} satoshis for at most ${payment.feeMax}: it was paid for somebody else; decide (bursar payout resolve)`;
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
