@@ -24,8 +24,8 @@ export type ListedMerchant = Merchant & {
   readonly users: readonly { readonly username: string; readonly scopes: readonly string[] }[];
 };
 
-/** Every merchant with its users, the oldest first. */
-export async function listMerchants(sql: Sql): Promise<readonly ListedMerchant[]> {
+/** Merchants with their users, the oldest first. @param limit the most of them; null = all */
+export async function listMerchants(sql: Sql, limit: number | null = null): Promise<readonly ListedMerchant[]> {
   const { rows } = await sql.query<{
     affiliate_id: string;
     email: string;
@@ -38,8 +38,8 @@ export async function listMerchants(sql: Sql): Promise<readonly ListedMerchant[]
     text: `select m.affiliate_id, m.email, m.business_name, m.created_at, m.suspended_at,
                   (select jsonb_agg(jsonb_build_object('username', u.username, 'scopes', u.scopes) order by u.id)
                      from users u where u.merchant_id = m.id) as users
-             from merchants m order by m.created_at, m.id`,
-    values: [],
+             from merchants m order by m.created_at, m.id limit $1::bigint`,
+    values: [limit],
   });
   return rows.map((row) => ({
     affiliateId: row.affiliate_id,
