@@ -169,6 +169,20 @@ test('in parts it waits too, until they are as much as was lost', async () => {
   expect(await service.findings()).toEqual([]);
 });
 
+test('what is found paid in parts explains nothing that has gone back to another customer', async () => {
+  await batches.earn(5);
+  const other = await paid(300_000n);
+  const id = await paidTooMuch();
+  for (const amount of [PAID - FEE, 300_000n - FEE]) {
+    await (await sentBack(amount)).recover();
+    await goOn();
+  }
+  await decided(await reimburse(id, { part: 'excess' }), 'paid');
+  await decided(await reimburse(id), 'paid');
+  await decided(await reimburse(other), 'paid');
+  expect(await service.findings()).toEqual([]);
+});
+
 test('that a part was found unpaid says nothing of the rest, nor of what is lost later', async () => {
   await batches.earn(5);
   const id = await paidTooMuch();

@@ -58,7 +58,8 @@ export async function lostOutputsTo(
 }
 
 /**
- * For each of these reimbursements one that may have sent back something of the same, to whatever address; of as much first. It is more than what was found
+ * For each of these reimbursements one that may have sent back something of the same, to whatever address: the largest, since
+ * the one that has is no larger, so that it still asks about whoever the largest was for. It is more than what was found
  * paid by it, no more than all that the transaction was ever paid, and was found after that was made. Where a person has found one of the same transaction
  * unpaid, of as much at least, he is asked no more because of what was known when that was asked for.
  */
@@ -85,7 +86,7 @@ export async function lostOutputsInPlaceOf(
                 select from payouts o join lost_questions q on q.payout_id = o.id and q.currency = $1
                  where o.reimburses = p.reimburses and o.id <> p.id and o.resolved and o.status = 'failed' and o.amount >= p.amount
                    and ((q.txid = l.txid and q.place = l.vout::text) or l.booked_at <= o.created_at))
-            order by p.id, l.amount > p.amount, abs(l.amount - p.amount), l.txid, l.vout`,
+            order by p.id, l.amount desc, l.txid, l.vout`,
     values: [currency, payoutIds],
   });
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }));
