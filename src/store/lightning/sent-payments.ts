@@ -43,7 +43,7 @@ export async function lastListedPaid(sql: Sql, node: string, upToMs: number): Pr
   const { rows } = await sql.query<{ payment_hash: string }>({
     name: 'last_listed_paid',
     text: `select payment_hash from lightning_sent
-            where node = $1 and state = 'succeeded' and acknowledged_at is null and seen_at <= $2 order by seen_at desc, payment_index desc limit 1`,
+            where node = $1 and state = 'succeeded' and acknowledged_at is null and seen_at <= $2 order by payment_index desc limit 1`,
     values: [node, new Date(upToMs)],
   });
   return rows[0]?.payment_hash ?? null;
