@@ -9,7 +9,7 @@ type Channels = { readonly channels?: readonly { readonly pending_htlcs: readonl
 type Pending = Record<'waiting_close_channels' | 'pending_force_closing_channels', readonly unknown[]>;
 
 describe.runIf(HAS_LND)('on LND', () => {
-  beforeEach(open, 120_000);
+  beforeEach(open, 300_000);
   afterEach(close);
 
   test('its word that the payment failed does not end it', { timeout: 300_000 }, async () => {

@@ -9,7 +9,7 @@ import { eventually } from '../support/service.ts';
 import { at, clock, close, engine, isPaid, isTaken, open } from './funded-lnd.ts';
 
 describe.runIf(HAS_LND)('on LND', () => {
-  beforeEach(open, 120_000);
+  beforeEach(open, 300_000);
   afterEach(close);
   const deletes = () => engine.pair.shop.call('DELETE', '/v1/payments?all_payments=true');
   const stops = async () => (await openBreakers(at.ctx.db)).flatMap(({ findings }) => findings);

@@ -29,7 +29,7 @@ describe.runIf(HAS_LND)('on LND', () => {
       lnd.addInvoice({ ...of, expirySeconds: of.expirySeconds - WINDOW_SECONDS + LEFT_SECONDS });
     at = await openLightningService({ ...lnd, addInvoice }, clock);
     await at.work();
-  }, 120_000);
+  }, 300_000);
   afterAll(async () => {
     await at?.drop();
     await engine?.close();

@@ -17,7 +17,7 @@ type Listed = {
 };
 
 describe.runIf(HAS_LND)('on LND', () => {
-  beforeEach(open, 120_000);
+  beforeEach(open, 300_000);
   afterEach(close);
 
   test('what a younger channel holds is failed by its word once the older ones are closed', { timeout: 300_000 }, async () => {

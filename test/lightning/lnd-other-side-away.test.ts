@@ -9,7 +9,7 @@ import { eventually } from '../support/service.ts';
 import { at, clock, close, engine, open } from './funded-lnd.ts';
 
 describe.runIf(HAS_LND)('on LND', () => {
-  beforeEach(open, 120_000);
+  beforeEach(open, 300_000);
   afterEach(close);
 
   test('its word that it never had the payment ends nothing before the other side was met', { timeout: 300_000 }, async () => {

@@ -58,7 +58,7 @@ const suspense = async (): Promise<bigint> => {
 };
 
 describe.runIf(HAS_LND)('on LND', () => {
-  beforeAll(open, 120_000);
+  beforeAll(open, 300_000);
   afterAll(close);
 
   test('two parts are credited once, when the second has come', { timeout: 120_000 }, async () => {

@@ -14,7 +14,7 @@ import { at, clock, close, engine, isTaken, open } from './funded-lnd.ts';
 const AMOUNT = '0.00001';
 
 describe.runIf(HAS_LND)('on LND', () => {
-  beforeEach(open, 120_000);
+  beforeEach(open, 300_000);
   afterEach(close);
   const status = async (id: string) => (await at.payout(id)).status;
   const becomes = (id: string, wanted: string, between: () => Promise<void> = async () => undefined) =>

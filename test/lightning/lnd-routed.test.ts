@@ -13,7 +13,7 @@ describe.runIf(HAS_LND)('on LND', () => {
     await open();
     payee = await engine.pair.more('payee');
     await openToPayee();
-  }, 180_000);
+  }, 300_000);
   afterEach(close);
 
   async function openToPayee(): Promise<void> {

@@ -25,7 +25,7 @@ async function holdDisk(): Promise<() => Promise<void>> {
 }
 
 describe.runIf(HAS_LND && CAN_HOLD)('on LND', () => {
-  beforeAll(open, 120_000);
+  beforeAll(open, 300_000);
   afterAll(close, 60_000);
 
   test('what it has taken, and does not know yet, is not failed when its invoice expires, and is paid', {

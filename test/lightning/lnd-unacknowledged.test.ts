@@ -9,7 +9,7 @@ import { at, clock, close, engine, isPaid, isTaken, open } from './funded-lnd.ts
 
 describe.runIf(HAS_LND)('on LND', () => {
   let way: HeldBack | null = null;
-  beforeEach(open, 120_000);
+  beforeEach(open, 300_000);
   afterEach(async () => {
     await way?.close();
     way = null;

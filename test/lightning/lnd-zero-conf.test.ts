@@ -16,7 +16,7 @@ type Channel = {
 type Routes = { readonly routes?: readonly { readonly hops: readonly { readonly chan_id: string }[] }[] };
 
 describe.runIf(HAS_LND)('on LND', () => {
-  beforeEach(open, 120_000);
+  beforeEach(open, 300_000);
   afterEach(close);
 
   test("it is no operator's to decide while he may get it", { timeout: 300_000 }, async () => {

@@ -31,7 +31,11 @@ export type LndNode = {
   loseDisk(): Promise<void>;
 };
 
-const WAIT_MS = 90_000;
+/** Long enough for a machine that has ten times as much to do as it has processors: what has ended is not waited for. */
+const WAIT_MS = 240_000;
+
+/** Nothing that is waited for comes any more. */
+class Ended extends Error {}
 
 /** Path of the executable; builds it the first time. */
 export function lndPath(): string {
@@ -39,7 +43,7 @@ export function lndPath(): string {
   return execFileSync(script, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 }
 
-/** What a look finds, once it finds something. */
+/** What a look finds, once it finds something; at once what it throws as {@link Ended}. */
 export async function until<T>(what: string, look: () => Promise<T | false | null | undefined>): Promise<T> {
   let last: unknown;
   for (const end = performance.now() + WAIT_MS; performance.now() < end; await delay(100)) {
@@ -47,6 +51,7 @@ export async function until<T>(what: string, look: () => Promise<T | false | nul
       const found = await look();
       if (found) return found;
     } catch (error) {
+      if (error instanceof Ended) throw error;
       last = error;
     }
   }
@@ -139,10 +144,16 @@ export async function openNode({ folder, alias, bitcoind, zmq, hasWords }: Place
       request.end(body === undefined ? undefined : JSON.stringify(body));
     });
   }
+  const untilIt = (what: string, look: () => Promise<boolean>): Promise<boolean> =>
+    until(`${alias} ${what}`, async () => {
+      const how = child?.exitCode ?? child?.signalCode ?? null;
+      if (how !== null) throw new Ended(`${alias} ended with ${how}`);
+      return look();
+    });
   let words: readonly string[] = [];
   /** @param channels the file that names them, in base64; null for a new node */
   async function makeWallet(channels: string | null): Promise<void> {
-    await until(`${alias} asks for a wallet`, async () => {
+    await untilIt('asks for a wallet', async () => {
       if (!existsSync(join(home, 'tls.cert'))) return false;
       certificate = readFileSync(join(home, 'tls.cert'), 'utf8');
       return (await state()) === 'NON_EXISTING';
@@ -163,36 +174,33 @@ export async function openNode({ folder, alias, bitcoind, zmq, hasWords }: Place
     rmSync(home, { recursive: true });
     await start(() => makeWallet(channels));
   }
-  function launch(given: readonly string[]): ChildProcess {
+  function launch(given: readonly string[]): void {
     const running = spawn(lndPath(), given, { stdio: 'ignore', env: { PATH: process.env.PATH, HOME: folder } });
     child = running;
     ended = new Promise((resolve) => running.once('exit', () => resolve()));
-    return running;
   }
   const state = async () => (await call<{ state: string }>('GET', '/v1/state')).state;
   async function start(made: () => Promise<void> = async () => undefined): Promise<void> {
-    const running = launch(args);
+    launch(args);
     await made();
-    await serves(running);
+    await serves();
   }
-  async function serves(running: ChildProcess): Promise<void> {
-    const how = await until(`${alias} serves`, async () => {
-      if (running.exitCode !== null) return 'ended';
+  async function serves(): Promise<void> {
+    await untilIt('serves', async () => {
       const files = [join(home, 'tls.cert'), join(home, 'data/chain/bitcoin/regtest/admin.macaroon')] as const;
       if (!files.every(existsSync)) return false;
       certificate = readFileSync(files[0], 'utf8');
       macaroon = readFileSync(files[1]).toString('hex');
       const serving = (await state()) === 'SERVER_ACTIVE';
-      return serving && (await call<{ synced_to_chain: boolean }>('GET', '/v1/getinfo')).synced_to_chain && 'serves';
+      return serving && (await call<{ synced_to_chain: boolean }>('GET', '/v1/getinfo')).synced_to_chain;
     });
-    if (how === 'ended') throw new Error(`${alias} ended with ${running.exitCode}`);
   }
   async function startLocked(): Promise<() => Promise<void>> {
-    const running = launch(args.filter((arg) => !arg.startsWith('--wallet-unlock-')));
-    await until(`${alias} is locked`, async () => (await state()) === 'LOCKED');
+    launch(args.filter((arg) => !arg.startsWith('--wallet-unlock-')));
+    await untilIt('is locked', async () => (await state()) === 'LOCKED');
     return async () => {
       await call('POST', '/v1/unlockwallet', { wallet_password: base64(PASSWORD) });
-      await serves(running);
+      await serves();
     };
   }
   async function end(signal: NodeJS.Signals): Promise<void> {
