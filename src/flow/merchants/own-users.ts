@@ -10,6 +10,7 @@ import { addUser, setUser } from './merchants.ts';
 
 /** How many users a merchant may make; the operator makes more. */
 export const MOST_USERS = 100;
+const MOST_LISTED = 10 * MOST_USERS;
 
 type By = Pick<Caller, 'merchantId' | 'affiliateId' | 'userId' | 'signInId' | 'scopes'>;
 
@@ -21,7 +22,7 @@ export const mayChangeUsers = ({ scopes }: Pick<By, 'scopes'>): boolean => SCOPE
 
 /** The users of a merchant, the oldest first. */
 export function ownUsers(ctx: SignInContext, { merchantId }: Pick<By, 'merchantId'>): Promise<readonly ListedUser[]> {
-  return listUsersOf(ctx.db, merchantId, MOST_USERS);
+  return listUsersOf(ctx.db, merchantId, MOST_LISTED);
 }
 
 /**
@@ -36,16 +37,19 @@ export async function addOwnUser(
   user: { readonly username: string; readonly scopes: readonly string[] },
 ): Promise<{ readonly password: string }> {
   checkMay(by);
-  if ((await countUsersOf(ctx.db, by.merchantId)) >= MOST_USERS) {
-    const message = `There are ${MOST_USERS} users already; the operator makes more.`;
-    throw new Refusal('invalid_request', { message, param: 'username' });
-  }
   if (NO_PATHS.has(user.username)) {
     const message = `${user.username} cannot be a username here: no page can have the address of it.`;
     throw new Refusal('invalid_request', { message, param: 'username' });
   }
   const password = newPassword(ctx);
-  await addUser(ctx, { ...user, affiliateId: by.affiliateId, password }, whileSignedIn(by, []));
+  const isSignedIn = whileSignedIn(by, []);
+  await addUser(ctx, { ...user, affiliateId: by.affiliateId, password }, async (sql) => {
+    await isSignedIn(sql);
+    // his row is locked: those that he makes at once are counted one after the other
+    if ((await countUsersOf(sql, by.merchantId)) < MOST_USERS) return;
+    const message = `There are ${MOST_USERS} users already; the operator makes more.`;
+    throw new Refusal('invalid_request', { message, param: 'username' });
+  });
   return { password };
 }
 

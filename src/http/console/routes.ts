@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../core/refusal.ts';
 import { createOperatorSignIn, type OperatorSession } from '../../flow/sign-in/operator-sessions.ts';
+import { html } from '../html.ts';
 import { checkFormToken, readOwnForm } from '../portal/forms.ts';
 import { codePage, framedBy } from '../portal/frame.ts';
 import { answer, createServe, type PageRequest, redirect, refuse, takeAnonymous } from '../portal/page-calls.ts';
@@ -39,7 +40,13 @@ export function mountConsole(app: FastifyInstance, context: ServerContext, limit
       await takeAnonymous(call);
       return answer(call, codePage(call, COMMAND, null));
     }
-    const frame = { places: PLACES, under: page.path, user: 'operator', formToken: session.formToken, leave: '/ops/sign-out' };
+    const frame = {
+      places: PLACES,
+      under: page.path,
+      user: html`<span class="user">operator</span>`,
+      formToken: session.formToken,
+      leave: '/ops/sign-out',
+    };
     answer(call, framedBy(call, frame, await page.show(context.ctx)));
   }
 

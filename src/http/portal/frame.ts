@@ -25,15 +25,21 @@ export type Frame = {
   readonly places: readonly (readonly [path: string, name: string])[];
   /** The place that the page belongs to. */
   readonly under: string;
-  readonly user: string;
+  /** Who is signed in. */
+  readonly user: Html;
   readonly formToken: string;
   /** Where signing out is sent. */
   readonly leave: string;
 };
 
+/** The page of a user. */
+export const userPath = (username: string): string => `/settings/users/${encodeURIComponent(username)}`;
+
 /** A page of the portal. @param under the place that it belongs to */
 export function framed(visit: Visit, under: string, shown: Shown): string {
-  const { username: user, formToken } = visit.session;
+  const { username, formToken } = visit.session;
+  // also where nothing else may be seen
+  const user = html`<a class="user" href="${visit.base}${userPath(username)}">${username}</a>`;
   return framedBy(visit, { places: PLACES, under, user, formToken, leave: '/sign-out' }, shown);
 }
 
@@ -45,7 +51,7 @@ export function framedBy(around: Around, { places, under, user, formToken, leave
     title,
     html`<header><p class="name">Bursar</p>
 <nav aria-label="Pages"><ul>${places.map(([path, name]) => html`<li><a href="${base}${path}"${path === under && html` aria-current="page"`}>${name}</a></li>`)}</ul></nav>
-<form method="post" action="${base}${leave}"><input type="hidden" name="form_token" value="${formToken}"><span class="user">${user}</span> <button>Sign out</button></form>
+<form method="post" action="${base}${leave}"><input type="hidden" name="form_token" value="${formToken}">${user} <button>Sign out</button></form>
 </header>
 <main><h1>${title}</h1>
 ${body}

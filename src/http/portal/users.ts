@@ -1,5 +1,5 @@
 // The users of a merchant, for people and for programs: each signs in here and at /auth, as far as its scopes go.
-import { SCOPES } from '../../core/credentials.ts';
+import { SCOPES, usernameKey } from '../../core/credentials.ts';
 import { Refusal } from '../../core/refusal.ts';
 import {
   addOwnUser,
@@ -11,6 +11,7 @@ import {
 } from '../../flow/merchants/own-users.ts';
 import { html } from '../html.ts';
 import { typed } from './forms.ts';
+import { userPath } from './frame.ts';
 import { form, type Input, link, moment, PASSWORD, table } from './parts.ts';
 import type { Page, Refused, Shown, Visit } from './visit.ts';
 
@@ -32,8 +33,6 @@ const CHOSEN: readonly Input[] = [
   { name: 'again', label: 'The same again', type: 'password', required: true },
 ];
 
-const pathOf = (username: string): string => `${PATH}/${encodeURIComponent(username)}`;
-
 export const USERS: Page = {
   path: PATH,
   under: '/settings',
@@ -43,7 +42,7 @@ export const USERS: Page = {
     const { caller } = visit.session;
     const users = await ownUsers(visit.context.ctx, caller);
     const rows = users.map((one) => [
-      link(visit, pathOf(one.username), one.username),
+      link(visit, userPath(one.username), one.username),
       one.scopes.join(', '),
       moment(one.createdAt.toISOString()),
     ]);
@@ -68,9 +67,10 @@ export const USER: Page = {
   path: `${PATH}/:id`,
   under: '/settings',
   async show(visit, refused) {
-    await visit.ask('getSettings');
-    const { caller } = visit.session;
-    const user = (await ownUsers(visit.context.ctx, caller)).find(({ username }) => username === visit.id);
+    const { caller, username } = visit.session;
+    const key = usernameKey(visit.id);
+    await checkMaySee(visit, key === username);
+    const user = (await ownUsers(visit.context.ctx, caller)).find((one) => usernameKey(one.username) === key);
     if (user === undefined) throw new Refusal('not_found', { message: 'There is no user with this username.' });
     const may = mayChangeUsers(caller);
     const isOwn = user.id === caller.userId;
@@ -105,10 +105,20 @@ ${may && !isOwn && html`<h2>Scopes</h2>${form(visit, { act: 'change', button: 'C
       await visit.confirm(sent);
       const scopes = (sent.get('scopes') ?? '').split(' ');
       await setOwnScopes(visit.context.ctx, visit.session.caller, { username: visit.id, scopes });
-      return pathOf(visit.id);
+      return userPath(visit.id);
     },
   },
 };
+
+/** What an account that is suspended is refused, and a user who may see nothing, but of himself. */
+async function checkMaySee(visit: Visit, isOwn: boolean): Promise<void> {
+  try {
+    await visit.ask('getSettings');
+  } catch (error) {
+    const isAllowed = isOwn && error instanceof Refusal && error.code === 'insufficient_permissions';
+    if (!isAllowed) throw error;
+  }
+}
 
 function newPassword(visit: Visit, { may, isOwn }: { readonly may: boolean; readonly isOwn: boolean }, refused: Refused | null) {
   if (isOwn) return form(visit, { act: 'choose', button: 'Change', inputs: [...CHOSEN, PASSWORD], refused });

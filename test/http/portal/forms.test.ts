@@ -107,7 +107,7 @@ describe('what may move money', () => {
     for (const one of [first, second]) expect([third.path, '/payouts/new']).toContain(one.path);
     expect(words(third.text)).toContain('Payout of 0.01 BTC');
     expect(await count('payouts')).toBe(before + 1);
-    expect((await browser.get('/balances')).text).toContain('class="user">shop<');
+    expect((await browser.get('/balances')).text).toContain('users/shop">shop</a>');
   });
 
   test('is done once where it is sent, refused while it is being done, and sent again from the page that says so', async () => {

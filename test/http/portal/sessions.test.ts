@@ -26,7 +26,7 @@ describe('signing in', () => {
     const signedIn = await browser.post('/sign-in', { username: 'shop', password: PASSWORD, next });
     expect(signedIn.path).toBe('/transactions?status=review');
     expect(words(signedIn.text)).toContain('Payments');
-    expect(signedIn.text).toContain('class="user">shop<');
+    expect(signedIn.text).toContain('users/shop">shop</a>');
   });
 
   test('a wrong password and an unknown user are told alike, and set no cookie', async () => {

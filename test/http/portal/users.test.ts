@@ -180,6 +180,21 @@ test('every name that a user may have has its page', async () => {
   }
 });
 
+test('who may see nothing else finds his own page from every other, and chooses his password there', async () => {
+  const browser = await signedInBrowser(api, 'only.payouts');
+  const refused = await browser.get('/balances');
+  expect(refused.status).toBe(403);
+  const own = /<a class="user" href="([^"]+)"/.exec(refused.text)?.[1] as string;
+  expect(own).toBe(`${PATH}/only.payouts`);
+  const chosen = { new_password: 'only for payouts', again: 'only for payouts', password: PASSWORD };
+  const sent = await browser.submit(own, 'choose', chosen);
+  expect(sent.text).toContain('action="/sign-in"');
+  expect((await auth('only.payouts', 'only for payouts')).status).toBe(200);
+  const few = await signedInBrowser(api, 'only.payments');
+  for (const path of [PATH, `${PATH}/shop`, `${PATH}/only.payouts`, `${PATH}/nobody`])
+    expect([path, (await few.get(path)).status]).toEqual([path, 403]);
+});
+
 test('a merchant makes no more users than the limit', async () => {
   await api.sql(
     `insert into users (merchant_id, username, username_key, password_hash, scopes, created_at)
@@ -189,4 +204,11 @@ test('a merchant makes no more users than the limit', async () => {
   const browser = await signedInBrowser(api, 'other');
   const refused = await browser.submit(PATH, 'add', { username: 'onemore', scopes: 'read', password: PASSWORD });
   expect([refused.status, words(refused.text)]).toEqual([400, expect.stringContaining('There are 100 users already')]);
+  await api.sql(`delete from users where username in ('u99', 'u100')`);
+  const sent = hiddenFields((await browser.get(PATH)).text, 'add');
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const made = await Promise.all(
+    names.map((username) => browser.post(PATH, { ...sent, username, scopes: 'read', password: PASSWORD })),
+  );
+  expect(made.map(({ status }) => status).sort((a, b) => a - b)).toEqual([200, 200, 400, 400, 400, 400]);
 });
