@@ -5,6 +5,7 @@ import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { clearBreakers } from '../../src/store/ledger/breakers.ts';
+import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
 import { at, clock, close, engine, looks, open, outgoing, pass, toldAfterAMinute as told } from './funded-payouts.ts';
 
 beforeEach(() => open());
@@ -45,6 +46,7 @@ test('what goes back of a transaction that was there before waits for an approva
   const { id: payoutId, ...row } = await reimbursement(id);
   expect(row).toEqual({ status: 'pending', step: 'held', held_reason: 'approval' });
   expect(BigInt(await engine.arrived(hash))).toBe(0n);
+  expect((await readPayoutDetails(at.ctx.db, payoutId as string))?.trouble).toMatch(/may have sent this back already/);
   await approvePayout(at.ctx, { payoutId: payoutId as string, by: 'ann' });
   await looks(3);
   expect(await reimbursement(id)).toMatchObject({ status: 'completed' });

@@ -72,6 +72,9 @@ export async function reimburseTransaction(
       const createdAtMs = ctx.ports.clock.now();
       const rate = (await latestRates(sql, ctx.ports.seals, [currency], createdAtMs)).get(currency)?.usd;
       const usdMinor = rate === undefined ? null : usdForCryptoUp(refund.total, currency, rate);
+      // what the operator asks for needs no operator
+      const isAsked = request.merchantId !== null;
+      const isAgain = isAsked && isOverLightning && (await mayHaveGoneBack(sql, transactionId));
       const made = {
         refund,
         transactionId,
@@ -80,15 +83,13 @@ export async function reimburseTransaction(
         ...(await rail.terms(sql, refund.total)),
         destination,
         createdAtMs,
-        // what the operator asks for needs no operator
-        needsApproval:
-          request.merchantId !== null &&
-          (isAboveLimit(usdMinor, guards.approvalAbove) || (isOverLightning && (await mayHaveGoneBack(sql, transactionId)))),
+        needsApproval: isAgain || (isAsked && isAboveLimit(usdMinor, guards.approvalAbove)),
       };
       await insertRefund(sql, {
         ...made,
         amountText: formatAmount(refund.total, currency),
         usdMinor,
+        trouble: isAgain ? AGAIN : null,
         intent: signed(ctx, made),
       });
     },
@@ -96,6 +97,9 @@ export async function reimburseTransaction(
   if (after === null) throw new Refusal('transaction_not_found', { param: 'transaction_id' });
   return { transactionId: after.id, status: after.status };
 }
+
+const AGAIN =
+  'a payment over Lightning that was booked as lost may have sent this back already: ask the customer before it is approved';
 
 /**
  * The invoice that a Lightning address or an LNURL gives for what a reimbursement would pay now. Not for use inside a database transaction.

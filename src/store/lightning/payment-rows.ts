@@ -66,13 +66,16 @@ export const LIGHTNING_PAYOUT_JOB = 'lightning payouts';
 /** As a table of a statement: its transaction does not wait for the disk. */
 const SOON = `(select set_config('synchronous_commit', 'off', true))`;
 
-/** Writes the payment of a payout that was just requested; nobody was asked to pay it. */
-export async function insertPayment(sql: Sql, payoutId: string, atMs: number): Promise<void> {
+/**
+ * Writes the payment of a payout that was just requested; nobody was asked to pay it.
+ * @param trouble what a person must know who lets it go
+ */
+export async function insertPayment(sql: Sql, payoutId: string, atMs: number, trouble: string | null = null): Promise<void> {
   await sql.query({
     name: 'insert_lightning_payment',
-    text: `insert into lightning_payments (payout_id, payment_hash, state, due_at, created_at)
-             select id, payment_hash, 'waiting', $2, $2 from payouts where id = $1`,
-    values: [payoutId, new Date(atMs)],
+    text: `insert into lightning_payments (payout_id, payment_hash, state, due_at, created_at, trouble)
+             select id, payment_hash, 'waiting', $2, $2, $3 from payouts where id = $1`,
+    values: [payoutId, new Date(atMs), trouble],
   });
 }
 

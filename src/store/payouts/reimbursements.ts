@@ -118,6 +118,8 @@ export type NewRefund = {
   readonly usdMinor: bigint | null;
   /** It waits for an operator once its payments are final. */
   readonly needsApproval: boolean;
+  /** What whoever approves it must know; shown of one over Lightning. */
+  readonly trouble: string | null;
   readonly createdAtMs: number;
 };
 
@@ -170,7 +172,7 @@ export async function insertRefund(sql: Sql, made: NewRefund): Promise<void> {
       ],
     });
   });
-  if (made.invoice !== null) await insertPayment(sql, refund.id, made.createdAtMs);
+  if (made.invoice !== null) await insertPayment(sql, refund.id, made.createdAtMs, made.trouble);
   if (isReady) await wakeDriver(sql);
 }
 
