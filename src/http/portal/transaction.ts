@@ -20,8 +20,9 @@ type Known = { readonly checked: Checked; readonly checkout: Checkout; readonly 
 
 const MOST_EVENTS = 100;
 const EXPAND = ['events', 'rate', 'checkout'];
-/** Statuses in which the operations may do something; they decide, these only leave out what is in vain. */
-const CANCELLABLE: ReadonlySet<TransactionStatus> = new Set(['started', 'pending']);
+/** When the operations may do something; they decide, these only leave out what is in vain. */
+const isCancellable = ({ status, confirmations }: Checked): boolean =>
+  status === 'started' || (status === 'pending' && confirmations === 0);
 const ACCEPTABLE: ReadonlySet<TransactionStatus> = new Set(['review', 'declined']);
 const CREDITED: ReadonlySet<TransactionStatus> = new Set(['succeeded', 'settled']);
 const BEFORE_BOOKING: ReadonlySet<TransactionStatus> = new Set(['started', 'pending', 'confirmed']);
@@ -135,12 +136,13 @@ function events({ events: all = [] }: Checked): Html {
 ${all.length > shown.length && html`<p class="note">The last ${shown.length} of ${all.length}.</p>`}`;
 }
 
-function actions(visit: Visit, { checked: { status }, checkout, came: { lies }, refund }: Known, refused: Refused | null): Html {
+function actions(visit: Visit, { checked, checkout, came: { lies }, refund }: Known, refused: Refused | null): Html {
+  const { status } = checked;
   const isUndecided = ACCEPTABLE.has(status);
   const isRefunding = refund?.status === 'pending';
   const hasExcess = !isUndecided && !BEFORE_BOOKING.has(status) && lies.some(({ inSuspense }) => inSuspense > 0n);
   const buttons = [
-    CANCELLABLE.has(status) && form(visit, { act: 'cancel', button: 'Cancel this payment', refused, isDangerous: true }),
+    isCancellable(checked) && form(visit, { act: 'cancel', button: 'Cancel this payment', refused, isDangerous: true }),
     isUndecided && !isRefunding && form(visit, { act: 'accept', button: 'Accept what came in', refused }),
     hasExcess &&
       !isRefunding &&

@@ -203,6 +203,21 @@ describe('payments', () => {
     expect((await api.call('/check_transaction', { transaction_id: made.transaction_id })).json.status).toBe('cancelled');
   });
 
+  test('one whose payment has confirmations has no button that cancels it', async () => {
+    await api.sql(
+      `insert into chain_cursors (currency, height, hash, caught_up_at, deep_height, updated_at) values ('BTC', 100, 'h', now(), 0, now())`,
+    );
+    const made = await create();
+    await api.sql(
+      "update transactions set status = 'pending', confirmed_from_height = 100, confirmed_from_currency = 'BTC' where id = $1",
+      [made.transaction_id],
+    );
+    const checked = (await api.call('/check_transaction', { transaction_id: made.transaction_id })).json;
+    expect([checked.status, checked.confirmations > 0]).toEqual(['pending', true]);
+    const { text } = await (await signedInBrowser(api)).get(`/transactions/${made.transaction_id}`);
+    expect(text).not.toContain('name="do" value="cancel"');
+  });
+
   test('the list shows what its address says, and pages without gap or double', async () => {
     for (let i = 0; i < 25; i++) {
       api.advance(1);
