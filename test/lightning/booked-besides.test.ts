@@ -1,7 +1,7 @@
 // What our node has paid for no payout, and is booked as lost or as its operator's, is paid: the node pays no hash twice, so a payout to it would be completed by
 // the same payment, and what has left once would be booked twice.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { bookOwnPayment, bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
+import { bookMissing, bookOwnPayment, bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { lockPaymentHash } from '../../src/store/lightning/payment-hashes.ts';
 import { eventually } from '../support/service.ts';
 import {
@@ -72,10 +72,14 @@ test('while it is asked for nobody books it, and the other way round', async () 
   await told();
   let decide: (() => void) | undefined;
   const decided = new Promise<void>((resolve) => (decide = resolve));
+  let lock: (() => void) | undefined;
+  const locked = new Promise<void>((resolve) => (lock = resolve));
   const asking = at.ctx.db.transaction(async (sql) => {
     await lockPaymentHash(sql, hash);
+    lock?.();
     await decided;
   });
+  await locked;
   const booking = bookUnasked(at.ctx, { paymentHash: hash, acceptsLoss: true });
   await eventually('the booking waits', async () => {
     const { rows } = await at.admin.query(
@@ -86,4 +90,24 @@ test('while it is asked for nobody books it, and the other way round', async () 
   decide?.();
   await asking;
   expect(await booking).toBe(1_002n);
+});
+
+test('what it has paid for the hash of a payout that waits is no part of what is missing there', async () => {
+  expect(await told()).toEqual([]);
+  const before = await surplus();
+  const { request, hash } = invoice();
+  const { id } = await at.request(request, AMOUNT);
+  outgoing().send(request, 0n, 10_000n);
+  expect((await told()).map((one) => one.slice(0, 4))).toEqual(['LN-7']);
+  const { identity } = await at.paying.node();
+  const missing = () => bookMissing(at.ctx, identity, 'own').catch((error: Error) => error.message);
+  expect(await missing()).toMatch(/has paid, or was paid, what nobody has booked/);
+  await looks(1);
+  expect(await status(id)).toBe('completed');
+  expect(outgoing().find(hash)?.receivedMsat).toBe(1_000_000n);
+  // it is in the books now, and the node was not looked at since
+  expect(await missing()).toMatch(/what nobody has booked/);
+  expect(await told()).toEqual([]);
+  expect(await missing()).toBeNull();
+  expect(await surplus()).toBe(before);
 });

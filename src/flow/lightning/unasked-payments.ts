@@ -153,7 +153,7 @@ export function bookMissing(ctx: Context, identity: string, as: 'own' | 'lost' |
       });
     if (await isUndecided(sql, identity))
       throw new Refusal('not_resolvable', {
-        message: `Node ${identity} has paid, or was paid, what nobody has booked, and that may be what is missing: book it first (bursar audit, LN-5, LN-9).`,
+        message: `Node ${identity} has paid, or was paid, what nobody has booked, and that may be what is missing: book it first (bursar audit, LN-5, LN-9), or let the payout go on, or cancel it, that waits with its hash.`,
       });
     if (as === null)
       throw new Refusal('not_resolvable', {

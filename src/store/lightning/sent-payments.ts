@@ -197,12 +197,17 @@ export async function setOperators(sql: Sql, paymentHash: string): Promise<void>
 
 /**
  * Whether a node has paid, or was paid, what nobody has booked yet (LN-5, LN-9). What its operator has under way, or has called failed, may be so
- * for good, and has taken nothing where no channel holds it; only then what the node has is looked at.
+ * for good, and has taken nothing where no channel holds it; only then what the node has is looked at. What it had paid for the hash of a payout before it was
+ * asked for that is booked with it, and is missing up to the look that follows.
  */
 export async function isUndecided(sql: Sql, node: string): Promise<boolean> {
   const { rows } = await sql.query<{ some: boolean }>({
     name: 'is_lightning_undecided',
     text: `select exists (select from lightning_sent s where s.node = $1 and ${UNASKED} and not (${LET_BE}))
+               or exists (select from lightning_sent s join lightning_nodes n on n.identity = s.node
+                           where s.node = $1 and s.state = 'succeeded' and s.acknowledged_at is null
+                             and exists (select ${ASKED_BY} and (l.state = 'waiting' or s.seen_at <= l.asked_at
+                               and p.status <> 'failed' and (p.completed_at is null or p.completed_at >= n.held_at))))
                or exists (select from lightning_unknown_invoices where node = $1 and paid_msat is not null and acknowledged_at is null) as some`,
     values: [node],
   });
