@@ -111,3 +111,25 @@ test('what it has paid for the hash of a payout that waits is no part of what is
   expect(await missing()).toBeNull();
   expect(await surplus()).toBe(before);
 });
+
+test('once that payout is completed, what a channel that closed meanwhile has cost is booked, and what the node has is looked at again', async () => {
+  const own = () => engine.node().own;
+  own().move(2_000_000);
+  const [channel, other] = [own().open(1_000_000), own().open(500_000)];
+  expect(await told()).toEqual([]);
+  const { request } = invoice();
+  const { id } = await at.request(request, AMOUNT);
+  outgoing().send(request, 0n, 10_000n);
+  own().close(channel, 252);
+  await told();
+  const costs = () => at.balance('expense:ln:channels:BTC');
+  const before = await costs();
+  await looks(1);
+  expect(await status(id)).toBe('completed');
+  expect(await told()).toEqual([]);
+  // but for the satoshi that a channel was shown too high
+  expect((await costs()) - before).toBeGreaterThanOrEqual(250n);
+  expect((await costs()) - before).toBeLessThanOrEqual(252n);
+  own().close(other, 500_000);
+  expect((await told()).map((one) => one.slice(0, 4))).toEqual(['LN-7']);
+});

@@ -101,3 +101,16 @@ test('one that is asked for after the deletion, and was not heard of, is held by
   expect(await status(id)).toBe('completed');
   expect(outgoing().find(hash)?.receivedMsat).toBe(1_000_000n);
 });
+
+test('nor is it once what was under way at the deletion has ended and is listed, nor given back when its invoice has expired', async () => {
+  const { id, hash, later } = await unheardAndDeleted();
+  await looks(3);
+  outgoing().resolve(later, true);
+  await looks(1);
+  await told();
+  await looks(3, 61_000);
+  expect(await at.payment(id)).toMatchObject({ sends: 1, payment_index: null });
+  await looks(3, 3_600_000);
+  expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+  expect(outgoing().payment(hash)).toBeNull();
+});

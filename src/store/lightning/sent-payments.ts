@@ -38,12 +38,18 @@ export async function listedFee(sql: Sql, paymentHash: string): Promise<bigint |
   return rows[0] === undefined ? null : BigInt(rows[0].fee);
 }
 
-/** What a node had listed as paid last up to a time; null where nothing was. It lists that for good, unless its payments were deleted there. */
+/**
+ * What a node had listed as paid last, and a payout was completed by, up to a time; null where nothing was. It lists that for good, unless its payments were
+ * deleted there: what was still under way then stays.
+ */
 export async function lastListedPaid(sql: Sql, node: string, upToMs: number): Promise<string | null> {
   const { rows } = await sql.query<{ payment_hash: string }>({
     name: 'last_listed_paid',
-    text: `select payment_hash from lightning_sent
-            where node = $1 and state = 'succeeded' and acknowledged_at is null and seen_at <= $2 order by payment_index desc limit 1`,
+    text: `select payment_hash from lightning_sent s
+            where node = $1 and state = 'succeeded' and acknowledged_at is null and seen_at <= $2
+              and exists (select from lightning_payments l join payouts p on p.id = l.payout_id
+                           where l.payment_hash = s.payment_hash and l.state = 'paid' and p.completed_at <= $2)
+            order by payment_index desc limit 1`,
     values: [node, new Date(upToMs)],
   });
   return rows[0]?.payment_hash ?? null;
@@ -199,17 +205,18 @@ export async function setOperators(sql: Sql, paymentHash: string): Promise<void>
  * Whether a node has paid, or was paid, what nobody has booked yet (LN-5, LN-9). What its operator has under way, or has called failed, may be so
  * for good, and has taken nothing where no channel holds it; only then what the node has is looked at. What it had paid for the hash of a payout before it was
  * asked for that is booked with it, and is missing up to the look that follows.
+ * @param of what is decided about: what a look has found, up to now; or what the books and the node were when it was looked at last
  */
-export async function isUndecided(sql: Sql, node: string): Promise<boolean> {
+export async function isUndecided(sql: Sql, node: string, of: 'this_look' | 'last_look' = 'last_look'): Promise<boolean> {
   const { rows } = await sql.query<{ some: boolean }>({
     name: 'is_lightning_undecided',
     text: `select exists (select from lightning_sent s where s.node = $1 and ${UNASKED} and not (${LET_BE}))
                or exists (select from lightning_sent s join lightning_nodes n on n.identity = s.node
                            where s.node = $1 and s.state = 'succeeded' and s.acknowledged_at is null
-                             and exists (select ${ASKED_BY} and (l.state = 'waiting' or s.seen_at <= l.asked_at
+                             and exists (select ${ASKED_BY} and (l.state = 'waiting' or $2 and s.seen_at <= l.asked_at
                                and p.status <> 'failed' and (p.completed_at is null or p.completed_at >= n.held_at))))
                or exists (select from lightning_unknown_invoices where node = $1 and paid_msat is not null and acknowledged_at is null) as some`,
-    values: [node],
+    values: [node, of === 'last_look'],
   });
   return rows[0]?.some === true;
 }

@@ -95,7 +95,7 @@ async function isDecided(ctx: Context, sent: SentPayments | null, { identity }: 
     if ((error as { fault?: string }).fault === undefined) throw error;
     return false;
   }
-  return !(await isUndecided(ctx.db, identity));
+  return !(await isUndecided(ctx.db, identity, 'this_look'));
 }
 
 /** Whether no block has come since, and it is the same node. */
