@@ -65,6 +65,8 @@ test('what was asked for before that was booked is decided by a person', async (
   expect(BigInt(await engine.arrived(hash))).toBe(0n);
   await resolvePayout(at.ctx, { payoutId: payoutId as string, outcome: 'paid', evidence: 'the customer was asked' });
   expect(await reimbursement(id)).toMatchObject({ status: 'completed' });
+  await at.work();
+  expect(await told()).toEqual([]);
 });
 
 test.each(['more than it was paid', 'what was lost before it was there'])('%s holds nothing', async (what) => {

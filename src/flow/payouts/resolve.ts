@@ -1,6 +1,7 @@
 // An operator decides a payout whose outcome nobody can find out (`held_reason` unknown_outcome), with evidence that stays in its history.
 import type { Entry } from '../../core/judge/case.ts';
 import { chargedFee } from '../../core/lightning/payout-fees.ts';
+import { unknownReceiptEntry } from '../../core/lightning/postings.ts';
 import { achCompleteEntry, achHandOverEntry, achReleaseEntry, type PostedAchPayout } from '../../core/payouts/ach-postings.ts';
 import {
   completeEntries,
@@ -100,7 +101,8 @@ async function refuseUnbooked(sql: Sql, { id, reimburses }: PayoutRow): Promise<
 async function bookPaidByOthers(ctx: Context, sql: Sql, row: PayoutRow): Promise<void> {
   if (row.source !== null || (await bookedFee(sql, row.id)) !== null) return;
   const { id: payoutId, amount } = await oneAsBooked(sql, row);
-  const entry = unknownInflowEntry(payoutId, paidFrom(row), amount);
+  const entry =
+    row.paymentHash == null ? unknownInflowEntry(payoutId, paidFrom(row), amount) : unknownReceiptEntry(payoutId, amount);
   await postEntries(sql, [{ entry, transactionId: null, atMs: ctx.ports.clock.now() }]);
 }
 
