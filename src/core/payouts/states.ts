@@ -96,6 +96,8 @@ export const PAYOUT_TRANSITIONS: readonly PayoutTransition[] = [
   // a reimbursement only
   row(['pending', 'held'], 'payments_lost', ['failed', 'ended'], 'release', 'its payments were lost'),
   row(['processing', 'queued'], 'payments_lost', ['failed', 'ended'], 'release', 'its payments were lost'),
+  // a person was asked about it, and it had taken nothing yet
+  row(['processing', 'held'], 'payments_lost', ['failed', 'ended'], 'release', 'its payments were lost'),
   row(['processing', 'queued'], 'held_again', ['processing', 'held'], null, null),
   row(['processing', 'held'], 'hold_ended', ['processing', 'queued'], null, null),
   // nothing is signed for it: it can be cancelled again

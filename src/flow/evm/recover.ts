@@ -12,6 +12,7 @@ import { leaveReservation } from '../../store/payouts/after-restore/emptied-batc
 import { insertAttempt } from '../../store/payouts/attempts.ts';
 import { type Batch, type BatchPayout, readBatch, setBatchState } from '../../store/payouts/batch-rows.ts';
 import { batchesOfOutputs, freeInputs, insertBatch } from '../../store/payouts/batches.ts';
+import { isHeldInLedger } from '../../store/payouts/booked-amounts.ts';
 import { recordOutgoing } from '../../store/payouts/outgoing-facts.ts';
 import { lockPayouts, type PayoutRow } from '../../store/payouts/payouts.ts';
 import { writePayoutChanges } from '../../store/payouts/status-changes.ts';
@@ -151,8 +152,9 @@ async function whomItPays(ctx: Context, sql: Sql, { currency, txid, sent, refuse
     sent.find((output) => paysPayout(output, payout)) ?? null;
   const nobody = { payout: null, adopted: null, output: together(sent) };
   if (sent.length === 0) return nobody;
-  const open = (await unsignedPayouts(sql, currency)).find((payout) => paying(payout) !== null);
-  if (open !== undefined) {
+  for (const open of await unsignedPayouts(sql, currency)) {
+    // one that has taken nothing yet may never have anything to be paid with: it waits for a person, as where something was lost
+    if (paying(open) === null || (open.reimburses !== null && !(await isHeldInLedger(sql, open.id)))) continue;
     const [payout] = await lockUnsigned(sql, currency, [open.id], refused);
     return { payout: payout ?? null, adopted: null, output: paying(open) };
   }

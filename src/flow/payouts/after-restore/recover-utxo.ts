@@ -10,6 +10,7 @@ import { postEntries } from '../../../store/ledger/ledger.ts';
 import { leaveReservation } from '../../../store/payouts/after-restore/emptied-batches.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { insertBatch, type SpendableOutput } from '../../../store/payouts/batches.ts';
+import { isHeldInLedger } from '../../../store/payouts/booked-amounts.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
 import { knownOwnScripts, ungivenOwnIndexes } from '../../../store/payouts/own-outputs.ts';
 import { lockPayouts, type PayoutRow } from '../../../store/payouts/payouts.ts';
@@ -135,6 +136,8 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
     const output = [...left].find((one) => paysPayout(one, payout));
     // payouts and reimbursements are never paid by one transaction
     if (output === undefined || (first !== null && (first.reimburses === null) !== (payout.reimburses === null))) continue;
+    // one that has taken nothing yet may never have anything to be paid with: it waits for a person, as where something was lost
+    if (payout.reimburses !== null && !(await isHeldInLedger(sql, payout.id))) continue;
     first ??= payout;
     left.delete(output);
     ids.push(payout.id);
