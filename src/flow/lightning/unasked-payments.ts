@@ -74,8 +74,8 @@ export function bookUnasked(
 
 /** What is to go back over Lightning may have gone back so: a person decides it. What is asked for from now on waits for his approval. */
 async function holdSentBack(sql: Sql, atMs: number): Promise<void> {
-  for (const { id, transactionId } of await waitingRefunds(sql))
-    if (await mayHaveGoneBack(sql, transactionId)) await holdUnknown(sql, [id], atMs);
+  for (const { id, transactionId, paymentHash } of await waitingRefunds(sql))
+    if (await mayHaveGoneBack(sql, transactionId, paymentHash)) await holdUnknown(sql, [id], atMs);
 }
 
 const OF_FAILED = 'was asked for by a payout that has failed here: it is no payment of your own';

@@ -74,13 +74,15 @@ export async function reimburseTransaction(
       const usdMinor = rate === undefined ? null : usdForCryptoUp(refund.total, currency, rate);
       // what the operator asks for needs no operator
       const isAsked = request.merchantId !== null;
-      const isAgain = isAsked && isOverLightning && (await mayHaveGoneBack(sql, transactionId));
+      const terms = await rail.terms(sql, refund.total);
+      const hash = terms.invoice?.paymentHash ?? null;
+      const isAgain = isAsked && isOverLightning && (await mayHaveGoneBack(sql, transactionId, hash));
       const made = {
         refund,
         transactionId,
         merchantId: transaction.merchantId,
         currency,
-        ...(await rail.terms(sql, refund.total)),
+        ...terms,
         destination,
         createdAtMs,
         needsApproval: isAgain || (isAsked && isAboveLimit(usdMinor, guards.approvalAbove)),

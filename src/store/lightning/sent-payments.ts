@@ -79,6 +79,20 @@ export const ASKED_BY = `from lightning_payments l join payouts p on p.id = l.pa
                                  and (p.status = 'completed' or s.fee_msat <= p.fee_max * 1000
                                       and s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)`;
 
+/** SQL: whether a node lists the payment `l` of a payout `p` as paid, as that asks for it, and nobody has booked it otherwise: the payout is completed by it. */
+export const LISTED_PAID = `exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.state = 'succeeded' and s.acknowledged_at is null
+                and s.fee_msat <= p.fee_max * 1000 and s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)`;
+
+/** Whether a node lists the payment of this payout as paid ({@link LISTED_PAID}). */
+export async function isListedPaid(sql: Sql, payoutId: string): Promise<boolean> {
+  const { rowCount } = await sql.query({
+    name: 'is_listed_paid',
+    text: `select from lightning_payments l join payouts p on p.id = l.payout_id where l.payout_id = $1 and ${LISTED_PAID}`,
+    values: [payoutId],
+  });
+  return rowCount === 1;
+}
+
 /** SQL: whether a payment `s` of the node was asked for by no payout here, or only by such as failed, and nobody has booked it. */
 const UNASKED = `s.acknowledged_at is null and not exists (select ${ASKED_BY} and p.status <> 'failed')`;
 
@@ -91,25 +105,29 @@ const LET_BE = `s.state = 'in_flight' and (s.is_operators
 
 /**
  * Whether what a node has paid, and was booked as lost, may have sent back something of this transaction: nobody here has asked for it, it is no more than all
- * that the transaction was ever paid over Lightning, and was found after that was made.
+ * that the transaction was ever paid over Lightning, and was found after that was made. What asks for a hash that the node lists as paid, and nobody has booked,
+ * is explained by that: the worker completes it with it.
  */
-export async function mayHaveGoneBack(sql: Sql, transactionId: string): Promise<boolean> {
+export async function mayHaveGoneBack(sql: Sql, transactionId: string, paymentHash: string | null): Promise<boolean> {
   const { rows } = await sql.query({
     name: 'may_have_gone_back',
     text: `select 1 from transactions t
              cross join lateral (select sum(amount) as amount from payments where transaction_id = t.id and currency = '${LIGHTNING.code}') paid
              join lightning_sent s on s.acknowledged_at is not null and not s.is_operators and s.seen_at >= t.created_at and s.amount_msat <= paid.amount * 1000
-            where t.id = $1 and not exists (select ${ASKED_BY}) limit 1`,
-    values: [transactionId],
+            where t.id = $1 and not exists (select ${ASKED_BY})
+              and not exists (select from lightning_sent o where o.payment_hash = $2 and o.state = 'succeeded' and o.acknowledged_at is null) limit 1`,
+    values: [transactionId, paymentHash],
   });
   return rows.length > 0;
 }
 
 /** Reimbursements over Lightning that nobody was asked to pay yet. */
-export async function waitingRefunds(sql: Sql): Promise<readonly { readonly id: string; readonly transactionId: string }[]> {
-  const { rows } = await sql.query<{ id: string; transactionId: string }>({
+export async function waitingRefunds(
+  sql: Sql,
+): Promise<readonly { readonly id: string; readonly transactionId: string; readonly paymentHash: string }[]> {
+  const { rows } = await sql.query<{ id: string; transactionId: string; paymentHash: string }>({
     name: 'waiting_lightning_refunds',
-    text: `select id, reimburses as "transactionId" from payouts
+    text: `select id, reimburses as "transactionId", payment_hash as "paymentHash" from payouts
             where step in ('held', 'queued') and reimburses is not null and payment_hash is not null order by id`,
     values: [],
   });

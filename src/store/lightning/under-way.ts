@@ -1,6 +1,7 @@
 // What merchants have on its way over Lightning, payouts and reimbursements each by themselves, and what of theirs waits and may go on.
 import { MOST_UNDER_WAY } from '../../core/lightning/under-way.ts';
 import type { Sql } from '../postgres/connect.ts';
+import { LISTED_PAID } from './sent-payments.ts';
 
 /** SQL: the merchants, and whether of their payouts, of whom no more may go now. */
 export const CROWDED = `select u.merchant_id, u.reimburses is null from payouts u
@@ -58,6 +59,7 @@ export async function heldAndExpired(sql: Sql, nowMs: number): Promise<readonly 
     name: 'held_and_expired',
     text: `select p.id from lightning_payments l join payouts p on p.id = l.payout_id
             where l.state = 'waiting' and l.sends = 0 and p.step = 'held' and p.invoice_expires_at <= $1
+              and not ${LISTED_PAID}
             order by p.invoice_expires_at limit 100`,
     values: [new Date(nowMs)],
   });

@@ -1,0 +1,64 @@
+// After database and signer were put back, what a node lists as paid is asked for again with the same invoice: it is completed by that payment, whatever waits
+// or is booked meanwhile.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
+import { clearBreakers } from '../../src/store/ledger/breakers.ts';
+import {
+  AMOUNT,
+  at,
+  clock,
+  close,
+  engine,
+  looks,
+  open,
+  outgoing,
+  invoice as ownInvoice,
+  pass,
+  status,
+  toldAfterAMinute as told,
+} from './funded-payouts.ts';
+
+beforeEach(() => open());
+afterEach(close);
+const invoice = () => outgoing().invoice({ amountMsat: 0n, expirySeconds: 3_600, behaviour: 'pay' });
+const row = async (id: string) =>
+  (await at.admin.query('select id, status, step, held_reason, amount, fee_max, error from payouts where reimburses = $1', [id]))
+    .rows[0];
+const booked = async (paymentHash: string) => {
+  await bookUnasked(at.ctx, { paymentHash, acceptsLoss: true });
+  await clearBreakers(at.ctx.db, 'ann', clock.now());
+  pass(1_000);
+};
+test('one whose own hash the node has paid is completed by that, whatever is booked as lost besides', async () => {
+  expect(await told()).toEqual([]);
+  const { transactionId: id } = await at.create(10_00n);
+  const received = await at.hashOf(id);
+  engine.node().pay(received, engine.node().find(received)!.valueMsat, 1);
+  await at.work();
+  const { request } = invoice();
+  await at.reimburse(id, request);
+  const { amount, fee_max } = await row(id);
+  outgoing().send(request, (BigInt(amount) - BigInt(fee_max)) * 1000n, 90_000n);
+  const other = invoice();
+  outgoing().send(other.request, 5_000_000n, 10_000n);
+  await told();
+  await booked(other.hash);
+  await looks(3);
+  expect(await row(id)).toMatchObject({ status: 'completed' });
+  await at.work();
+  expect(await told()).toEqual([]);
+});
+test('a payout that the node has paid before it was asked for again is completed, also when its invoice expires while payouts are stopped', async () => {
+  expect(await told()).toEqual([]);
+  const { request } = ownInvoice();
+  const { id } = await at.request(request, AMOUNT);
+  outgoing().send(request, 0n, 10_000n);
+  const other = invoice();
+  outgoing().send(other.request, 5_000_000n, 10_000n);
+  await told();
+  await looks(3, 3_600_000);
+  await booked(other.hash);
+  await looks(3);
+  expect(await status(id)).toBe('completed');
+  expect(await told()).toEqual([]);
+});
