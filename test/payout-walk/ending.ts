@@ -61,8 +61,16 @@ async function decide(scene: Scene, merchant: Merchant): Promise<void> {
 
 const refundOf = async ({ caller }: Merchant, { id }: Purchase): Promise<Json> =>
   caller.get('/check_transaction', { transaction_id: id, expand: ['refund'] });
-const isBack = async (merchant: Merchant, one: Purchase): Promise<boolean> =>
-  ((await refundOf(merchant, one)).refund as Json | null)?.status === 'completed';
+/** One that the operator was asked about, and whose recipient had nothing, is asked for again. */
+async function isBack(merchant: Merchant, one: Purchase): Promise<boolean> {
+  const status = ((await refundOf(merchant, one)).refund as Json | null)?.status;
+  if (status === 'failed' && one.reimbursement !== null) {
+    const { destination, part } = one.reimbursement;
+    const body = { transaction_id: one.id, action: 'reimburse', destination, ...(part === 'excess' ? { part } : {}) };
+    await merchant.caller.ask('/resolve_transaction', { ...body, idempotency_key: newKey() });
+  }
+  return status === 'completed';
+}
 
 /** What of a merchant is not at its end, in words. */
 async function unfinishedOf(scene: Scene, merchant: Merchant): Promise<string[]> {
