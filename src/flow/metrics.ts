@@ -30,6 +30,18 @@ export type Metrics = {
   read(): Promise<readonly Metric[]>;
 };
 
+/** What the service has, what merchants have of it, and how much waits. */
+export async function readTotals({ db }: Pick<Context, 'db'>) {
+  const [assets, owed, reviews, payouts, deliveries] = await Promise.all([
+    readAssets(db),
+    readOwed(db),
+    countReviews(db),
+    countOpenPayouts(db),
+    countDeliveries(db, MOST_DELIVERIES),
+  ]);
+  return { assets, owed, reviews, payouts, deliveries };
+}
+
 /**
  * Counters begin at nothing when it is made: they count all merchants' events, in every process that counts.
  * @param steadyMs a clock that nobody sets
@@ -58,16 +70,8 @@ export function createMetrics(ctx: Context, steadyMs: () => number = () => perfo
 
   return {
     async read() {
-      const [readiness, assets, owed, reviews, payouts, deliveries, types] = await Promise.all([
-        readReadiness(ctx, watchedCodes(ctx)),
-        readAssets(ctx.db),
-        readOwed(ctx.db),
-        countReviews(ctx.db),
-        countOpenPayouts(ctx.db),
-        countDeliveries(ctx.db, MOST_DELIVERIES),
-        events(),
-      ]);
-      return [...ofReadiness(ctx, readiness), ...ofMoney(assets, owed), ...ofWork({ reviews, payouts, deliveries, types })];
+      const [readiness, totals, types] = await Promise.all([readReadiness(ctx, watchedCodes(ctx)), readTotals(ctx), events()]);
+      return [...ofReadiness(ctx, readiness), ...ofMoney(totals.assets, totals.owed), ...ofWork({ ...totals, types })];
     },
   };
 }

@@ -17,6 +17,7 @@ import { takesWrites } from '../store/postgres/server.ts';
 import { type LatestRate, type RateSourceStatus, readRateSources } from '../store/transactions/rates.ts';
 import { readUndecided, type UndecidedTransaction } from '../store/transactions/undecided-transactions.ts';
 import { type Context, watchedCodes } from './context.ts';
+import { webhookProblems } from './events/webhook-problems.ts';
 import { getRates } from './transactions/quote.ts';
 
 export type Readiness = {
@@ -95,6 +96,12 @@ export async function readReadiness(ctx: Context, configured: readonly PaymentMe
     ...found.writers.map(describeWriter),
   ];
   return { chains, abandoned, breakers, rates, rateSources, signer, problems, blocked };
+}
+
+/** The same of all that is configured, with what keeps events from merchants: what `/readyz` and the console say. */
+export async function readWholeReadiness(ctx: Context): Promise<Readiness> {
+  const [readiness, ofWebhooks] = await Promise.all([readReadiness(ctx, watchedCodes(ctx)), webhookProblems(ctx)]);
+  return { ...readiness, problems: [...readiness.problems, ...ofWebhooks] };
 }
 
 /** The results of what was asked at once, by the names of the questions. */

@@ -3,9 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openApiDocument } from '../contract/openapi.ts';
 import { Refusal } from '../core/refusal.ts';
-import { watchedCodes } from '../flow/context.ts';
-import { webhookProblems } from '../flow/events/webhook-problems.ts';
-import { type Readiness, readReadiness } from '../flow/readiness.ts';
+import { type Readiness, readWholeReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { type Document, reference, STYLE } from './docs/reference.ts';
 import { isoTime } from './handlers/transaction-replies.ts';
@@ -28,9 +26,7 @@ export function mountHealth(app: FastifyInstance, context: ServerContext): void 
   async function find(): Promise<string | Refusal> {
     try {
       if (isBusy) await delay(BUSY_PAUSE_MS);
-      const { ctx } = context;
-      const [found, ofWebhooks] = await Promise.all([readReadiness(ctx, watchedCodes(ctx)), webhookProblems(ctx)]);
-      return readyAnswer({ ...found, problems: [...found.problems, ...ofWebhooks] });
+      return readyAnswer(await readWholeReadiness(context.ctx));
     } finally {
       isBusy = sharing > MOST_SHARING;
       sharing = 0;

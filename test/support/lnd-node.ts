@@ -34,7 +34,7 @@ export type LndNode = {
 /** Long enough for a machine that has ten times as much to do as it has processors: what has ended is not waited for. */
 const WAIT_MS = 240_000;
 
-/** Nothing that is waited for comes any more. */
+/** The LND has ended: a wait for it ends at once. */
 class Ended extends Error {}
 
 /** Path of the executable; builds it the first time. */

@@ -1,8 +1,10 @@
 // The pages of the operator's console: what is wrong, and what waits for a person, each with the command that does something about it.
 import { formatAmount } from '../../core/money.ts';
 import { formatRate } from '../../core/rate.ts';
-import { MOST_LISTED, merchantsOfAll, payoutsOfAll, readCondition, readTotals, reviewsOfAll } from '../../flow/console.ts';
+import { MOST_LISTED, merchantsOfAll, payoutsOfAll, reviewsOfAll } from '../../flow/console.ts';
 import { type Context, watchedCodes } from '../../flow/context.ts';
+import { readTotals } from '../../flow/metrics.ts';
+import { readWholeReadiness } from '../../flow/readiness.ts';
 import { type Html, html } from '../html.ts';
 import { moment, money, table } from '../portal/parts.ts';
 import type { Shown } from '../portal/visit.ts';
@@ -27,7 +29,7 @@ export const CONSOLE_PAGES: readonly ConsolePage[] = [
 ];
 
 async function overview(ctx: Context): Promise<Shown> {
-  const [{ problems, blocked, breakers }, totals] = await Promise.all([readCondition(ctx), readTotals(ctx)]);
+  const [{ problems, blocked, breakers }, totals] = await Promise.all([readWholeReadiness(ctx), readTotals(ctx)]);
   const sum = (counts: readonly { readonly count: bigint }[]): string =>
     counts.reduce((all, { count }) => all + count, 0n).toString();
   const body = html`${
@@ -69,7 +71,8 @@ ${table(
 }
 
 async function chains(ctx: Context): Promise<Shown> {
-  const { chains: seen, rates, rateSources, nowMs } = await readCondition(ctx);
+  const { chains: seen, rates, rateSources } = await readWholeReadiness(ctx);
+  const nowMs = ctx.ports.clock.now();
   const configured = new Set<string>(watchedCodes(ctx));
   const rows = seen
     .filter(({ currency }) => configured.has(currency))

@@ -23,7 +23,8 @@ export function withQuery(path: string, parameters: Readonly<Record<string, stri
 }
 
 /** The parameters of this request's address. */
-export const queryOf = ({ request }: Visit): URLSearchParams => new URLSearchParams(request.url.split('?')[1] ?? '');
+export const queryOf = ({ request }: Pick<Visit, 'request'>): URLSearchParams =>
+  new URLSearchParams(request.url.split('?')[1] ?? '');
 
 export type Cell = Html | string | number | false | null;
 

@@ -1,6 +1,6 @@
 // The routes of the portal, for a merchant's people: pages that the server writes, without a script. Who is signed in is known by a cookie; a form does
 // something only where a page of the same session made it.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Refusal, type RefusalCode } from '../../core/refusal.ts';
 import { type PortalSession, readPortalSession, sessionTokenFor } from '../../flow/sign-in/portal-sessions.ts';
 import { signOut } from '../../flow/sign-in/sign-in.ts';
@@ -14,7 +14,7 @@ import { checkFormToken, readOwnForm } from './forms.ts';
 import { framed, STYLE, signInPage } from './frame.ts';
 import { OVERVIEW } from './overview.ts';
 import { answer, createServe, type PageRequest, redirect, refuse, takeAnonymous, titleOf } from './page-calls.ts';
-import { withQuery } from './parts.ts';
+import { queryOf, withQuery } from './parts.ts';
 import { NEW_PAYOUT, PAYOUT, PAYOUTS } from './payouts.ts';
 import { presentedSession, sessionCookie } from './session-cookie.ts';
 import { PAYOUT_SETTINGS, SETTINGS } from './settings.ts';
@@ -135,7 +135,7 @@ export function mountPortal(
   async function showSignIn(call: PageRequest, page: Page): Promise<void> {
     await takeAnonymous(call);
     const { request } = call;
-    if (page === OVERVIEW) answer(call, signInPage(call, ownPath(queryNext(request)), null));
+    if (page === OVERVIEW) answer(call, signInPage(call, ownPath(queryOf(call).get('next')), null));
     // what a form had is typed again
     else redirect(call, withQuery('/', { next: request.method === 'POST' ? request.url.split('?')[0] : request.url }));
   }
@@ -182,7 +182,6 @@ export function mountPortal(
 }
 
 const hasEnded = ({ code }: Refusal): boolean => code === 'invalid_token' || code === 'token_expired';
-const queryNext = (request: FastifyRequest): string | null => new URLSearchParams(request.url.split('?')[1] ?? '').get('next');
 
 /** A path of this portal, as it may stand in a header; anything else, such as another host, is the first page. */
 function ownPath(path: string | null): string {

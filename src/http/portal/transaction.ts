@@ -34,9 +34,14 @@ export const TRANSACTION: Page = {
     // the operation decides whose it is
     const checked = await visit.ask('checkTransaction', { transaction_id: visit.id, expand: EXPAND });
     const { ctx } = visit.context;
-    const checkout = (await readCheckouts(ctx, [visit.id])).get(visit.id);
+    const [checkouts, came, refund] = await Promise.all([
+      readCheckouts(ctx, [visit.id]),
+      readWhatCame(ctx, visit.id),
+      readRefund(ctx, visit.id),
+    ]);
+    const checkout = checkouts.get(visit.id);
     if (checkout === undefined) throw new Refusal('transaction_not_found');
-    const known = { checked, checkout, came: await readWhatCame(ctx, visit.id), refund: await readRefund(ctx, visit.id) };
+    const known = { checked, checkout, came, refund };
     const body = html`<p class="status">${transactionBadge(checked)}</p>
 ${facts(whatIsAsked(known))}
 ${refundFacts(known)}

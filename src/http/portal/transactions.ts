@@ -4,7 +4,7 @@ import { type Html, html } from '../html.ts';
 import { type Form, typed } from './forms.ts';
 import { form, input, lacks, link, moment, money, queryOf, table, withQuery } from './parts.ts';
 import { TRANSACTION_CHOICES, transactionBadge } from './states.ts';
-import type { Page, Refused, ReplyOf, Visit } from './visit.ts';
+import type { Page, ReplyOf, Visit } from './visit.ts';
 
 type Listed = ReplyOf<'listTransactions'>['data'];
 
@@ -46,12 +46,10 @@ ${transactionTable(visit, 'Payments', data, none)}
 
 /** What is shown stands in the address, and nowhere else. */
 function filters(query: Form): Html {
-  const asked: Refused | null = null;
-  const field = (name: string) => query.get(name);
   return html`<form method="get" class="filters">
-${input({ name: 'status', label: 'Status', value: field('status'), choices: [['', 'Any'], ...TRANSACTION_CHOICES] }, asked)}
-${input({ name: 'crypto_selected', label: 'Paid with', value: field('crypto_selected'), choices: [['', 'Any'], ...METHODS] }, asked)}
-${input({ name: 'label', label: 'Label', value: field('label') }, asked)}
+${input({ name: 'status', label: 'Status', value: query.get('status'), choices: [['', 'Any'], ...TRANSACTION_CHOICES] }, null)}
+${input({ name: 'crypto_selected', label: 'Paid with', value: query.get('crypto_selected'), choices: [['', 'Any'], ...METHODS] }, null)}
+${input({ name: 'label', label: 'Label', value: query.get('label') }, null)}
 <button>Show</button>
 </form>`;
 }

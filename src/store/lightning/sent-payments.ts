@@ -70,18 +70,20 @@ export type UnaskedPayment = {
   readonly isOfFailed: boolean;
 };
 
+/** SQL: whether a payment `s` of the node is what a payout `p` asks for, as core/lightning/payout-fees says it of the node's word. */
+const AS_ASKED = `s.fee_msat <= p.fee_max * 1000 and s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000`;
+
 /**
  * SQL: the payments `l` of payouts `p` here that have asked for a payment `s` of the node. One of another amount with the same hash has not, or one that may
  * not cost as much, until it is completed: an invoice may have no amount, and somebody else may have paid it, and chosen who takes the fee.
  */
 export const ASKED_BY = `from lightning_payments l join payouts p on p.id = l.payout_id
                                where l.payment_hash = s.payment_hash
-                                 and (p.status = 'completed' or s.fee_msat <= p.fee_max * 1000
-                                      and s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)`;
+                                 and (p.status = 'completed' or ${AS_ASKED})`;
 
 /** SQL: whether a node lists the payment `l` of a payout `p` as paid, as that asks for it, and nobody has booked it otherwise: the payout is completed by it. */
 export const LISTED_PAID = `exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.state = 'succeeded' and s.acknowledged_at is null
-                and s.fee_msat <= p.fee_max * 1000 and s.amount_msat = (p.amount - case when p.reimburses is null then 0 else p.fee_max end) * 1000)`;
+                and ${AS_ASKED})`;
 
 /** Whether a node lists the payment of this payout as paid ({@link LISTED_PAID}). */
 export async function isListedPaid(sql: Sql, payoutId: string): Promise<boolean> {
