@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { createServedEvm, type ServedEvm } from '../../src/sandbox/evm/served-evm.ts';
 import { closeServer, listen } from '../../src/sandbox/server.ts';
+import { post } from '../support/post.ts';
 import { addressOf, type Owed, type WatchedChain, watchChain } from './watched-chain.ts';
 
 export const TOKEN = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
@@ -57,12 +58,10 @@ export function withTamperedEvm() {
         return void response
           .writeHead(200, JSON_BODY)
           .end(JSON.stringify('length' in whole ? whole : { jsonrpc: '2.0', id: null, ...whole }));
-      const honestAnswer = await fetch(new URL(evm.honest.url).origin + new URL(evm.honest.url).pathname, {
-        method: 'POST',
-        headers: { authorization: `Basic ${Buffer.from('bursar:simulated').toString('base64')}` },
-        body: JSON.stringify(asked),
-      });
-      const answers = [await honestAnswer.json()].flat() as (Answer & { id: number })[];
+      const authorization = `Basic ${Buffer.from('bursar:simulated').toString('base64')}`;
+      const { origin, pathname } = new URL(evm.honest.url);
+      const honestAnswer = await post(origin + pathname, JSON.stringify(asked), { authorization });
+      const answers = [JSON.parse(honestAnswer.text)].flat() as (Answer & { id: number })[];
       const changed = answers.map(({ id, ...answer }) => {
         const call = [asked].flat().find((one) => one.id === id) as Call;
         return { jsonrpc: '2.0', id, ...evm.tamper(call, answer) };

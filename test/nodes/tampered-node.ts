@@ -2,6 +2,7 @@
 // whole watcher with bad input.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { post } from '../support/post.ts';
 
 type Call = { readonly id: unknown; readonly method: string; readonly params: readonly unknown[] };
 /** The lie about one call: another result, or a refusal. */
@@ -44,14 +45,12 @@ export async function tamperWith(honest: string): Promise<TamperedNode> {
       )
     )
       return;
-    const reply = await fetch(`${target.origin}${target.pathname}`, { method: 'POST', headers: { authorization }, body }).catch(
-      () => null,
-    );
+    const reply = await post(`${target.origin}${target.pathname}`, body, { authorization }).catch(() => null);
     if (reply === null) {
       response.destroy();
       return;
     }
-    const answer = JSON.parse(await reply.text()) as { id: unknown; result: unknown; error?: unknown }[] | { id: unknown };
+    const answer = JSON.parse(reply.text) as { id: unknown; result: unknown; error?: unknown }[] | { id: unknown };
     const answers = (Array.isArray(answer) ? answer : [answer]) as { id: unknown; result: unknown; error: unknown }[];
     for (const one of answers) {
       const call = calls.find(({ id }) => id === one.id);

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Publisher } from 'zeromq';
 import { bitcoindPath } from '../bitcoind.ts';
 import { type CoreDaemon, freePort, startCoreDaemon } from '../core-daemon.ts';
+import { post } from '../post.ts';
 import { addressBook } from './addresses.ts';
 import { type Answer, answerOf, type Below, type DialectState, learnTip } from './answers.ts';
 import { DASH, type DialectCurrency, DOGE, SHARED_ARGUMENTS } from './currencies.ts';
@@ -151,12 +152,8 @@ function callBelow(url: string): Below {
   const { username, password, origin } = new URL(url);
   const authorization = `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')}`;
   return async (method, params) => {
-    const reply = await fetch(origin, {
-      method: 'POST',
-      headers: { authorization },
-      body: writeJson({ jsonrpc: '1.0', id: 1, method, params }),
-    });
-    const { result, error } = readJson(await reply.text()) as {
+    const { text } = await post(origin, writeJson({ jsonrpc: '1.0', id: 1, method, params }), { authorization });
+    const { result, error } = readJson(text) as {
       result: unknown;
       error: { code: unknown; message: string } | null;
     };

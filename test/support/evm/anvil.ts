@@ -17,6 +17,7 @@ import {
   type Unsigned,
 } from '../../../src/sandbox/evm/transaction.ts';
 import { freePort } from '../core-daemon.ts';
+import { postJson } from '../post.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
 import { openSeverableProxy } from './severable-proxy.ts';
 
@@ -63,12 +64,10 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
   let count = 0;
 
   async function rpc<T>(method: string, ...params: readonly unknown[]): Promise<T> {
-    const reply = await fetch(`http://127.0.0.1:${port}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-    });
-    const answer = (await reply.json()) as { result: T; error?: { code: number; message: string } };
+    const answer = (await postJson(`http://127.0.0.1:${port}`, { jsonrpc: '2.0', id: 1, method, params })) as {
+      result: T;
+      error?: { code: number; message: string };
+    };
     if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
     return answer.result;
   }

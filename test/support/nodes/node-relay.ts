@@ -2,6 +2,7 @@
 // stays so until it is let go, as when a process dies in between.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { post } from '../post.ts';
 
 type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] };
 /** `refuse`: the node says that it is busy. */
@@ -21,14 +22,7 @@ export async function openNodeRelay(url: string, method: string, applies: (param
   /** How many calls of the method came, whatever became of them. */
   let count = 0;
 
-  async function ask(body: string): Promise<{ readonly status: number; readonly body: string }> {
-    const reply = await fetch(target.origin + target.pathname, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...login },
-      body,
-    });
-    return { status: reply.status, body: await reply.text() };
-  }
+  const ask = (body: string) => post(target.origin + target.pathname, body, login);
   const server = createServer((request, response) => void relay(request, response));
   async function relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const parts: Buffer[] = [];
@@ -44,7 +38,7 @@ export async function openNodeRelay(url: string, method: string, applies: (param
     if (now !== 'hold_call') {
       const answer = await ask(body).catch(() => null);
       if (answer === null) return void response.destroy();
-      if (now === 'pass') return void response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
+      if (now === 'pass') return void response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.text);
     }
     held.set(response, { params: ours?.params ?? [], body });
   }
@@ -66,7 +60,7 @@ export async function openNodeRelay(url: string, method: string, applies: (param
       mode = 'pass';
       for (const [response, { body }] of held) {
         const answer = await ask(body);
-        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
+        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.text);
       }
       held.clear();
     },
