@@ -6,7 +6,7 @@ import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { clearBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
-import { at, clock, close, engine, looks, open, outgoing, pass, toldAfterAMinute as told } from './funded-payouts.ts';
+import { at, clock, close, engine, looks, MINUTE, open, outgoing, pass, toldAfterAMinute as told } from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -65,6 +65,30 @@ test('what was asked for before that was booked is decided by a person', async (
   expect(BigInt(await engine.arrived(hash))).toBe(0n);
   await resolvePayout(at.ctx, { payoutId: payoutId as string, outcome: 'paid', evidence: 'the customer was asked' });
   expect(await reimbursement(id)).toMatchObject({ status: 'completed' });
+  await at.work();
+  expect(await told()).toEqual([]);
+});
+
+test('one that a person is asked about waits for him, also where the signer had it authorized before', async () => {
+  expect(await told()).toEqual([]);
+  const id = await paid();
+  const { request, hash } = invoice();
+  await at.reimburse(id, request);
+  await at.look({}, 'ln-authorized');
+  await lost(half);
+  const asked = { status: 'processing', step: 'held', held_reason: 'unknown_outcome' };
+  expect(await reimbursement(id)).toMatchObject(asked);
+  // the database was put back, or started
+  await at.admin.query(`update comparisons set timeline = 'another'`);
+  await looks(3);
+  // a request that was not answered arrives no more
+  await looks(1, 5 * MINUTE);
+  expect(BigInt(await engine.arrived(hash))).toBe(0n);
+  const row = await reimbursement(id);
+  expect(row).toMatchObject(asked);
+  const resolution = { payoutId: row.id as string, outcome: 'failed', evidence: 'the customer was asked' } as const;
+  await resolvePayout(at.ctx, resolution, at.paying.track);
+  expect(await reimbursement(id)).toMatchObject({ status: 'failed' });
   await at.work();
   expect(await told()).toEqual([]);
 });

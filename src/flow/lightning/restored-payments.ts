@@ -44,7 +44,8 @@ export function restorePayment(
     // what shows that the node has forgotten it may be seen later; until then nothing ends it
     if (!isGone && isOpen && at.isForgotten === false) {
       await setAskedBefore(sql, payoutId, atMs + STILL_ARRIVES_MS);
-      if (row.step === 'held') await movePayout(sql, row, 'hold_ended', { atMs });
+      // a person is asked whether something else has paid it: nobody asks for it before he has said so
+      if (row.step === 'held' && row.heldReason !== 'unknown_outcome') await movePayout(sql, row, 'hold_ended', { atMs });
     }
     if (!isGone && !(isOpen && at.isForgotten === true)) return 'never_sent';
     // it failed, and its merchant has asked once more for the same invoice
