@@ -518,6 +518,7 @@ create table public.lightning_nodes (
   listed_for timestamp with time zone,
   started_at timestamp with time zone,
   started_seen_at timestamp with time zone,
+  pays_from timestamp with time zone,
   constraint lightning_nodes_pkey PRIMARY KEY (identity),
   constraint lightning_nodes_settle_index_check CHECK ((settle_index >= 0))
 );

@@ -29,11 +29,25 @@ export async function recordPayingNode(
 ): Promise<void> {
   await sql.query({
     name: 'record_paying_node',
-    text: `insert into lightning_nodes (identity, seen_at, pays_at, payment_index, payments_compared) values ($1, $3, $3, $2, $2)
+    text: `insert into lightning_nodes (identity, seen_at, pays_at, payment_index, payments_compared, pays_from)
+             values ($1, $3, $3, $2, $2, case when exists (select from lightning_nodes where pays_at is not null and identity <> $1) then $3::timestamptz end)
              on conflict (identity) do update set pays_at = excluded.pays_at, payment_index = greatest(lightning_nodes.payment_index, excluded.payment_index),
-               payments_compared = coalesce(lightning_nodes.payments_compared, excluded.payments_compared)`,
+               payments_compared = coalesce(lightning_nodes.payments_compared, excluded.payments_compared),
+               pays_from = case when exists (select from lightning_nodes o where o.pays_at > coalesce(lightning_nodes.pays_at, '-infinity') and o.identity <> $1)
+                                then excluded.pays_at else lightning_nodes.pays_from end`,
     values: [node.identity, node.paymentIndex, new Date(atMs)],
   });
+}
+
+/** The node that paid before this one, where that has not paid since a time; null where it has, or no other is known. */
+export async function payerBefore(sql: Sql, identity: string, sinceMs: number): Promise<string | null> {
+  const { rows } = await sql.query<{ identity: string }>({
+    name: 'payer_before',
+    text: `select o.identity from lightning_nodes n join lightning_nodes o on o.identity <> n.identity and o.pays_at is not null
+            where n.identity = $1 and n.pays_from > $2 order by o.pays_at desc limit 1`,
+    values: [identity, new Date(sinceMs)],
+  });
+  return rows[0]?.identity ?? null;
 }
 
 /**

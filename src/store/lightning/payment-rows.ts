@@ -32,6 +32,8 @@ export type LightningPayment = {
   readonly askedAtMs: number;
   /** Since when the node had been running then, by our clock; null: not known. */
   readonly nodeStartedAtMs: number | null;
+  /** A node that listed it as paid when it was leased; null: none. */
+  readonly listedBy: string | null;
   /** When it was leased: others of its merchant that are under way, what they take, and whether payouts are stopped. */
   readonly others: { readonly count: number; readonly satoshis: bigint; readonly isStopped: boolean };
 };
@@ -58,6 +60,7 @@ type Row = {
   others: number;
   others_take: string;
   stopped: boolean;
+  listed_by: string | null;
 };
 
 /** The name of the worker's job that pays over Lightning. */
@@ -128,6 +131,7 @@ function paymentFrom(row: Row): LightningPayment {
     createdAtMs: row.created_at.getTime(),
     askedAtMs: (row.asked_at ?? row.created_at).getTime(),
     nodeStartedAtMs: row.node_started_at?.getTime() ?? null,
+    listedBy: row.listed_by,
     others: { count: row.others, satoshis: BigInt(row.others_take), isStopped: row.stopped },
   };
 }

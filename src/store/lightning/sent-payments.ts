@@ -81,19 +81,8 @@ export const ASKED_BY = `from lightning_payments l join payouts p on p.id = l.pa
                                where l.payment_hash = s.payment_hash
                                  and (p.status = 'completed' or ${AS_ASKED})`;
 
-/** SQL: whether a node lists the payment `l` of a payout `p` as paid, as that asks for it, and nobody has booked it otherwise: the payout is completed by it. */
-export const LISTED_PAID = `exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.state = 'succeeded' and s.acknowledged_at is null
-                and ${AS_ASKED})`;
-
-/** Whether a node lists the payment of this payout as paid ({@link LISTED_PAID}). */
-export async function isListedPaid(sql: Sql, payoutId: string): Promise<boolean> {
-  const { rowCount } = await sql.query({
-    name: 'is_listed_paid',
-    text: `select from lightning_payments l join payouts p on p.id = l.payout_id where l.payout_id = $1 and ${LISTED_PAID}`,
-    values: [payoutId],
-  });
-  return rowCount === 1;
-}
+/** SQL: the nodes that list the payment `l` of a payout `p` as paid, as that asks for it, and nobody has booked it otherwise: the payout is completed by it. */
+export const LISTED_PAID = `lightning_sent s where s.payment_hash = l.payment_hash and s.state = 'succeeded' and s.acknowledged_at is null and ${AS_ASKED}`;
 
 /** SQL: whether a payment `s` of the node was asked for by no payout here, or only by such as failed, and nobody has booked it. */
 const UNASKED = `s.acknowledged_at is null and not exists (select ${ASKED_BY} and p.status <> 'failed')`;

@@ -9,10 +9,10 @@ export const CROWDED = `select u.merchant_id, u.reimburses is null from payouts 
 
 const SENT_OTHERS = `from payouts o where o.merchant_id = p.merchant_id and o.id <> p.id and o.payment_hash is not null and o.step = 'batched'
    and (o.reimburses is null) = (p.reimburses is null)`;
-/** SQL: of a leased payment, how many others of its merchant and kind our node may have been asked for, what they take, and whether payouts are stopped. */
+/** SQL: of a leased payment, how many others of its merchant and kind our node may have been asked for, what they take, whether payouts are stopped, and which node has paid it already. */
 export const AT_LEASE = `(select count(*)::int ${SENT_OTHERS}) as others,
   (select coalesce(sum(o.amount + case when o.reimburses is null then o.fee_max else 0 end), 0)::text ${SENT_OTHERS}) as others_take,
-  exists (select from breakers where cleared_at is null) as stopped`;
+  exists (select from breakers where cleared_at is null) as stopped, (select min(s.node) from ${LISTED_PAID}) as listed_by`;
 
 const OTHERS = `from payouts me join payouts p on p.merchant_id = me.merchant_id and p.id <> me.id and p.payment_hash is not null
                      and (p.reimburses is null) = (me.reimburses is null)`;
@@ -59,7 +59,7 @@ export async function heldAndExpired(sql: Sql, nowMs: number): Promise<readonly 
     name: 'held_and_expired',
     text: `select p.id from lightning_payments l join payouts p on p.id = l.payout_id
             where l.state = 'waiting' and l.sends = 0 and p.step = 'held' and p.invoice_expires_at <= $1
-              and not ${LISTED_PAID}
+              and not exists (select from ${LISTED_PAID})
             order by p.invoice_expires_at limit 100`,
     values: [new Date(nowMs)],
   });

@@ -9,6 +9,7 @@ import { type Asked, askPayingNode } from '../../../flow/lightning/restored-node
 import { restorePayment, STILL_ARRIVES_MS } from '../../../flow/lightning/restored-payments.ts';
 import { neverSent, notSent, setAllAskedAgain } from '../../../store/lightning/asked-before.ts';
 import { addForgottenChannels, channelsSince } from '../../../store/lightning/channels.ts';
+import { payerBefore } from '../../../store/lightning/paying-node.ts';
 import { isComparedSince, saveChecked } from '../../../store/payouts/comparisons.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { readSent, type SentPayments, stopOnUnasked } from '../../lightning/sent-comparison.ts';
@@ -20,6 +21,8 @@ export type AuthorizedPayments = {
   /** Every channel that a node has had open while the signer knew it. */
   channels(node: string): Promise<readonly string[]>;
 } & SentPayments;
+
+type Word = Pick<Parameters<typeof restorePayment>[2], 'node' | 'isForgotten'>;
 
 /** Writes back what is missing. @returns whether everything was compared with this database, and not with one that has been replaced since */
 export async function isPaidKnown(
@@ -33,6 +36,17 @@ export async function isPaidKnown(
   // a node that was put back to before it had one, together with the database, shows nothing of it
   await addForgottenChannels(ctx.db, identity, await paying.channels(identity), ctx.ports.clock.now());
   const { generation } = ctx.db.identity;
+  /** Of which node it was asked, and whether that may have forgotten it. @param sinceMs it may have been asked for from then on; null: it was not, or is there */
+  async function wordOf(sinceMs: number | null, { payment }: TrackedPayment): Promise<Word> {
+    if (sinceMs === null) return { node: identity, isForgotten: null };
+    // another one paid then, and only that can say that it has none
+    const other = payment === null ? await payerBefore(ctx.db, identity, sinceMs) : null;
+    if (other !== null) return { node: other, isForgotten: true };
+    // since this look began it may have been put back
+    const mayBe = await mayBeOlder(ctx, await askPayingNode(ctx, () => paying.node()), sinceMs);
+    // of one that it does not have nothing ends it but what its channels show later; that it failed counts where they show nothing
+    return { node: identity, isForgotten: mayBe === 'no' && payment !== null ? null : mayBe === 'yes' };
+  }
   async function writeBack(
     payment: Pick<AuthorizedPayment, 'payoutId' | 'paymentHash'>,
     askedSince: (tracked: TrackedPayment) => number | null,
@@ -41,12 +55,8 @@ export async function isPaidKnown(
     // what it calls failed it may have had under way when it was copied
     const hasNone = (tracked.payment?.status ?? 'failed') === 'failed' && !tracked.isPending;
     const sinceMs = hasNone ? askedSince(tracked) : null;
-    // since this look began it may have been put back
-    const now = sinceMs === null ? node : await askPayingNode(ctx, () => paying.node());
-    const mayBe = sinceMs === null ? null : await mayBeOlder(ctx, now, sinceMs);
-    // of one that it does not have nothing ends it but what its channels show later; that it failed counts where they show nothing
-    const isForgotten = mayBe === null || (mayBe === 'no' && tracked.payment !== null) ? null : mayBe === 'yes';
-    const how = await restorePayment(ctx, payment, { node: identity, tracked, isForgotten });
+    const at = await wordOf(sinceMs, tracked);
+    const how = await restorePayment(ctx, payment, { ...at, tracked });
     if (how === 'written_back') onTrouble(`payment ${payment.paymentHash} was not in the database: it is written back`);
     if (how === 'unknown_payout') onTrouble(`payment ${payment.paymentHash} is of no payout here: payouts are stopped`);
   }

@@ -22,7 +22,6 @@ import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { isInDoubt } from '../../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
-import { isListedPaid } from '../../../store/lightning/sent-payments.ts';
 import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
 import type { Next } from './hanging.ts';
@@ -81,10 +80,12 @@ export async function begin(
   node: LookedAt,
   payment: LightningPayment,
 ): Promise<Next> {
-  if (ctx.ports.clock.now() >= payment.expiresAtMs) {
-    if (payment.sends === 0 && !(await isListedPaid(ctx.db, payment.payoutId))) await expirePayment(ctx, payment);
-    // the signer had it made, or the node has paid it, before the database was put back: it ends as one that was sent
-    else await restorePayment(ctx, payment, { node: node.identity, tracked: NOTHING_KNOWN, isForgotten: true });
+  const isExpired = ctx.ports.clock.now() >= payment.expiresAtMs;
+  const { listedBy } = payment;
+  if (isExpired || (listedBy !== null && listedBy !== node.identity)) {
+    if (payment.sends === 0 && listedBy === null) await expirePayment(ctx, payment);
+    // the signer had it made, or a node has paid it, before the database was put back: it ends as one that was sent there
+    else await restorePayment(ctx, payment, { node: listedBy ?? node.identity, tracked: NOTHING_KNOWN, isForgotten: true });
     return { againMs: RETRY_MS };
   }
   const { others, amount, feeMax } = payment;
