@@ -5,6 +5,7 @@ import { addressOf, type EvmTransaction } from '../../src/sandbox/evm/transactio
 import { type Anvil, callData, rawOf, startAnvil } from '../support/evm/anvil.ts';
 import { FORWARDER, QUIRKY_TOKEN } from '../support/evm/compiled.ts';
 import { startGeth } from '../support/evm/geth.ts';
+import { openSeverableProxy } from '../support/evm/severable-proxy.ts';
 import type { Engine, Paid } from './engine.ts';
 
 export const EVM_ENGINES: readonly { readonly title: string; readonly currency: EvmCode; start(): Promise<Engine> }[] = (
@@ -18,10 +19,7 @@ export const EVM_ENGINES: readonly { readonly title: string; readonly currency: 
 const addressIn = (script: Buffer): string => `0x${script.subarray(3).toString('hex')}`;
 
 /** A real node, and what the suite does to its chain. */
-type RealNode = Pick<
-  Anvil,
-  'version' | 'url' | 'token' | 'forwarder' | 'rpc' | 'mine' | 'send' | 'secretOf' | 'shut' | 'open' | 'remove'
-> & {
+type RealNode = Pick<Anvil, 'version' | 'url' | 'token' | 'forwarder' | 'rpc' | 'mine' | 'send' | 'secretOf' | 'remove'> & {
   /** Takes the top blocks away. */
   rewind(depth: number): Promise<void>;
   /** Empty blocks in the place of the top ones; the pool forgets everything. */
@@ -64,6 +62,7 @@ async function gethNode(): Promise<RealNode> {
 /** Removed transactions are sent again after the blocks of the new branch, as peers would. */
 async function realEngine(currency: EvmCode, start: () => Promise<RealNode>): Promise<Engine> {
   const node = await start();
+  const proxy = await openSeverableProxy(Number(new URL(node.url).port));
   const { rpc, token, forwarder } = node;
   const made = new Map<string, EvmTransaction>();
 
@@ -106,7 +105,7 @@ async function realEngine(currency: EvmCode, start: () => Promise<RealNode>): Pr
   return {
     name: node.version,
     currency,
-    url: node.url,
+    url: proxy.url,
     contract: currency === 'USDT' ? token : null,
     unit: 1n,
     async pay(outputs) {
@@ -131,12 +130,15 @@ async function realEngine(currency: EvmCode, start: () => Promise<RealNode>): Pr
     },
     height,
     async stop() {
-      node.shut();
+      proxy.shut();
     },
     async start() {
-      node.open();
+      proxy.open();
     },
-    remove: node.remove,
+    async remove() {
+      proxy.close();
+      await node.remove();
+    },
   };
 }
 

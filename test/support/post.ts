@@ -10,8 +10,3 @@ export async function post(
   const reply = await request(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body });
   return { status: reply.statusCode, text: await reply.body.text() };
 }
-
-/** @returns the JSON of the answer, whatever its status */
-export async function postJson(url: string, value: unknown): Promise<unknown> {
-  return JSON.parse((await post(url, JSON.stringify(value))).text);
-}

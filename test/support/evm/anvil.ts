@@ -17,9 +17,8 @@ import {
   type Unsigned,
 } from '../../../src/sandbox/evm/transaction.ts';
 import { freePort } from '../core-daemon.ts';
-import { postJson } from '../post.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
-import { openSeverableProxy } from './severable-proxy.ts';
+import { caller } from './json-rpc.ts';
 
 const word = (value: bigint | string): string =>
   (typeof value === 'string' ? value.replace(/^0x/, '') : value.toString(16)).padStart(64, '0');
@@ -60,17 +59,10 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
   // it writes old states there, hundreds of megabytes after thousands of blocks, and leaves them when it is killed
   const home = mkdtempSync(join(tmpdir(), 'bursar-anvil-'));
   const running = spawn(path, args, { stdio: 'ignore', env: { ...process.env, HOME: home } });
-  const proxy = await openSeverableProxy(port);
+  const url = `http://127.0.0.1:${port}`;
   let count = 0;
 
-  async function rpc<T>(method: string, ...params: readonly unknown[]): Promise<T> {
-    const answer = (await postJson(`http://127.0.0.1:${port}`, { jsonrpc: '2.0', id: 1, method, params })) as {
-      result: T;
-      error?: { code: number; message: string };
-    };
-    if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
-    return answer.result;
-  }
+  const rpc = caller(url);
   const mine = (blocks = 1): Promise<void> => rpc('anvil_mine', `0x${blocks.toString(16)}`);
   async function deploy(compiled: Compiled, args = ''): Promise<string> {
     const gas = '0x500000';
@@ -112,8 +104,7 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
   const forwarder = await deploy(FORWARDER);
   return {
     version: await rpc<string>('web3_clientVersion'),
-    /** Through a proxy that can be shut. */
-    url: proxy.url,
+    url,
     token,
     forwarder,
     rpc,
@@ -132,12 +123,7 @@ export async function startAnvil(options: { readonly args?: readonly string[] } 
       await asOwner(callData(QUIRKY_TOKEN, 'setPaused(bool)', 0n));
     },
     deploy,
-    /** How many requests came through the proxy. */
-    requests: proxy.requests,
-    shut: proxy.shut,
-    open: proxy.open,
     async remove() {
-      proxy.close();
       running.kill('SIGKILL');
       if (running.exitCode === null && running.signalCode === null) await once(running, 'exit');
       rmSync(home, { recursive: true, force: true });

@@ -1,6 +1,7 @@
 // The consensus client of a geth (Engine API): it has blocks made and taken when a test asks for them, with the fees, withdrawals and finality that
 // the test wants.
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Call } from './json-rpc.ts';
 
 const ZERO_HASH = `0x${'0'.repeat(64)}`;
 const NOBODY = `0x${'57'.repeat(20)}`;
@@ -13,23 +14,8 @@ const word = (value: bigint): string => value.toString(16).padStart(64, '0');
 type Payload = { readonly blockHash: string; readonly timestamp: string; readonly transactions: readonly string[] };
 type Withdrawal = { readonly address: string; readonly gwei: bigint };
 type NewBlock = { readonly feeRecipient?: string; readonly withdrawals?: readonly Withdrawal[] };
-/** Calls a node's JSON-RPC. @param token what it asks for besides, where it does */
-export function caller(url: string, token: () => string | null) {
-  return async function call<T>(method: string, ...params: readonly unknown[]): Promise<T> {
-    const bearer = token();
-    const reply = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }) },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-    });
-    const answer = (await reply.json()) as { result: T; error?: { code: number; message: string } };
-    if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
-    return answer.result;
-  };
-}
 
 type Block = { readonly hash: string; readonly timeSeconds: number };
-type Call = ReturnType<typeof caller>;
 
 /** Has the node make blocks on its tip, with what its pool holds, and take them. */
 export async function createProposer(rpc: Call, consensus: Call) {

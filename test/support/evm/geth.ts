@@ -20,8 +20,8 @@ import {
 import { freePort } from '../core-daemon.ts';
 import { callData, rawOf } from './anvil.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
-import { caller, createProposer } from './geth-proposer.ts';
-import { openSeverableProxy } from './severable-proxy.ts';
+import { createProposer } from './geth-proposer.ts';
+import { caller } from './json-rpc.ts';
 
 const SENDERS = 400;
 /** So many of the senders have tokens from the beginning. */
@@ -85,8 +85,8 @@ export async function startGeth() {
   execFileSync(path, ['init', ...scheme, join(folder, 'genesis.json')], { stdio: 'ignore' });
   const [port, engine] = [await freePort(), await freePort()];
   const running = run(path, folder, { port, engine, scheme });
-  const proxy = await openSeverableProxy(port);
-  const rpc = caller(`http://127.0.0.1:${port}`, () => null);
+  const url = `http://127.0.0.1:${port}`;
+  const rpc = caller(url);
   const consensus = caller(`http://127.0.0.1:${engine}`, () => tokenOf(secret));
   for (const deadline = Date.now() + 60_000; ; await delay(50)) {
     if (running.exitCode !== null || Date.now() > deadline) throw new Error('geth did not start');
@@ -132,8 +132,7 @@ export async function startGeth() {
   await propose();
   return {
     version: await rpc<string>('web3_clientVersion'),
-    /** Through a proxy that can be shut. */
-    url: proxy.url,
+    url,
     token,
     forwarder,
     rpc,
@@ -158,11 +157,7 @@ export async function startGeth() {
     },
     deploy,
     secretOf: (hash: string): Buffer => secrets.get(hash) as Buffer,
-    requests: proxy.requests,
-    shut: proxy.shut,
-    open: proxy.open,
     async remove(): Promise<void> {
-      proxy.close();
       running.kill('SIGKILL');
       if (running.exitCode === null && running.signalCode === null) await once(running, 'exit');
       rmSync(folder, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 // A relay before a node that refuses, or changes, what a test says.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { postJson } from '../post.ts';
+import { post } from '../post.ts';
 
 type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] };
 type Answer = { readonly result?: unknown; readonly error?: { readonly code: number; readonly message: string } };
@@ -51,7 +51,7 @@ export async function openAlteredNode(url: string) {
     return { jsonrpc: '2.0', id: call.id, ...(alteration.afterwards?.(call, answer) ?? answer) };
   }
   async function passed(call: Call): Promise<Answer> {
-    const { result, error } = (await postJson(url, { ...call, jsonrpc: '2.0' })) as Answer;
+    const { result, error } = JSON.parse((await post(url, JSON.stringify({ ...call, jsonrpc: '2.0' }))).text) as Answer;
     return error === undefined ? { result } : { error };
   }
   async function relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
