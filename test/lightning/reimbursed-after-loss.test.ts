@@ -6,7 +6,19 @@ import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { clearBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
-import { at, clock, close, engine, looks, MINUTE, open, outgoing, pass, toldAfterAMinute as told } from './funded-payouts.ts';
+import {
+  at,
+  clock,
+  close,
+  code,
+  engine,
+  looks,
+  MINUTE,
+  open,
+  outgoing,
+  pass,
+  toldAfterAMinute as told,
+} from './funded-payouts.ts';
 
 beforeEach(() => open());
 afterEach(close);
@@ -89,6 +101,26 @@ test('one that a person is asked about waits for him, also where the signer had 
   const resolution = { payoutId: row.id as string, outcome: 'failed', evidence: 'the customer was asked' } as const;
   await resolvePayout(at.ctx, resolution, at.paying.track);
   expect(await reimbursement(id)).toMatchObject({ status: 'failed' });
+  await at.work();
+  expect(await told()).toEqual([]);
+});
+
+test('one whose invoice the operator pays by hand is completed by that, and is not called paid before', async () => {
+  expect(await told()).toEqual([]);
+  const id = await paid();
+  const { request } = invoice();
+  await lost(half, async () => {
+    await at.reimburse(id, request);
+  });
+  const { id: payoutId, held_reason: reason } = await reimbursement(id);
+  expect(reason).toBe('unknown_outcome');
+  const { rows } = await at.admin.query('select amount - fee_max as sends from payouts where id = $1', [payoutId]);
+  outgoing().send(request, BigInt(rows[0].sends) * 1000n, 90_000n);
+  const resolution = { payoutId: payoutId as string, outcome: 'paid', evidence: 'I have paid it' } as const;
+  expect(await code(resolvePayout(at.ctx, resolution, at.paying.track))).toBe('not_resolvable');
+  await told();
+  await looks(1);
+  expect(await reimbursement(id)).toMatchObject({ status: 'completed' });
   await at.work();
   expect(await told()).toEqual([]);
 });

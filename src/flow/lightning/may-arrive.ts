@@ -43,6 +43,18 @@ export async function refuseWhileOpen(
   );
 }
 
+/**
+ * What nobody here has asked for, and the node has paid or is paying all the same, is completed by that: called paid, it would count as paid by something else too.
+ * @throws Refusal not_resolvable
+ */
+export async function refuseWhilePaid(ctx: Context, payoutId: string, track: Track): Promise<void> {
+  const payment = await paymentToResolve(ctx.db, payoutId);
+  if (payment === null || payment.node !== null) return;
+  const said = await track(payment.paymentHash);
+  const open = isUnasked(said) ? null : whyOpen(said, payment);
+  if (open !== null) throw refused(open);
+}
+
 const refused = (message: string): Refusal => new Refusal('not_resolvable', { message });
 const isUnasked = (said: object): said is Unasked => 'unasked' in said;
 

@@ -6,7 +6,7 @@ import { signEntry } from '../../core/payouts/postings.ts';
 import type { AuthorizedPayment } from '../../core/signer-wire.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { postEntries } from '../../store/ledger/ledger.ts';
-import { setAskedBefore, setSentAgain } from '../../store/lightning/asked-before.ts';
+import { heldAndListed, setAskedBefore, setSentAgain } from '../../store/lightning/asked-before.ts';
 import { isOfAnother, readPaymentState } from '../../store/lightning/payment-rows.ts';
 import { isBookedHere } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
@@ -15,6 +15,9 @@ import type { Context } from '../context.ts';
 
 /** `never_sent`: it was authorized, and the node has paid nothing for it; it may be paid yet. */
 export type RestoredPayment = 'known' | 'written_back' | 'never_sent' | 'unknown_payout';
+
+/** A node was not asked, or cannot say anything any more. */
+export const NOTHING_KNOWN: TrackedPayment = { payment: null, isPending: false };
 
 /** Longer than a request to pay, made before the database was restored, can still arrive. */
 export const STILL_ARRIVES_MS = 60_000;
@@ -66,4 +69,13 @@ export function restorePayment(
     await setSentAgain(sql, payoutId, { node: at.node, unansweredUntilMs: atMs + STILL_ARRIVES_MS, dueAtMs: atMs });
     return 'written_back';
   });
+}
+
+/**
+ * What a person is asked about, and a node lists as paid, as it asks for it, was paid by that, whoever had the node pay it: it ends as one that was sent, and not
+ * as one that something else has paid.
+ */
+export async function restoreListed(ctx: Context): Promise<void> {
+  for (const { node, ...payment } of await heldAndListed(ctx.db))
+    await restorePayment(ctx, payment, { node, tracked: NOTHING_KNOWN, isForgotten: true });
 }

@@ -24,7 +24,7 @@ import { openMovements } from '../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../store/postgres/connect.ts';
 import { adoptLost } from '../ach/alike-payouts.ts';
 import type { Context } from '../context.ts';
-import { refuseWhileOpen, type Track } from '../lightning/may-arrive.ts';
+import { refuseWhileOpen, refuseWhilePaid, type Track } from '../lightning/may-arrive.ts';
 
 export type Resolution = {
   readonly payoutId: string;
@@ -51,6 +51,7 @@ export async function resolvePayout(
   track: Track = UNTRACKED,
 ): Promise<PayoutRow> {
   if (outcome === 'failed') await refuseWhileOpen(ctx, payoutId, { track, isNodeGone });
+  else await refuseWhilePaid(ctx, payoutId, track);
   return ctx.db.transaction(async (sql) => {
     // what was lost of a bank file may have paid it: the files before the payout, as a look that finds one locks them
     if (outcome === 'paid') await lockAchFiles(sql);

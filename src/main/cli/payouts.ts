@@ -240,8 +240,9 @@ async function resolve(payoutId: string, options: ResolveOptions): Promise<void>
   if (paid === failed) throw calledWrongly('exactly one of --paid and --failed is required');
   if (paid && isNodeGone) throw calledWrongly('--node-gone goes with --failed');
   const text = evidenceOf(evidence);
-  // over Lightning the node is asked whether it may still be paid
-  const asksNode = failed && (await withBooks(async (ctx) => (await readPaymentState(ctx.db, payoutId)) !== null));
+  // over Lightning the node is asked whether it may still be paid; of what nobody was asked to pay, whether it was
+  const state = await withBooks((ctx) => readPaymentState(ctx.db, payoutId));
+  const asksNode = failed ? state !== null : state === 'waiting';
   const resolution = { payoutId, outcome: paid ? 'paid' : 'failed', evidence: text, isNodeGone } as const;
   const after = await (asksNode
     ? withNodes((ctx, config) => resolvePayout(ctx, resolution, (paymentHash) => trackedBySigner(config, paymentHash)))

@@ -1,5 +1,6 @@
 // What a database that may have been put back does not know of payments over Lightning: requests to pay that were made after the copy.
 import type { Sql } from '../postgres/connect.ts';
+import { LISTED_PAID } from './sent-payments.ts';
 
 /** It was sent before this copy of the database was made current again: a request of then may still arrive for a while. */
 export async function setSentAgain(
@@ -85,4 +86,19 @@ export async function neverSent(
     values: [node],
   });
   return rows.map(({ at, known, ...of }) => ({ ...of, createdAtMs: at.getTime(), knownIndex: known }));
+}
+
+/** Those of which a person is asked whether something else has paid them, and that a node lists as paid, as they ask for it. */
+export async function heldAndListed(
+  sql: Sql,
+): Promise<readonly { readonly payoutId: string; readonly paymentHash: string; readonly node: string }[]> {
+  const { rows } = await sql.query<{ payoutId: string; paymentHash: string; node: string }>({
+    name: 'held_and_listed',
+    text: `select l.payout_id as "payoutId", l.payment_hash as "paymentHash", listed.node
+             from lightning_payments l join payouts p on p.id = l.payout_id
+             cross join lateral (select min(s.node) as node from ${LISTED_PAID}) listed
+            where l.state = 'waiting' and p.held_reason = 'unknown_outcome' and listed.node is not null order by l.payout_id`,
+    values: [],
+  });
+  return rows;
 }

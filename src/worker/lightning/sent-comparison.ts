@@ -1,6 +1,7 @@
 // Compares the node's own list of payments with what payouts have asked for: what the node has paid and nobody here knows of turns the audit red.
 import type { PayingNode, PaymentFacts } from '../../core/lightning/payer.ts';
 import type { Context } from '../../flow/context.ts';
+import { restoreListed } from '../../flow/lightning/restored-payments.ts';
 import { tripBreaker } from '../../store/ledger/breakers.ts';
 import { readPaymentsCompared, recordSent, setListedFor, unaskedHashes } from '../../store/lightning/sent-payments.ts';
 
@@ -35,6 +36,7 @@ async function readOn(ctx: Context, sent: Pick<SentPayments, 'payments'>, now: R
     const afterIndex = now.from;
     const page = await sent.payments(afterIndex);
     if (page.length === 0) {
+      await restoreListed(ctx);
       if (now.heldAt !== null) await setListedFor(ctx.db, now.identity, now.heldAt);
       return false;
     }

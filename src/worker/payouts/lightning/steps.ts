@@ -17,7 +17,7 @@ import {
   refusePayment,
 } from '../../../flow/lightning/payout-progress.ts';
 import { type Asked, askPayingNode, stopOnRestored } from '../../../flow/lightning/restored-node.ts';
-import { restorePayment } from '../../../flow/lightning/restored-payments.ts';
+import { NOTHING_KNOWN, restorePayment } from '../../../flow/lightning/restored-payments.ts';
 import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
 import { isInDoubt } from '../../../store/lightning/paying-node.ts';
@@ -115,8 +115,6 @@ export async function begin(
   const now = await asItIsNow(ctx, options.paying, node, begun);
   return (await forgottenPerhaps(ctx, options.paying, begun, now)) ?? sendBegun(ctx, options, now, begun);
 }
-
-const NOTHING_KNOWN = { payment: null, isPending: false };
 
 /** From here on the node may be asked for it: null; else why not, and when it is looked at again. */
 async function authorizeAndCommit(
