@@ -17,7 +17,7 @@ import { MERCHANT_AFTERS, MERCHANT_ASKS, MERCHANT_HANDLERS } from './handlers/me
 import { streamHandler } from './handlers/stream.ts';
 import { mount } from './mount.ts';
 import type { Operation, Preparation } from './operation.ts';
-import { pagesLimiter } from './portal/page-calls.ts';
+import { pagesLimiter } from './pages/calls.ts';
 import { mountPortal, portalMethods } from './portal/routes.ts';
 import type { Operations } from './portal/visit.ts';
 import { answerBroken, answerOnSocket, brokenRequest } from './raw-answer.ts';

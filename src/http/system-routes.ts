@@ -7,7 +7,7 @@ import { type Readiness, readWholeReadiness } from '../flow/readiness.ts';
 import { addressKey } from './client-address.ts';
 import { type Document, reference, STYLE } from './docs/reference.ts';
 import { isoTime } from './handlers/transaction-replies.ts';
-import { mountFiles, pageHeaders } from './page-files.ts';
+import { mountFiles, pageHeaders } from './pages/files.ts';
 import { hasEnded } from './raw-answer.ts';
 import { parseBody, readBytes } from './read-body.ts';
 import { JSON_TYPE, refusalOf, sendRefusal } from './reply-error.ts';

@@ -1,12 +1,12 @@
 // The checkout page as a document, and what a change of it is told as.
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import type { Checkout } from '../../flow/transactions/checkouts.ts';
-import { html, htmlPage } from '../html.ts';
-import { pageFile } from '../page-files.ts';
+import { pageFile } from '../pages/files.ts';
+import { html, htmlPage } from '../pages/html.ts';
 import { screen, sentence } from './screens.ts';
 
 /** What the page loads. */
-export const FILES = { style: pageFile('checkout', 'css'), script: pageFile('checkout', 'js') } as const;
+export const FILES = { style: pageFile('checkout', 'checkout', 'css'), script: pageFile('checkout', 'checkout', 'js') } as const;
 
 /** Screens after which nothing happens by itself any more. */
 const AT_REST: ReadonlySet<Checkout['screen']> = new Set(['cancelled', 'reimbursed']);

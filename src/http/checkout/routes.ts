@@ -5,7 +5,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.ts';
 import { addressKey } from '../client-address.ts';
 import { goneSignal } from '../handlers/wait.ts';
-import { mountFiles, PAGE_HEADERS, pageHeaders } from '../page-files.ts';
+import { mountFiles, PAGE_HEADERS, pageHeaders } from '../pages/files.ts';
 import { createLimiter } from '../rate-limit.ts';
 import { refusalOf } from '../reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from '../server-context.ts';

@@ -7,7 +7,7 @@ import type { CheckoutScreen } from '../../core/judge/checkout.ts';
 import { formatAmount, formatMinor } from '../../core/money.ts';
 import { formatRate } from '../../core/rate.ts';
 import type { Checkout } from '../../flow/transactions/checkouts.ts';
-import { type Html, html } from '../html.ts';
+import { type Html, html } from '../pages/html.ts';
 import { qrDataUri } from '../qr/data-uri.ts';
 
 /** What a screen says in one sentence, to those who look and to screen readers. */

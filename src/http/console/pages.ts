@@ -5,9 +5,9 @@ import { MOST_LISTED, merchantsOfAll, payoutsOfAll, reviewsOfAll } from '../../f
 import { type Context, watchedCodes } from '../../flow/context.ts';
 import { readTotals } from '../../flow/metrics.ts';
 import { readWholeReadiness } from '../../flow/readiness.ts';
-import { type Html, html } from '../html.ts';
-import { moment, money, table } from '../portal/parts.ts';
-import type { Shown } from '../portal/visit.ts';
+import type { Shown } from '../pages/frame.ts';
+import { type Html, html } from '../pages/html.ts';
+import { moment, money, table } from '../pages/parts.ts';
 
 export type ConsolePage = {
   readonly path: `/ops${string}`;

@@ -2,11 +2,12 @@
 import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../core/refusal.ts';
 import { createOperatorSignIn, type OperatorSession } from '../../flow/sign-in/operator-sessions.ts';
-import { html } from '../html.ts';
-import { checkFormToken, readOwnForm } from '../portal/forms.ts';
-import { codePage, framedBy } from '../portal/frame.ts';
-import { answer, createServe, type PageRequest, redirect, refuse, takeAnonymous } from '../portal/page-calls.ts';
-import { presentedSession, sessionCookie } from '../portal/session-cookie.ts';
+import { answer, createServe, type PageRequest, redirect, refuse, takeAnonymous } from '../pages/calls.ts';
+import { checkFormToken, readOwnForm } from '../pages/forms.ts';
+import { type Around, framed, type Refused, unframed } from '../pages/frame.ts';
+import { html } from '../pages/html.ts';
+import { input } from '../pages/parts.ts';
+import { presentedSession, sessionCookie } from '../pages/session-cookie.ts';
 import type { Limiter } from '../rate-limit.ts';
 import type { ServerContext } from '../server-context.ts';
 import { CONSOLE_PAGES, type ConsolePage } from './pages.ts';
@@ -38,7 +39,7 @@ export function mountConsole(app: FastifyInstance, context: ServerContext, limit
     const session = sessionOf(call);
     if (session === null) {
       await takeAnonymous(call);
-      return answer(call, codePage(call, COMMAND, null));
+      return answer(call, codePage(call, null));
     }
     const frame = {
       places: PLACES,
@@ -47,7 +48,7 @@ export function mountConsole(app: FastifyInstance, context: ServerContext, limit
       formToken: session.formToken,
       leave: '/ops/sign-out',
     };
-    answer(call, framedBy(call, frame, await page.show(context.ctx)));
+    answer(call, framed(call, frame, await page.show(context.ctx)));
   }
 
   async function open(call: PageRequest): Promise<void> {
@@ -60,7 +61,7 @@ export function mountConsole(app: FastifyInstance, context: ServerContext, limit
       redirect(call, '/ops');
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      refuse(call, error, codePage(call, COMMAND, { refusal: error, form }));
+      refuse(call, error, codePage(call, { refusal: error, form }));
     }
   }
 
@@ -79,4 +80,15 @@ export function mountConsole(app: FastifyInstance, context: ServerContext, limit
   }
   app.post('/ops/sign-in', serve(open));
   app.post('/ops/sign-out', serve(leave));
+}
+
+/** Where an operator is not signed in. */
+function codePage(around: Around, refused: Refused | null): string {
+  const body = html`<h1>Operator console</h1>
+<p>On the machine of the service, <code>${COMMAND}</code> makes a code that opens this console.</p>
+<form method="post" action="${around.base}/ops/sign-in">
+${input({ name: 'code', label: 'Code', required: true }, refused)}
+<button class="main">Open</button>
+</form>`;
+  return unframed(around, { title: 'Operator', body });
 }

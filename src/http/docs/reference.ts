@@ -1,6 +1,7 @@
 // The reference of the API as a page, written from the OpenAPI document: what is not there cannot stand here, and a program that reads the one knows the other.
-import { type Html, html, htmlPage } from '../html.ts';
-import { pageFile } from '../page-files.ts';
+
+import { pageFile } from '../pages/files.ts';
+import { type Html, html, htmlPage } from '../pages/html.ts';
 
 /** What of the document is shown. */
 export type Document = {
@@ -44,7 +45,7 @@ type Schema = {
 type Shown = { readonly path: string; readonly method: 'GET' | 'POST'; readonly operation: Operation };
 
 /** What the page loads. */
-export const STYLE = pageFile('docs', 'css');
+export const STYLE = pageFile('docs', 'docs', 'css');
 
 const JSON_TYPE = 'application/json';
 /** Longer values of enumerations are in the document. */

@@ -2,8 +2,9 @@
 import { LIGHTNING } from '../../core/currencies/lightning.ts';
 import { balanceOf, CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../core/currency.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { type Html, html } from '../html.ts';
-import { link, moment, money, queryOf, table, withQuery } from './parts.ts';
+import { type Html, html } from '../pages/html.ts';
+import { moment, money, table, withQuery } from '../pages/parts.ts';
+import { link, queryOf } from './parts.ts';
 import type { Page, ReplyOf, Visit } from './visit.ts';
 
 /** One row for each currency. */

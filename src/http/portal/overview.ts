@@ -1,5 +1,5 @@
 // The first page: what the merchant has, what waits for a decision, and what came last.
-import { html } from '../html.ts';
+import { html } from '../pages/html.ts';
 import { balanceTable } from './balances.ts';
 import { link } from './parts.ts';
 import { payoutTable } from './payouts.ts';

@@ -1,12 +1,14 @@
 // Payouts: the list, one of them, and the form that requests one.
 import { CURRENCY_CODES } from '../../core/currency.ts';
 import { PAYOUT_METHODS, PAYOUT_UNITS } from '../../core/payouts/units.ts';
-import { type Html, html } from '../html.ts';
+import { type Form, typed } from '../pages/forms.ts';
+import type { Refused } from '../pages/frame.ts';
+import { type Html, html } from '../pages/html.ts';
+import { facts, input, moment, money, table, withQuery } from '../pages/parts.ts';
 import { balanceTable } from './balances.ts';
-import { type Form, typed } from './forms.ts';
-import { facts, form, input, lacks, link, moment, money, PASSWORD, queryOf, table, withQuery } from './parts.ts';
+import { form, lacks, link, PASSWORD, queryOf } from './parts.ts';
 import { PAYOUT_CHOICES, payoutBadge } from './states.ts';
-import type { Page, Refused, ReplyOf, Visit } from './visit.ts';
+import type { Page, ReplyOf, Visit } from './visit.ts';
 
 type Payout = ReplyOf<'checkPayout'>['payout'];
 

@@ -5,23 +5,26 @@ import { Refusal, type RefusalCode } from '../../core/refusal.ts';
 import { type PortalSession, readPortalSession, sessionTokenFor } from '../../flow/sign-in/portal-sessions.ts';
 import { signOut } from '../../flow/sign-in/sign-in.ts';
 import type { UnknownKeys } from '../../flow/sign-in/token-pair.ts';
-import { html } from '../html.ts';
-import { mountFiles } from '../page-files.ts';
+import { answer, createServe, type PageRequest, redirect, refuse, takeAnonymous, titleOf } from '../pages/calls.ts';
+import { mountFiles } from '../pages/files.ts';
+import { checkFormToken, readOwnForm } from '../pages/forms.ts';
+import type { Refused } from '../pages/frame.ts';
+import { STYLE } from '../pages/frame.ts';
+import { html } from '../pages/html.ts';
+import { withQuery } from '../pages/parts.ts';
+import { presentedSession, sessionCookie } from '../pages/session-cookie.ts';
 import type { Limiter } from '../rate-limit.ts';
 import type { ServerContext } from '../server-context.ts';
 import { BALANCE, BALANCES } from './balances.ts';
-import { checkFormToken, readOwnForm } from './forms.ts';
-import { framed, STYLE, signInPage } from './frame.ts';
+import { portalPage, signInPage } from './frame.ts';
 import { OVERVIEW } from './overview.ts';
-import { answer, createServe, type PageRequest, redirect, refuse, takeAnonymous, titleOf } from './page-calls.ts';
-import { queryOf, withQuery } from './parts.ts';
+import { queryOf } from './parts.ts';
 import { NEW_PAYOUT, PAYOUT, PAYOUTS } from './payouts.ts';
-import { presentedSession, sessionCookie } from './session-cookie.ts';
 import { PAYOUT_SETTINGS, SETTINGS } from './settings.ts';
 import { TRANSACTION } from './transaction.ts';
 import { NEW_TRANSACTION, TRANSACTIONS } from './transactions.ts';
 import { USER, USERS } from './users.ts';
-import { accessTokenFor, createVisit, type Operations, type Page, type Refused, type Visit } from './visit.ts';
+import { accessTokenFor, createVisit, type Operations, type Page, type Visit } from './visit.ts';
 import { WEBHOOKS } from './webhooks.ts';
 
 const PAGES: readonly Page[] = [
@@ -89,7 +92,7 @@ export function mountPortal(
       call.isUnderWay = true;
       const shown = await doing(visit, form);
       if (typeof shown === 'string') redirect(call, shown);
-      else answer(call, framed(visit, page.under, shown));
+      else answer(call, portalPage(visit, page.under, shown));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (hasEnded(error)) return showSignIn(call, page);
@@ -101,13 +104,13 @@ export function mountPortal(
 
   async function showPage(call: PageRequest, visit: Visit, page: Page, refused: Refused | null): Promise<void> {
     try {
-      const written = framed(visit, page.under, await page.show(visit, refused));
+      const written = portalPage(visit, page.under, await page.show(visit, refused));
       if (refused === null) answer(call, written);
       else refuse(call, refused.refusal, written);
     } catch (error) {
       // the page itself cannot be seen, but the others may be
       if (!(error instanceof Refusal)) throw error;
-      refuse(call, error, framed(visit, page.under, { title: titleOf(error), body: html`<p>${error.message}</p>` }));
+      refuse(call, error, portalPage(visit, page.under, { title: titleOf(error), body: html`<p>${error.message}</p>` }));
     }
   }
 

@@ -1,11 +1,13 @@
 // The settings: what is taken as paid, and Settings > Payouts, where the money goes by itself.
 import { PAYOUT_UNITS } from '../../core/payouts/units.ts';
 import { Refusal } from '../../core/refusal.ts';
-import { type Html, html } from '../html.ts';
-import { type Form, typed } from './forms.ts';
-import { facts, form, type Input, lacks, link, moment, PASSWORD } from './parts.ts';
+import { type Form, typed } from '../pages/forms.ts';
+import type { Refused } from '../pages/frame.ts';
+import { type Html, html } from '../pages/html.ts';
+import { facts, type Input, moment } from '../pages/parts.ts';
+import { form, lacks, link, PASSWORD } from './parts.ts';
 import { DESTINATION_HINT, METHOD_CHOICES, METHODS, SOURCE } from './payouts.ts';
-import type { Page, Refused, ReplyOf, Visit } from './visit.ts';
+import type { Page, ReplyOf, Visit } from './visit.ts';
 
 const DAY = 'A loosened rule takes effect after 24 hours.';
 

@@ -1,7 +1,7 @@
 // The statuses in words for people, with a sign besides the colour.
 import type { PayoutStatus } from '../../core/payouts/states.ts';
 import type { TransactionStatus } from '../../core/transaction-states.ts';
-import { type Html, html } from '../html.ts';
+import { type Html, html } from '../pages/html.ts';
 
 type Tone = 'waits' | 'runs' | 'done' | 'asks' | 'over' | 'bad';
 const SIGNS: Readonly<Record<Tone, string>> = { waits: '○', runs: '◐', done: '✓', asks: '⚑', over: '–', bad: '✕' };

@@ -6,11 +6,13 @@ import type { TransactionStatus } from '../../core/transaction-states.ts';
 import { type RefundShown, readRefund } from '../../flow/payouts/reimbursements.ts';
 import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.ts';
 import { readWhatCame } from '../../flow/transactions/reads.ts';
-import { type Html, html } from '../html.ts';
-import { type Form, typed } from './forms.ts';
-import { facts, form, type Input, lacks, moment, money, PASSWORD, table } from './parts.ts';
+import { type Form, typed } from '../pages/forms.ts';
+import type { Refused } from '../pages/frame.ts';
+import { type Html, html } from '../pages/html.ts';
+import { facts, type Input, moment, money, table } from '../pages/parts.ts';
+import { form, lacks, PASSWORD } from './parts.ts';
 import { transactionBadge } from './states.ts';
-import type { Page, Refused, ReplyOf, Visit } from './visit.ts';
+import type { Page, ReplyOf, Visit } from './visit.ts';
 
 type Checked = ReplyOf<'checkTransaction'>;
 

@@ -1,8 +1,9 @@
 // The list of payments that were asked for, and the form that asks for one.
 import { CURRENCIES, PAYMENT_METHODS } from '../../core/currency.ts';
-import { type Html, html } from '../html.ts';
-import { type Form, typed } from './forms.ts';
-import { form, input, lacks, link, moment, money, queryOf, table, withQuery } from './parts.ts';
+import { type Form, typed } from '../pages/forms.ts';
+import { type Html, html } from '../pages/html.ts';
+import { input, moment, money, table, withQuery } from '../pages/parts.ts';
+import { form, lacks, link, queryOf } from './parts.ts';
 import { TRANSACTION_CHOICES, transactionBadge } from './states.ts';
 import type { Page, ReplyOf, Visit } from './visit.ts';
 

@@ -9,11 +9,13 @@ import {
   renewPassword,
   setOwnScopes,
 } from '../../flow/merchants/own-users.ts';
-import { html } from '../html.ts';
-import { typed } from './forms.ts';
+import { typed } from '../pages/forms.ts';
+import type { Refused, Shown } from '../pages/frame.ts';
+import { html } from '../pages/html.ts';
+import { type Input, moment, table } from '../pages/parts.ts';
 import { userPath } from './frame.ts';
-import { form, type Input, link, moment, PASSWORD, table } from './parts.ts';
-import type { Page, Refused, Shown, Visit } from './visit.ts';
+import { form, link, PASSWORD } from './parts.ts';
+import type { Page, Visit } from './visit.ts';
 
 const PATH = '/settings/users';
 const NOT_YOURS = html`<p class="note">Users are made and changed by one who has every scope (${SCOPES.join(', ')}).</p>`;

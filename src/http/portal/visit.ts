@@ -6,11 +6,11 @@ import type { TypeOf } from '../../contract/shapes.ts';
 import type { Scope } from '../../core/credentials.ts';
 import { Refusal, type RefusalCode } from '../../core/refusal.ts';
 import { type PortalSession, signOutAgain } from '../../flow/sign-in/portal-sessions.ts';
-import type { Html } from '../html.ts';
 import type { CallFromPage } from '../mount.ts';
+import type { Form } from '../pages/forms.ts';
+import type { Refused, Shown } from '../pages/frame.ts';
 import type { JsonObject } from '../read-body.ts';
 import type { ServerContext } from '../server-context.ts';
-import type { Form } from './forms.ts';
 
 export type Operations = { readonly [Name in keyof MerchantApi]: CallFromPage };
 export type ReplyOf<Name extends keyof MerchantApi> = TypeOf<MerchantApi[Name]['reply']>;
@@ -34,9 +34,6 @@ export type Visit = {
   confirm(form: Form): Promise<void>;
 };
 
-/** What was sent and refused: the page is shown again with it. */
-export type Refused = { readonly refusal: Refusal; readonly form: Form };
-export type Shown = { readonly title: string; readonly body: Html };
 export type Page = {
   /** With `:id` where a part of it names something. */
   readonly path: `/${string}`;

@@ -1,9 +1,11 @@
 // Where events are sent, and the last of them.
 import { EVENT_TYPES } from '../../core/events.ts';
-import { type Html, html } from '../html.ts';
-import { typed } from './forms.ts';
-import { form, lacks, link, moment, table } from './parts.ts';
-import type { Page, Refused, Shown, Visit } from './visit.ts';
+import { typed } from '../pages/forms.ts';
+import type { Refused, Shown } from '../pages/frame.ts';
+import { type Html, html } from '../pages/html.ts';
+import { moment, table } from '../pages/parts.ts';
+import { form, lacks, link } from './parts.ts';
+import type { Page, Visit } from './visit.ts';
 
 export const WEBHOOKS: Page = {
   path: '/webhooks',

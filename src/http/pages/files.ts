@@ -2,17 +2,23 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
-import type { ServerContext } from './server-context.ts';
+import type { ServerContext } from '../server-context.ts';
 
 export type PageFile = { readonly name: string; readonly type: string; readonly bytes: Buffer };
 
 const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' } as const;
 
-/** @param folder of this folder, whose `browser` has it */
-export function pageFile(folder: 'checkout' | 'docs' | 'portal', extension: keyof typeof TYPES): PageFile {
-  const bytes = readFileSync(new URL(`./${folder}/browser/${folder}.${extension}`, import.meta.url));
+const read = (file: `${string}/${string}`): Buffer => readFileSync(new URL(`../${file}`, import.meta.url));
+
+/** What every page's style begins with: colours, type, the mark of what has the focus. */
+const BASE = read('pages/browser/base.css');
+
+/** A style or a script. @param folder of the pages it belongs to, whose `browser` has it */
+export function pageFile(folder: 'checkout' | 'docs' | 'pages', name: string, extension: keyof typeof TYPES): PageFile {
+  const own = read(`${folder}/browser/${name}.${extension}`);
+  const bytes = extension === 'css' ? Buffer.concat([BASE, own]) : own;
   const version = createHash('sha256').update(bytes).digest('hex').slice(0, 12);
-  return { name: `${folder}-${version}.${extension}`, type: TYPES[extension], bytes };
+  return { name: `${name}-${version}.${extension}`, type: TYPES[extension], bytes };
 }
 
 /** Of every answer that is a page or belongs to one. */

@@ -2,10 +2,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Refusal } from '../../core/refusal.ts';
 import { addressKey } from '../client-address.ts';
-import { pageHeaders } from '../page-files.ts';
 import { createLimiter, type Limiter } from '../rate-limit.ts';
 import { refusalOf } from '../reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from '../server-context.ts';
+import { pageHeaders } from './files.ts';
 import { errorPage } from './frame.ts';
 
 /** A request of a page on its way. */

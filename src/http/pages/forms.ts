@@ -1,4 +1,4 @@
-// Forms of the portal: what a browser sends, and whether one of our own pages made it send that.
+// Forms of pages: what a browser sends, and whether one of our own pages made it send that.
 import { isUtf8 } from 'node:buffer';
 import { timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
