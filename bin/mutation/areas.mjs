@@ -246,6 +246,7 @@ export const AREAS = [
       'test/flow/payouts/reimbursements-approval',
       'test/flow/payouts/refusals',
       'test/flow/payouts/restored',
+      'test/lightning/paid-before-asked',
     ],
   },
   {
@@ -305,6 +306,7 @@ export const AREAS = [
       'test/lightning/stalled-node',
       'test/lightning/payout-resolved',
       'test/lightning/closing',
+      'test/lightning/replaced-node',
       'test/flow/payouts/resolved',
     ],
   },

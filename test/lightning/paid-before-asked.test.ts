@@ -2,12 +2,14 @@
 // or is booked meanwhile.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
-import { clearBreakers } from '../../src/store/ledger/breakers.ts';
+import { cancelByOperator, cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
+import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
 import {
   AMOUNT,
   at,
   clock,
   close,
+  code,
   engine,
   looks,
   open,
@@ -61,4 +63,15 @@ test('a payout that the node has paid before it was asked for again is completed
   await looks(3);
   expect(await status(id)).toBe('completed');
   expect(await told()).toEqual([]);
+});
+test('nobody cancels a payout that the node has paid before it was asked for again: its recipient has it', async () => {
+  await tripBreaker(at.ctx.db, { name: 'payouts', by: ['X-1'], findings: ['for this test'], atMs: clock.nowMs });
+  const [paid, unpaid] = [ownInvoice(), ownInvoice()];
+  const { id } = await at.request(paid.request, AMOUNT);
+  const other = await at.request(unpaid.request, AMOUNT);
+  outgoing().send(paid.request, 0n, 10_000n);
+  await at.comparedPayments();
+  expect(await code(cancelPayout(at.ctx, { merchantId: at.merchantId, payoutId: id }))).toBe('payout_not_cancellable');
+  expect(await code(cancelByOperator(at.ctx, { payoutId: id, by: 'ann' }))).toBe('payout_not_cancellable');
+  expect(await code(cancelPayout(at.ctx, { merchantId: at.merchantId, payoutId: other.id }))).toBe('accepted');
 });

@@ -2,6 +2,7 @@
 // two simulated nodes, with a clock that the test moves.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LightningPayer } from '../../src/core/lightning/payer.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { createLndPayer } from '../../src/outside/lightning/lnd-payer.ts';
 import { clearBreakers, openBreakers } from '../../src/store/ledger/breakers.ts';
 import { type SimulatedEngine, simulatedEngine } from '../support/lightning-engines.ts';
@@ -179,9 +180,11 @@ test('what the first node lists as paid, and a payout asks for again, waits for 
   await looks(2, 61 * MINUTE);
   expect(await at.payout(id)).toMatchObject(waits);
   expect(asked.other).toBe(0);
-  isReplaced = false;
-  await looks(2, 2 * MINUTE);
-  expect(await status(id)).toBe('completed');
+  const resolve = (outcome: 'paid' | 'failed') =>
+    resolvePayout(at.ctx, { payoutId: id, outcome, evidence: 'asked', isNodeGone: true }, at.paying.track);
+  await expect(resolve('failed')).rejects.toThrow(/lists it as paid: it can only be called paid/);
+  const { fee } = await resolve('paid');
+  expect({ status: await status(id), fee }).toEqual({ status: 'completed', fee: 2n });
 });
 
 test('so does one whose invoice expired while payouts were stopped', async () => {

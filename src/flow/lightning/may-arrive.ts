@@ -6,6 +6,7 @@ import { isWhatWasAsked } from '../../core/lightning/payout-fees.ts';
 import type { LightningPort } from '../../core/lightning/port.ts';
 import { Refusal } from '../../core/refusal.ts';
 import { type PaymentToResolve, paymentToResolve } from '../../store/lightning/payment-hashes.ts';
+import { listedBy } from '../../store/lightning/sent-payments.ts';
 import type { Context } from '../context.ts';
 
 /** Why something could not be asked. */
@@ -25,6 +26,9 @@ export async function refuseWhileOpen(
 ): Promise<void> {
   const payment = await paymentToResolve(ctx.db, payoutId);
   if (payment === null) return;
+  // it may be there no more to say so again
+  const paidBy = await listedBy(ctx.db, payoutId);
+  if (paidBy !== null) throw refused(`Lightning node ${paidBy} lists it as paid: it can only be called paid.`);
   if (mayStillArrive(payment, ctx.ports.clock.now()))
     throw refused('A request to pay it was not answered, and may still arrive at the Lightning node: try again in two minutes.');
   const stalled = await unlessItWrites(ctx.ports.lightning, payment);

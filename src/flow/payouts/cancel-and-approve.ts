@@ -9,6 +9,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { lockBalances, postEntries } from '../../store/ledger/ledger.ts';
 import { isAskedBefore } from '../../store/lightning/asked-before.ts';
 import { setEnded } from '../../store/lightning/payment-rows.ts';
+import { listedBy } from '../../store/lightning/sent-payments.ts';
 import { oneAsBooked } from '../../store/payouts/booked-amounts.ts';
 import { notComparedSince } from '../../store/payouts/comparisons.ts';
 import { lockPayout, movedPayout, type PayoutRow, paidFrom, setApproved, wakeHeldJob } from '../../store/payouts/payouts.ts';
@@ -67,6 +68,10 @@ async function cancelLocked(ctx: Context, sql: Sql, payout: PayoutRow, why: { re
   if (payout.paymentHash != null && (await isAskedBefore(sql, payout.id))) {
     const message =
       'Our Lightning node was to pay it before the server was restored from a copy, and may have: only its end says whether it was paid.';
+    throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
+  }
+  if (payout.paymentHash != null && (await listedBy(sql, payout.id)) !== null) {
+    const message = 'Our Lightning node has paid it already: it is completed by that once nothing holds it.';
     throw new Refusal('payout_not_cancellable', { message, param: 'payout_id' });
   }
   const atMs = ctx.ports.clock.now();

@@ -81,8 +81,18 @@ export const ASKED_BY = `from lightning_payments l join payouts p on p.id = l.pa
                                where l.payment_hash = s.payment_hash
                                  and (p.status = 'completed' or ${AS_ASKED})`;
 
-/** SQL: the nodes that list the payment `l` of a payout `p` as paid, as that asks for it, and nobody has booked it otherwise: the payout is completed by it. */
-export const LISTED_PAID = `lightning_sent s where s.payment_hash = l.payment_hash and s.state = 'succeeded' and s.acknowledged_at is null and ${AS_ASKED}`;
+/** SQL: the nodes that list the payment `l` of a payout `p` that leaves as paid, as that asks for it, and nobody has booked it otherwise: the payout is completed by it. */
+export const LISTED_PAID = `lightning_sent s where p.internal_to is null and s.payment_hash = l.payment_hash and s.state = 'succeeded' and s.acknowledged_at is null and ${AS_ASKED}`;
+
+/** A node that lists the payment of a payout as paid; null: none. */
+export async function listedBy(sql: Sql, payoutId: string): Promise<string | null> {
+  const { rows } = await sql.query<{ node: string | null }>({
+    name: 'payment_listed_by',
+    text: `select (select min(s.node) from ${LISTED_PAID}) as node from lightning_payments l join payouts p on p.id = l.payout_id where l.payout_id = $1`,
+    values: [payoutId],
+  });
+  return rows[0]?.node ?? null;
+}
 
 /** SQL: whether a payment `s` of the node was asked for by no payout here, or only by such as failed, and nobody has booked it. */
 const UNASKED = `s.acknowledged_at is null and not exists (select ${ASKED_BY} and p.status <> 'failed')`;
