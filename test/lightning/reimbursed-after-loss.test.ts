@@ -6,6 +6,7 @@ import { approvePayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { clearBreakers } from '../../src/store/ledger/breakers.ts';
 import { readPayoutDetails } from '../../src/store/payouts/reads.ts';
+import { waitingForOperator } from '../../src/store/payouts/waiting-for-operator.ts';
 import {
   at,
   clock,
@@ -59,7 +60,10 @@ test('what goes back of a transaction that was there before waits for an approva
   expect(row).toEqual({ status: 'pending', step: 'held', held_reason: 'approval' });
   expect(BigInt(await engine.arrived(hash))).toBe(0n);
   expect((await readPayoutDetails(at.ctx.db, payoutId as string))?.trouble).toMatch(/may have sent this back already/);
+  const waiting = () => waitingForOperator(at.ctx.db, { limit: 10, nowMs: clock.now() });
+  expect(await waiting()).toEqual([{ id: payoutId, why: expect.stringMatching(/^waits: .* may have sent this back already/) }]);
   await approvePayout(at.ctx, { payoutId: payoutId as string, by: 'ann' });
+  expect(await waiting()).toEqual([]);
   await looks(3);
   expect(await reimbursement(id)).toMatchObject({ status: 'completed' });
 });

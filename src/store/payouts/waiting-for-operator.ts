@@ -68,10 +68,10 @@ export async function waitingForOperator(
     text: `select id, why from (
            select p.id, case when p.held_reason = 'unknown_outcome' then 'may have been paid already (bursar payout resolve)'
                              when p.step = 'queued' then 'waits for a key: the signer has none in use for ' || p.currency
-                             else 'waits: ' || b.trouble end as why, p.created_at
-             from payouts p left join outgoing_batches b on b.id = p.batch_id
+                             else 'waits: ' || coalesce(b.trouble, l.trouble) end as why, p.created_at
+             from payouts p left join outgoing_batches b on b.id = p.batch_id left join lightning_payments l on l.payout_id = p.id
             where p.step in ('held', 'queued')
-              and (p.held_reason = 'unknown_outcome' or (p.held_reason = 'approval' and b.trouble is not null)
+              and (p.held_reason = 'unknown_outcome' or (p.held_reason = 'approval' and coalesce(b.trouble, l.trouble) is not null)
                    or (p.step = 'queued' and p.script is not null and p.internal_to is null
                        and not exists (select from account_xpubs k where k.currency = p.currency and k.origin = 'signer' and k.retired_at is null and k.confirmed_at is not null)))
            union all
