@@ -80,6 +80,20 @@ test('one that is asked for already when that is booked waits then', async () =>
   expect(await batches.row(refund)).toMatchObject({ step: 'held', held_reason: 'unknown_outcome' });
 });
 
+test('one that has gone back together with another, which nobody knows any more, pays its own part of the fee', async () => {
+  await batches.earn(3);
+  const refund = await reimburse(await paid(), { destination: ELSEWHERE });
+  const [part, other] = [FEE / 2n, 300_000n];
+  const pays = [
+    { script: ELSEWHERE_SCRIPT, amountMinor: PAID - part },
+    { script: `0014${'11'.repeat(20)}`, amountMinor: other },
+    { script: await nextOwn(), amountMinor: 1_000_000n - PAID - other - part },
+  ];
+  const { recover } = await found([await knownOutput()], pays, []);
+  expect(await recover()).toMatchObject({ payoutIds: [refund], lost: other + part, fee: part });
+  await goOn();
+});
+
 test('one of a transaction that was never paid as much goes out', async () => {
   await batches.earn(3);
   const id = await paid(PAID - 2n * FEE);

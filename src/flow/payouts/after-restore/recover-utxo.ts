@@ -173,10 +173,15 @@ async function divide(ctx: Context, sql: Sql, { recovery, key, outputs, signed, 
     return { payouts, adopted, change, fee: 0n, lost: minus(spent, explained) };
   }
   const whole = minus(spent, plus(plus(paid, foreign), change?.amount ?? 0n));
-  // each pays the same part
-  const most = payouts.length === 0 ? whole : payouts.map(({ feeMax }) => feeMax).reduce(least) * BigInt(payouts.length);
-  const fee = least(whole, most);
+  const fee = feeOf(payouts, { whole, paid });
   return { payouts, adopted, change, fee, lost: plus(foreign, minus(whole, fee)) };
+}
+
+/** What payouts pay of a fee, each the same part; what reimbursements pay of it is what their customers have got less, and others have paid the rest. */
+function feeOf(payouts: readonly PayoutRow[], { whole, paid }: { readonly whole: bigint; readonly paid: bigint }): bigint {
+  if (payouts.length === 0) return whole;
+  if (payouts.some(({ reimburses }) => reimburses !== null)) return minus(sum(payouts.map(({ amount }) => amount)), paid);
+  return least(whole, payouts.map(({ feeMax }) => feeMax).reduce(least) * BigInt(payouts.length));
 }
 
 async function changeOf(ctx: Context, sql: Sql, key: SpendingKey, outputs: readonly OutputFacts[]): Promise<Plan['change']> {
