@@ -57,7 +57,9 @@ async function request({ caller, log }: Merchant, payout: Payout): Promise<'refu
   if (status >= 500) return 'unknown';
   if (status !== 200) {
     log.push(`refused: ${json.error}`);
-    if (json.error !== 'insufficient_balance' && json.error !== 'payout_below_minimum')
+    // what has left of a payout that a copy has forgotten was booked as lost before its merchant asked again
+    const isBooked = payout.id === null && json.error === 'invoice_already_used';
+    if (json.error !== 'insufficient_balance' && json.error !== 'payout_below_minimum' && !isBooked)
       throw new Error(`/request_payout ${JSON.stringify(payout.body)} answered ${status} ${JSON.stringify(json)}`);
     return 'refused';
   }
