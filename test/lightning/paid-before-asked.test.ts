@@ -1,8 +1,10 @@
 // After database and signer were put back, what a node lists as paid is asked for again with the same invoice: it is completed by that payment, whatever waits
 // or is booked meanwhile.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
+import { bookOwnPayment, bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { cancelByOperator, cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
+import { reconsiderPayout } from '../../src/flow/payouts/held-reasons.ts';
+import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { clearBreakers, tripBreaker } from '../../src/store/ledger/breakers.ts';
 import {
   AMOUNT,
@@ -16,6 +18,7 @@ import {
   outgoing,
   invoice as ownInvoice,
   pass,
+  reached,
   status,
   toldAfterAMinute as told,
 } from './funded-payouts.ts';
@@ -74,4 +77,57 @@ test('nobody cancels a payout that the node has paid before it was asked for aga
   expect(await code(cancelPayout(at.ctx, { merchantId: at.merchantId, payoutId: id }))).toBe('payout_not_cancellable');
   expect(await code(cancelByOperator(at.ctx, { payoutId: id, by: 'ann' }))).toBe('payout_not_cancellable');
   expect(await code(cancelPayout(at.ctx, { merchantId: at.merchantId, payoutId: other.id }))).toBe('accepted');
+});
+
+for (const asked of ['before', 'after'] as const)
+  test(`what the node had listed as paid, and has forgotten, it is not asked for once more: asked for ${asked} that`, async () => {
+    expect(await told()).toEqual([]);
+    const first = await at.request(ownInvoice().request, AMOUNT);
+    await looks(2);
+    expect(await status(first.id)).toBe('completed');
+    const { request, hash } = ownInvoice();
+    const putBack = engine.backup();
+    outgoing().send(request, 0n, 10_000n);
+    await told();
+    const before = asked === 'before' ? await at.request(request, AMOUNT) : null;
+    await putBack();
+    await reached();
+    await looks(1);
+    const { id } = before ?? (await at.request(request, AMOUNT));
+    // the node gives the number of the forgotten one to another
+    const own = invoice();
+    outgoing().send(own.request, 3_000_000n, 10_000n);
+    await told();
+    await bookOwnPayment(at.ctx, own.hash);
+    await clearBreakers(at.ctx.db, 'ann', clock.now());
+    await reconsiderPayout(at.ctx, id);
+    pass(1_000);
+    await looks(3);
+    expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    expect((await at.payment(id)).trouble).toMatch(/has forgotten it, and may have paid it/);
+    expect(outgoing().payment(hash)).toBeNull();
+    await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'its recipient has it' }, at.paying.track);
+    expect((await at.payout(id)).fee).toBe(2n);
+  });
+
+test('what the node had listed as paid, and is booked as lost, stays booked when it has forgotten it, and when it has it again', async () => {
+  expect(await told()).toEqual([]);
+  const { request, hash } = ownInvoice();
+  const older = engine.backup();
+  outgoing().send(request, 0n, 10_000n);
+  const newer = engine.backup();
+  await told();
+  await bookUnasked(at.ctx, { paymentHash: hash, acceptsLoss: true });
+  await older();
+  await reached();
+  await looks(1);
+  // its number is another's now
+  outgoing().send(invoice().request, 3_000_000n, 10_000n);
+  await told();
+  expect(await code(at.request(request, AMOUNT))).toBe('invoice_already_used');
+  await newer();
+  await reached();
+  await told();
+  expect(await code(at.request(request, AMOUNT))).toBe('invoice_already_used');
+  expect(await bookUnasked(at.ctx, { paymentHash: hash, acceptsLoss: true })).toBeNull();
 });

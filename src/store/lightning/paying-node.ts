@@ -52,7 +52,8 @@ export async function payerBefore(sql: Sql, identity: string, sinceMs: number): 
 
 /**
  * The node was restored: what it was asked to pay is in doubt, what it listed after its last payment of now is read again, and it has forgotten
- * what it had made there. What it had listed as paid before needs no other word: a node that has lost its disk has forgotten all that it ever paid.
+ * what it had made there. What it had listed as paid, and no payout is completed by, stays known, below all its numbers, which it gives again: it would pay
+ * it once more. What it had listed as paid before needs no other word: a node that has lost its disk has forgotten all that it ever paid.
  * Returns the open payouts concerned.
  */
 export async function doubtPayments(
@@ -64,7 +65,16 @@ export async function doubtPayments(
     name: 'doubt_lightning_payments',
     text: `with node as (
              update lightning_nodes set payment_index = $2, payments_compared = least(payments_compared, $2), restored_at = $3 where identity = $1),
-           unlisted as (delete from lightning_sent where node = $1 and payment_index > $2 and acknowledged_at is null),
+           forgotten as (
+             select s.payment_index, s.state = 'succeeded' and not exists (select from payouts p where p.payment_hash = s.payment_hash and p.status = 'completed') as is_kept
+               from lightning_sent s where s.node = $1 and s.payment_index > $2),
+           kept as (
+             update lightning_sent s set payment_index = b.lowest - f.place
+               from (select payment_index, row_number() over () as place from forgotten where is_kept) f,
+                    (select least(min(payment_index), 0) as lowest from lightning_sent where node = $1) b
+              where s.node = $1 and s.payment_index = f.payment_index),
+           unlisted as (
+             delete from lightning_sent s using forgotten f where s.node = $1 and s.payment_index = f.payment_index and not f.is_kept and s.acknowledged_at is null),
            paid as (
              update lightning_payments l set doubted = true,
                     forgotten_at = case when exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.node = l.node and s.state = 'succeeded')

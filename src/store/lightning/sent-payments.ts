@@ -273,13 +273,16 @@ export async function recordSent(
                        and s.payment_index <> all ($3::bigint[]) and (s.payment_index = any ($10::bigint[]) or s.state = 'in_flight' and not exists (
                          select from lightning_payments l where l.node = s.node and l.payment_hash = s.payment_hash and l.payment_index = s.payment_index
                             and l.state = 'paid'))),
+           -- what it had forgotten, and has again (doubtPayments)
+           back as (delete from lightning_sent where node = $1 and payment_index < 0 and payment_hash = any ($4) returning payment_hash, acknowledged_at, is_operators),
            node as (update lightning_nodes set payments_compared = $2, payment_index = greatest(payment_index, $2) where identity = $1)
-           insert into lightning_sent (node, payment_index, payment_hash, state, amount_msat, fee_msat, seen_at)
-             select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $11 from said
+           insert into lightning_sent (node, payment_index, payment_hash, state, amount_msat, fee_msat, seen_at, acknowledged_at, is_operators)
+             select $1, payment_index, payment_hash, state, amount_msat, fee_msat, $11, (select max(b.acknowledged_at) from back b where b.payment_hash = said.payment_hash),
+                    exists (select from back b where b.payment_hash = said.payment_hash and b.is_operators) from said
              on conflict (node, payment_index) do update set payment_hash = excluded.payment_hash, state = excluded.state,
                -- a node that was restored gives its numbers again
-               acknowledged_at = case when lightning_sent.payment_hash = excluded.payment_hash then lightning_sent.acknowledged_at end,
-               is_operators = lightning_sent.payment_hash = excluded.payment_hash and lightning_sent.is_operators, amount_msat = excluded.amount_msat, fee_msat = excluded.fee_msat`,
+               acknowledged_at = case when lightning_sent.payment_hash = excluded.payment_hash then lightning_sent.acknowledged_at else excluded.acknowledged_at end,
+               is_operators = case when lightning_sent.payment_hash = excluded.payment_hash then lightning_sent.is_operators else excluded.is_operators end, amount_msat = excluded.amount_msat, fee_msat = excluded.fee_msat`,
     values: [
       identity,
       comparedTo,

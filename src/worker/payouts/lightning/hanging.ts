@@ -221,6 +221,22 @@ export async function heldUnlisted(ctx: Context, payment: LightningPayment): Pro
   return { againMs: RARE_LOOK_MS, trouble };
 }
 
+/** Whether what a node had listed as paid is asked for while another is there, or by now that has forgotten it: it would pay it once more. */
+export const isListedElsewhere = async (
+  { track }: Tracking,
+  { identity }: PayingNode,
+  { listedBy, paymentHash }: LightningPayment,
+) => listedBy !== null && (listedBy !== identity || (await track(paymentHash)).payment?.status !== 'succeeded');
+
+/** The node has forgotten it, and what it was asked for, or has paid, may have reached its recipient: from now on only a preimage counts. */
+export async function forgottenByNode(ctx: Context, payment: LightningPayment): Promise<Next> {
+  await holdUnknownPayment(ctx, payment);
+  return { againMs: RARE_LOOK_MS, trouble: FORGOTTEN };
+}
+
+const FORGOTTEN =
+  'the Lightning node has forgotten it, and may have paid it: ask its recipient, and decide (bursar payout resolve)';
+
 /** Why nobody may decide yet: of a channel that is being closed no HTLC is listed, and its recipient may still take it there. Null: no channel is. */
 async function mayBeOnChain(ctx: Context): Promise<string | null> {
   try {

@@ -20,7 +20,7 @@ import { type Asked, askPayingNode, stopOnRestored } from '../../../flow/lightni
 import { NOTHING_KNOWN, restorePayment } from '../../../flow/lightning/restored-payments.ts';
 import { holdForOperator } from '../../../flow/payouts/waiting-for-operator.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
-import { isInDoubt } from '../../../store/lightning/paying-node.ts';
+import { doubtPayment, isInDoubt } from '../../../store/lightning/paying-node.ts';
 import { beginSend, type LightningPayment, noteAnswer, setPaymentIndex } from '../../../store/lightning/payment-rows.ts';
 import type { Telling } from '../driver-options.ts';
 import type { AuthorizedPayments } from './comparison.ts';
@@ -28,9 +28,11 @@ import type { Next } from './hanging.ts';
 import {
   asItIsNow,
   bookPaid,
+  forgottenByNode,
   forgottenPerhaps,
   heldUnlisted,
   inFlight,
+  isListedElsewhere,
   LOOK_MS,
   notInJournal,
   ofAnotherNode,
@@ -80,15 +82,15 @@ export async function begin(
   node: LookedAt,
   payment: LightningPayment,
 ): Promise<Next> {
-  const isExpired = ctx.ports.clock.now() >= payment.expiresAtMs;
-  const { listedBy } = payment;
-  if (isExpired || (listedBy !== null && listedBy !== node.identity)) {
+  const { others, amount, feeMax, listedBy } = payment;
+  const isLost = await isListedElsewhere(options.paying, node, payment);
+  if (isLost || ctx.ports.clock.now() >= payment.expiresAtMs) {
     if (payment.sends === 0 && listedBy === null) await expirePayment(ctx, payment);
     // the signer had it made, or a node has paid it, before the database was put back: it ends as one that was sent there
     else await restorePayment(ctx, payment, { node: listedBy ?? node.identity, tracked: NOTHING_KNOWN, isForgotten: true });
+    if (isLost) await doubtPayment(ctx.db, payment.payoutId);
     return { againMs: RETRY_MS };
   }
-  const { others, amount, feeMax } = payment;
   if (others.isStopped) return { againMs: RETRY_MS };
   if (others.count >= MOST_UNDER_WAY) {
     await holdCrowded(ctx, payment);
@@ -234,7 +236,7 @@ export async function follow(
     const next = await followed(ctx, options, payment, { ...tracked, payment: said });
     return next.asksAgain === true && canSend(node, payment) ? send(ctx, options, node, payment) : next;
   }
-  if (payment.isDoubted) return { againMs: RARE_LOOK_MS };
+  if (payment.isDoubted) return forgottenByNode(ctx, payment);
   if (payment.paymentIndex !== null) {
     const seen = { identity: payment.node as string, paymentIndex: payment.paymentIndex - 1n };
     await stopOnRestored(ctx, seen, `it has forgotten ${payment.paymentHash}`);
