@@ -129,6 +129,27 @@ test('one whose invoice the operator pays by hand is completed by that, and is n
   expect(await told()).toEqual([]);
 });
 
+test('one that the node is paying by hand does not end with its invoice: its recipient may take it yet', async () => {
+  expect(await told()).toEqual([]);
+  const id = await paid();
+  const { request, hash } = outgoing().invoice({ amountMsat: 0n, expirySeconds: 36_000, behaviour: 'hold' });
+  await lost(half, async () => {
+    await at.reimburse(id, request);
+  });
+  const { id: payoutId } = await reimbursement(id);
+  const { rows } = await at.admin.query('select amount - fee_max as sends from payouts where id = $1', [payoutId]);
+  outgoing().send(request, BigInt(rows[0].sends) * 1000n, 90_000n);
+  await told();
+  await looks(2, 36_000_000);
+  expect(await reimbursement(id)).toMatchObject({ status: 'processing', held_reason: 'unknown_outcome' });
+  outgoing().resolve(hash, true);
+  await told();
+  await looks(1);
+  expect(await reimbursement(id)).toMatchObject({ status: 'completed' });
+  await at.work();
+  expect(await told()).toEqual([]);
+});
+
 test.each(['more than it was paid', 'what was lost before it was there'])('%s holds nothing', async (what) => {
   expect(await told()).toEqual([]);
   let id = await paid(what.startsWith('more') ? 4_00n : 10_00n);

@@ -53,13 +53,14 @@ export async function setDueNow(sql: Sql, payoutId: string, atMs: number): Promi
   });
 }
 
-/** Payouts that are held, that nobody was asked to pay, and whose invoices have expired; some at a time. */
+/** Payouts that are held, that nobody was asked to pay and no node has paid, or is paying, all the same, and whose invoices have expired; some at a time. */
 export async function heldAndExpired(sql: Sql, nowMs: number): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>({
     name: 'held_and_expired',
     text: `select p.id from lightning_payments l join payouts p on p.id = l.payout_id
             where l.state = 'waiting' and l.sends = 0 and p.step = 'held' and p.invoice_expires_at <= $1
               and not exists (select from ${LISTED_PAID})
+              and not exists (select from lightning_sent s where s.payment_hash = l.payment_hash and s.state = 'in_flight' and s.acknowledged_at is null)
             order by p.invoice_expires_at limit 100`,
     values: [new Date(nowMs)],
   });
