@@ -1,6 +1,7 @@
 // After database and signer were put back, what a node lists as paid is asked for again with the same invoice: it is completed by that payment, whatever waits
 // or is booked meanwhile.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { NOTHING_KNOWN, restorePayment } from '../../src/flow/lightning/restored-payments.ts';
 import { bookOwnPayment, bookUnasked } from '../../src/flow/lightning/unasked-payments.ts';
 import { cancelByOperator, cancelPayout } from '../../src/flow/payouts/cancel-and-approve.ts';
 import { reconsiderPayout } from '../../src/flow/payouts/held-reasons.ts';
@@ -108,6 +109,31 @@ for (const asked of ['before', 'after'] as const)
     expect(outgoing().payment(hash)).toBeNull();
     await resolvePayout(at.ctx, { payoutId: id, outcome: 'paid', evidence: 'its recipient has it' }, at.paying.track);
     expect((await at.payout(id)).fee).toBe(2n);
+  });
+
+for (const now of ['has forgotten it', 'has forgotten it, and its invoice has expired', 'calls it failed'] as const)
+  test(`nor where a worker ends between writing it back and holding it, and the node ${now}`, async () => {
+    expect(await told()).toEqual([]);
+    const { request, hash } = ownInvoice();
+    const putBack = engine.backup();
+    outgoing().send(request, 0n, 10_000n);
+    await told();
+    const { id } = await at.request(request, AMOUNT);
+    await putBack();
+    await reached();
+    await looks(1);
+    await clearBreakers(at.ctx.db, 'ann', clock.now());
+    // as a copy that was made before its last try
+    if (now === 'calls it failed') outgoing().send(request, 0n, 0n);
+    const { identity: node } = await at.paying.node();
+    if (now.endsWith('expired')) pass(3_600_000);
+    // as the worker has it (worker/payouts/lightning/steps), up to where it ends
+    const of = { payoutId: id, paymentHash: hash };
+    expect(await restorePayment(at.ctx, of, { node, tracked: NOTHING_KNOWN, isForgotten: true })).toBe('written_back');
+    await looks(3, 100_000);
+    expect(await at.payout(id)).toMatchObject({ status: 'processing', heldReason: 'unknown_outcome' });
+    expect((await at.payment(id)).trouble).toMatch(/has forgotten it, and may have paid it/);
+    expect(outgoing().payment(hash)?.status ?? null).toBe(now === 'calls it failed' ? 'FAILED' : null);
   });
 
 test('what the node had listed as paid, and is booked as lost, stays booked when it has forgotten it, and when it has it again', async () => {

@@ -90,7 +90,7 @@ export async function doubtPayments(
 export async function doubtPayment(sql: Sql, payoutId: string): Promise<void> {
   await sql.query({
     name: 'doubt_lightning_payment',
-    text: `update lightning_payments set doubted = true where payout_id = $1 and state = 'sent'`,
+    text: `update lightning_payments set doubted = true where payout_id = $1 and state in ('waiting', 'sent')`,
     values: [payoutId],
   });
 }

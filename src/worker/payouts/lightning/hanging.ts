@@ -228,9 +228,14 @@ export const isListedElsewhere = async (
   { listedBy, paymentHash }: LightningPayment,
 ) => listedBy !== null && (listedBy !== identity || (await track(paymentHash)).payment?.status !== 'succeeded');
 
+/** Whether the node has nothing any more, or calls failed, what it had listed as paid, or was restored since it was asked. */
+export const isForgotten = ({ isDoubted, listedBy }: LightningPayment, said: PaymentFacts | null): boolean =>
+  said === null ? isDoubted || listedBy !== null : said.status === 'failed' && listedBy !== null;
+
 /** The node has forgotten it, and what it was asked for, or has paid, may have reached its recipient: from now on only a preimage counts. */
 export async function forgottenByNode(ctx: Context, payment: LightningPayment): Promise<Next> {
   await holdUnknownPayment(ctx, payment);
+  await doubtPayment(ctx.db, payment.payoutId);
   return { againMs: RARE_LOOK_MS, trouble: FORGOTTEN };
 }
 

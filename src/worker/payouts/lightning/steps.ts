@@ -32,6 +32,7 @@ import {
   forgottenPerhaps,
   heldUnlisted,
   inFlight,
+  isForgotten,
   isListedElsewhere,
   LOOK_MS,
   notInJournal,
@@ -85,10 +86,10 @@ export async function begin(
   const { others, amount, feeMax, listedBy } = payment;
   const isLost = await isListedElsewhere(options.paying, node, payment);
   if (isLost || ctx.ports.clock.now() >= payment.expiresAtMs) {
+    if (isLost) await doubtPayment(ctx.db, payment.payoutId);
     if (payment.sends === 0 && listedBy === null) await expirePayment(ctx, payment);
     // the signer had it made, or a node has paid it, before the database was put back: it ends as one that was sent there
     else await restorePayment(ctx, payment, { node: listedBy ?? node.identity, tracked: NOTHING_KNOWN, isForgotten: true });
-    if (isLost) await doubtPayment(ctx.db, payment.payoutId);
     return { againMs: RETRY_MS };
   }
   if (others.isStopped) return { againMs: RETRY_MS };
@@ -136,7 +137,6 @@ async function authorizeAndCommit(
 }
 
 const TOO_MUCH = 'its merchant has too much of our channels on its way';
-
 const canSend = (node: PayingNode, { amount, feeMax }: LightningPayment): boolean =>
   BigInt(node.spendable) >= plus(amount, feeMax);
 const lack = (node: PayingNode): string => `our channels can send ${node.spendable} satoshis now`;
@@ -232,11 +232,11 @@ export async function follow(
   const tracked = await options.paying.track(payment.paymentHash);
   const { payment: said, isPending } = tracked;
   if (said?.status !== 'succeeded' && node.identity !== payment.node) return ofAnotherNode(ctx, payment, node);
+  if (isForgotten(payment, said)) return forgottenByNode(ctx, payment);
   if (said !== null) {
     const next = await followed(ctx, options, payment, { ...tracked, payment: said });
     return next.asksAgain === true && canSend(node, payment) ? send(ctx, options, node, payment) : next;
   }
-  if (payment.isDoubted) return forgottenByNode(ctx, payment);
   if (payment.paymentIndex !== null) {
     const seen = { identity: payment.node as string, paymentIndex: payment.paymentIndex - 1n };
     await stopOnRestored(ctx, seen, `it has forgotten ${payment.paymentHash}`);
