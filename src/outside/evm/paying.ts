@@ -34,6 +34,17 @@ const WORD = /^0x[0-9a-f]{64}$/i;
 /** What is offered to the proposer where the node names nothing: 1.5 gwei. */
 const USUAL_TIP = 1_500_000_000n;
 
+/** What a node has of an account's transactions, also those that no block can take yet. */
+const POOL_OF = 'txpool_contentFrom';
+
+/** The highest nonce of such an answer, and one more: `pending` and `queued` name theirs as keys, in decimal. */
+function countOf(answer: unknown): number {
+  const { pending, queued } = asFields(answer, 'the pool');
+  const nonces = [pending, queued].flatMap((one) => Object.keys(asFields(one ?? {}, 'what waits'))).map(Number);
+  if (!nonces.every(Number.isSafeInteger)) throw new Malformed('a nonce of what waits is no whole number');
+  return Math.max(0, ...nonces.map((nonce) => nonce + 1));
+}
+
 const word = (address: string): string => address.slice(2).toLowerCase().padStart(64, '0');
 
 /** @param contract the token's, lower case; null for ether @param finalized the highest block that the node calls final (default: as it says) */
@@ -43,6 +54,8 @@ export function createEvmSending(
   finalized: () => Promise<BlockRef | null> = source.finalized,
 ): EvmSending {
   const { rpc } = source;
+  /** The node says what waits of an account behind a gap in its nonces (geth and its relatives). */
+  let saysQueued = true;
 
   async function called(data: string, at: string): Promise<bigint | null> {
     const answer = await orRefusal(rpc.call('eth_call', [{ to: contract, data: `0x${data}` }, at]));
@@ -99,14 +112,18 @@ export function createEvmSending(
     leastUnits: async (address, height) => (await account(address, height)).units,
     async sentBy(address) {
       const counts = ['latest', 'pending'].map((at) => ({ method: 'eth_getTransactionCount', params: [address, at] }));
-      const answers = await orRefusal(rpc.batch(counts));
+      const pool = saysQueued ? [{ method: POOL_OF, params: [address] }] : [];
+      const answers = await orRefusal(rpc.batch([...counts, ...pool]));
       if (answers instanceof RpcRefusal) throw busy(rpc, answers);
-      const [mined, waiting] = answers as readonly unknown[];
+      const [mined, waiting, queued] = answers as readonly unknown[];
       if (mined instanceof RpcRefusal) throw busy(rpc, mined);
+      if (queued instanceof RpcRefusal && !isLimit(queued)) saysQueued = false;
       const count = (answer: unknown): number => readAs(rpc, 'eth_getTransactionCount', () => asNumber(answer, 'the count'));
       const nonce = count(mined);
       // a node that does not look at what waits says nothing of it
-      const most = typeof waiting === 'string' ? Math.max(nonce, count(waiting)) : nonce;
+      const shown = typeof waiting === 'string' ? count(waiting) : nonce;
+      const isSaid = queued !== undefined && !(queued instanceof RpcRefusal);
+      const most = Math.max(nonce, shown, isSaid ? readAs(rpc, POOL_OF, () => countOf(queued)) : 0);
       const more = most > nonce ? `, and ${most} with what waits` : '';
       return { nonce, most, said: [`${rpc.name} says ${nonce}${more}`] };
     },

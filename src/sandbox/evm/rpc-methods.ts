@@ -166,6 +166,23 @@ function filteredLogs(state: EvmState, filter: Filter): Json {
   );
 }
 
+/** How many an account has sent, with those that wait and can be mined: without a gap in their nonces. */
+function countWithWaiting(state: EvmState, address: string): bigint {
+  const waiting = new Set(shown(state).flatMap((one) => (one.from === address ? [BigInt(one.nonce)] : [])));
+  let count = accountsAt(state, 'latest').get(nonce(address));
+  while (waiting.has(count)) count += 1n;
+  return count;
+}
+
+/** What waits of a sender, apart what waits behind a gap in its nonces (geth's `txpool_contentFrom`). */
+function poolOf(state: EvmState, address: string): Json {
+  const count = countWithWaiting(state, address);
+  const [pending, queued]: [Record<string, Json>, Record<string, Json>] = [{}, {}];
+  for (const one of shown(state).filter(({ from }) => from === address))
+    (BigInt(one.nonce) < count ? pending : queued)[String(one.nonce)] = transactionJson(one, null, null);
+  return { pending, queued };
+}
+
 /** What our node shows of the pool. */
 const shown = ({ pool, denied }: EvmState): readonly EvmTransaction[] =>
   [...pool.values()].filter(({ hash }) => !denied.has(hash));
@@ -216,9 +233,13 @@ const METHODS: Readonly<Record<string, (state: EvmState, params: readonly unknow
   eth_getLogs: (state, params) => filteredLogs(state, (params[0] ?? {}) as Filter),
   txpool_status: (state) => ({ pending: hex(shown(state).length), queued: '0x0' }),
   txpool_content: poolJson,
+  txpool_contentFrom: (state, params) => poolOf(state, text(params, 0)),
   eth_getCode: (_state, params) => (CONTRACTS.has(text(params, 0)) ? CODE : '0x'),
   eth_getBalance: (state, params) => hex(accountsAt(state, params[1]).get(ether(text(params, 0)))),
-  eth_getTransactionCount: (state, params) => hex(accountsAt(state, params[1]).get(nonce(text(params, 0)))),
+  eth_getTransactionCount(state, params) {
+    const address = text(params, 0);
+    return hex(params[1] === 'pending' ? countWithWaiting(state, address) : accountsAt(state, params[1]).get(nonce(address)));
+  },
   eth_maxPriorityFeePerGas: () => hex(TIP),
   eth_estimateGas(state, params) {
     called(state, params);

@@ -215,12 +215,12 @@ function spendElsewhere(draft: Draft, originals: readonly EvmTransaction[]): rea
   return own.map((original) => resign(draft, original, { to: addressOf(secretOf('elsewhere')), value: 1n, input: '0x' }));
 }
 
-/** What of the pool a block can take, in its order: the next nonce of its sender, and enough ether. */
+/** What of the pool a block can take: the next nonces of its senders, as far as these have ether. What was replaced, or came back, came later. */
 function executable(state: EvmState): readonly string[] {
   const accounts = accountsOf(state);
   const next = new Map<string, bigint>();
   const hashes: string[] = [];
-  for (const { hash, from, nonce: number, value, maxFee, gas } of state.pool.values()) {
+  for (const { hash, from, nonce: number, value, maxFee, gas } of [...state.pool.values()].sort((a, b) => a.nonce - b.nonce)) {
     const expected = next.get(from) ?? accounts.get(nonce(from));
     if (BigInt(number) !== expected || maxFee < BASE_FEE || accounts.get(ether(from)) < value + maxFee * BigInt(gas)) continue;
     next.set(from, expected + 1n);

@@ -3,11 +3,10 @@ import { post } from '../post.ts';
 
 export type Call = ReturnType<typeof caller>;
 
-/** Calls of a node; they throw with its text and code. @param token what it asks for besides, where it does */
-export function caller(url: string, token: () => string | null = () => null) {
+/** Calls of a node; they throw with its text and code. @param authorization of each call, where it asks for one */
+export function caller(url: string, authorization: (() => string) | null = null) {
   return async function call<T>(method: string, ...params: readonly unknown[]): Promise<T> {
-    const bearer = token();
-    const headers = bearer === null ? {} : { authorization: `Bearer ${bearer}` };
+    const headers = authorization === null ? {} : { authorization: authorization() };
     const { text } = await post(url, JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), headers);
     const answer = JSON.parse(text) as { result: T; error?: { code: number; message: string } };
     if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
