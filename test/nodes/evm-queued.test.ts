@@ -8,12 +8,15 @@ import { addressOf, secretOf, signTransaction } from '../../src/sandbox/evm/tran
 import { rawOf, startAnvil } from '../support/evm/anvil.ts';
 import { startGeth } from '../support/evm/geth.ts';
 import { caller } from '../support/evm/json-rpc.ts';
+import { openAlteredNode } from '../support/nodes/altered-node.ts';
 
 const TIMEOUT = 120_000;
 const ETHER = 10n ** 18n;
 const GWEI = 10n ** 9n;
 const SECRET = secretOf('somebody with ether');
 const FROM = addressOf(SECRET);
+/** Of the sandbox's node. */
+const LOGIN = `Basic ${btoa('bursar:simulated')}`;
 
 /** A node at which somebody has ether and has sent nothing. */
 type Node = { readonly url: string; readonly rpc: ReturnType<typeof caller>; remove(): Promise<unknown> };
@@ -32,10 +35,21 @@ async function sandbox(): Promise<Node> {
   const chain = await createServedEvm({ folder: null, now: () => Date.now() });
   chain.pay('ETH', [{ to: FROM, minor: ETHER }], null);
   chain.mine(1);
-  const { origin, pathname, username, password } = new URL(chain.url);
-  const login = `Basic ${btoa(`${username}:${password}`)}`;
-  return { url: chain.url, rpc: caller(origin + pathname, () => login), remove: chain.stop };
+  const { origin, pathname } = new URL(chain.url);
+  return { url: chain.url, rpc: caller(origin + pathname, () => LOGIN), remove: chain.stop };
 }
+
+function portAt(url: string): EvmPort {
+  const clock = { now: Date.now, steady: () => performance.now() };
+  const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([['ETH', [url]]]), tokenContract: null });
+  return nodes.chains.get('ETH') as unknown as EvmPort;
+}
+
+const sendTo = ({ rpc }: Node, nonce: number, maxFee = 10n * GWEI) =>
+  rpc(
+    'eth_sendRawTransaction',
+    rawOf(signTransaction({ to: FROM, value: 1n, input: '0x', nonce, gas: 21_000, maxFee, tip: maxFee / 5n }, SECRET)),
+  );
 
 describe.each([
   ['geth', geth, true],
@@ -46,16 +60,10 @@ describe.each([
   let port: EvmPort;
   beforeAll(async () => {
     node = await start();
-    const clock = { now: Date.now, steady: () => performance.now() };
-    const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([['ETH', [node.url]]]), tokenContract: null });
-    port = nodes.chains.get('ETH') as unknown as EvmPort;
+    port = portAt(node.url);
   }, TIMEOUT);
   afterAll(() => node?.remove(), TIMEOUT);
-  const send = (nonce: number, maxFee = 10n * GWEI) =>
-    node.rpc(
-      'eth_sendRawTransaction',
-      rawOf(signTransaction({ to: FROM, value: 1n, input: '0x', nonce, gas: 21_000, maxFee, tip: maxFee / 5n }, SECRET)),
-    );
+  const send = (nonce: number, maxFee?: bigint) => sendTo(node, nonce, maxFee);
   const most = async (): Promise<number> => (await port.sentBy(FROM)).most;
 
   test('what waits counts, what is behind a gap where the node says so, and all once the gap is filled', {
@@ -71,4 +79,27 @@ describe.each([
     await send(1, 20n * GWEI);
     await expect.poll(most).toBe(3);
   });
+});
+
+test.each([
+  ['refuses it', 'error'],
+  ['answers it with nonsense', 'result'],
+])('a node that %s is not asked again, and says the rest', { timeout: TIMEOUT }, async (_how, kind) => {
+  const node = await anvil();
+  const relay = await openAlteredNode(node.url);
+  relay.alter({
+    instead: ({ method }) => {
+      if (method !== 'txpool_contentFrom') return null;
+      return kind === 'error'
+        ? { error: { code: -32601, message: 'the method is not available' } }
+        : { result: { queued: { x: {} } } };
+    },
+  });
+  const port = portAt(relay.url);
+  await sendTo(node, 0);
+  await sendTo(node, 2);
+  for (let turn = 0; turn < 2; turn++) expect((await port.sentBy(FROM)).most).toBe(1);
+  expect(relay.taken().filter((method) => method === 'txpool_contentFrom')).toHaveLength(1);
+  relay.close();
+  await node.remove();
 });

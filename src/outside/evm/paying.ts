@@ -36,6 +36,8 @@ const USUAL_TIP = 1_500_000_000n;
 
 /** What a node has of an account's transactions, also those that no block can take yet. */
 const POOL_OF = 'txpool_contentFrom';
+/** What a provider says to a method that it does not have, where it is no refusal. */
+const NEVER: ReadonlySet<string> = new Set(['unauthorized', 'bad_answer']);
 
 /** The highest nonce of such an answer, and one more: `pending` and `queued` name theirs as keys, in decimal. */
 function countOf(answer: unknown): number {
@@ -89,6 +91,21 @@ export function createEvmSending(
     if (units === null) throw new NodeTrouble('bad_answer', `${rpc.name}: the token names no balance of ${address}`);
     return { nonce: Number(nonce), ether, units };
   }
+  /** How many an account has sent, as what the node has in its pool says; 0 where it does not say. */
+  async function queuedOf(address: string): Promise<number> {
+    if (!saysQueued) return 0;
+    try {
+      const answer = await rpc.call(POOL_OF, [address]);
+      return readAs(rpc, POOL_OF, () => countOf(answer));
+    } catch (error) {
+      if (!(error instanceof RpcRefusal || error instanceof NodeTrouble)) throw error;
+      // a provider may refuse it in its own way; one that cannot be asked at all now will not answer what is asked next either
+      const isRefused = error instanceof RpcRefusal ? !isLimit(error) : NEVER.has(error.state);
+      if (isRefused) saysQueued = false;
+      return 0;
+    }
+  }
+
   const hashAt = async (height: number): Promise<string | null> => (await source.header(quantity(height)))?.hash ?? null;
 
   return {
@@ -112,18 +129,16 @@ export function createEvmSending(
     leastUnits: async (address, height) => (await account(address, height)).units,
     async sentBy(address) {
       const counts = ['latest', 'pending'].map((at) => ({ method: 'eth_getTransactionCount', params: [address, at] }));
-      const pool = saysQueued ? [{ method: POOL_OF, params: [address] }] : [];
-      const answers = await orRefusal(rpc.batch([...counts, ...pool]));
+      // asked first: what a block takes meanwhile is counted then
+      const queued = await queuedOf(address);
+      const answers = await orRefusal(rpc.batch(counts));
       if (answers instanceof RpcRefusal) throw busy(rpc, answers);
-      const [mined, waiting, queued] = answers as readonly unknown[];
+      const [mined, waiting] = answers as readonly unknown[];
       if (mined instanceof RpcRefusal) throw busy(rpc, mined);
-      if (queued instanceof RpcRefusal && !isLimit(queued)) saysQueued = false;
       const count = (answer: unknown): number => readAs(rpc, 'eth_getTransactionCount', () => asNumber(answer, 'the count'));
       const nonce = count(mined);
       // a node that does not look at what waits says nothing of it
-      const shown = typeof waiting === 'string' ? count(waiting) : nonce;
-      const isSaid = queued !== undefined && !(queued instanceof RpcRefusal);
-      const most = Math.max(nonce, shown, isSaid ? readAs(rpc, POOL_OF, () => countOf(queued)) : 0);
+      const most = Math.max(nonce, queued, typeof waiting === 'string' ? count(waiting) : 0);
       const more = most > nonce ? `, and ${most} with what waits` : '';
       return { nonce, most, said: [`${rpc.name} says ${nonce}${more}`] };
     },
