@@ -61,15 +61,16 @@ async function decide(scene: Scene, merchant: Merchant): Promise<void> {
 
 const refundOf = async ({ caller }: Merchant, { id }: Purchase): Promise<Json> =>
   caller.get('/check_transaction', { transaction_id: id, expand: ['refund'] });
-/** One that the operator was asked about, and whose recipient had nothing, is asked for again. */
-async function isBack(merchant: Merchant, one: Purchase): Promise<boolean> {
+/** One that the operator was asked about, and whose recipient had nothing, is asked for again, and given up where its merchant has less than that by now. */
+async function lookAtRefund(merchant: Merchant, one: Purchase): Promise<void> {
+  if (one.reimbursement === null) return;
   const status = ((await refundOf(merchant, one)).refund as Json | null)?.status;
-  if (status === 'failed' && one.reimbursement !== null) {
-    const { destination, part } = one.reimbursement;
-    const body = { transaction_id: one.id, action: 'reimburse', destination, ...(part === 'excess' ? { part } : {}) };
-    await merchant.caller.ask('/resolve_transaction', { ...body, idempotency_key: newKey() });
-  }
-  return status === 'completed';
+  one.reimbursement.isBack = status === 'completed';
+  if (status !== 'failed') return;
+  const { destination, part } = one.reimbursement;
+  const body = { transaction_id: one.id, action: 'reimburse', destination, ...(part === 'excess' ? { part } : {}) };
+  const { json } = await merchant.caller.ask('/resolve_transaction', { ...body, idempotency_key: newKey() });
+  if (json.error === 'insufficient_balance') one.reimbursement = null;
 }
 
 /** What of a merchant is not at its end, in words. */
@@ -80,9 +81,10 @@ async function unfinishedOf(scene: Scene, merchant: Merchant): Promise<string[]>
   for (const { id, body, ending } of model.payouts)
     if (ending === null) open.push(`${name} ${id} ${JSON.stringify(body)}: ${JSON.stringify(id && (await now(merchant, id)))}`);
   for (const one of model.purchases) {
-    if (one.reimbursement === null || one.reimbursement.isBack) continue;
-    one.reimbursement.isBack = await isBack(merchant, one);
-    if (!one.reimbursement.isBack) open.push(`${name} ${one.id}: ${JSON.stringify((await refundOf(merchant, one)).refund)}`);
+    if (one.reimbursement?.isBack === true) continue;
+    await lookAtRefund(merchant, one);
+    if (one.reimbursement?.isBack === false)
+      open.push(`${name} ${one.id}: ${JSON.stringify((await refundOf(merchant, one)).refund)}`);
   }
   if (automatic === null) return open;
   const going = (await listed(merchant)).filter((one) => one.destination === automatic && !ended(one));
