@@ -8,6 +8,7 @@ import { progress } from '../../../src/flow/payouts/progress.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
+import { openMovements } from '../../../src/store/payouts/unknown-movements.ts';
 import { testBank } from '../../support/bank.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { found, knownOutput, nextOwn, type Output, scriptOf, unknownOutput } from './forgotten-transactions.ts';
@@ -61,6 +62,25 @@ test('one of whose outputs none is known: its payouts are paid, and its change i
   expect(await service.balance('equity:operator:BTC')).toBe(250_000n);
   expect(await service.balance('asset:chain:BTC')).toBe(1_050_000n);
   await goesOn();
+});
+
+test('one that is booked while a look finds it stops nothing any more: no command would end that', async () => {
+  await batches.earn(2);
+  const id = await batches.request();
+  const pays = [
+    { script: await scriptOf(id), amountMinor: 200_000n },
+    { script: await nextOwn(), amountMinor: 799_500n },
+  ];
+  const { txid, recover } = await found([await knownOutput()], pays, [id]);
+  await recover(false);
+  // the look had found it before that
+  const finding = `transaction ${txid} spends outputs of ours, and was not signed here`;
+  const again = { currency: 'BTC' as const, txid, blockHash: null, finding };
+  await recordUnknown(ctx, 'BTC', { movements: [again], payoutIds: [] });
+  expect(await openMovements(ctx.db)).toEqual([]);
+  await goesOn();
+  await recordUnknown(ctx, 'BTC', { movements: [again], payoutIds: [] });
+  expect(await openBreakers(ctx.db)).toEqual([]);
 });
 
 test('each has its change, in whatever order they are booked', async () => {

@@ -1,10 +1,11 @@
 // Money that has left without this database knowing why. It is recorded and reported, and nothing new leaves until an operator has decided.
-import type { CurrencyCode } from '../../../core/currency.ts';
+import { type CurrencyCode, isUtxo } from '../../../core/currency.ts';
 import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
+import { lockOutputs } from '../../../store/payouts/batches.ts';
 import { lockPayouts } from '../../../store/payouts/payouts.ts';
 import { type PayoutChange, writePayoutChanges } from '../../../store/payouts/status-changes.ts';
-import { closeUnexplained, recordMovements, type UnknownMovement } from '../../../store/payouts/unknown-movements.ts';
+import { closeUnexplained, recordMovements, signedHere, type UnknownMovement } from '../../../store/payouts/unknown-movements.ts';
 import type { Sql } from '../../../store/postgres/connect.ts';
 import type { Context } from '../../context.ts';
 
@@ -15,9 +16,16 @@ export type Unknown = {
 };
 
 /** Writes what a look has found of a currency; what is not found any more and had no transaction is closed. */
-export async function recordUnknown(ctx: Context, currency: CurrencyCode, { movements, payoutIds }: Unknown): Promise<void> {
+export async function recordUnknown(
+  ctx: Context,
+  currency: CurrencyCode,
+  { movements: seen, payoutIds }: Unknown,
+): Promise<void> {
   const atMs = ctx.ports.clock.now();
   await ctx.db.transaction(async (sql) => {
+    // whoever books one holds this lock as well
+    await lockOutputs(sql, currency);
+    const movements = await stillUnknown(sql, currency, seen);
     await holdUnknown(sql, payoutIds, atMs);
     await recordMovements(sql, movements, atMs);
     const unexplained = movements.filter(({ txid }) => txid === null).map(({ finding }) => finding);
@@ -26,6 +34,19 @@ export async function recordUnknown(ctx: Context, currency: CurrencyCode, { move
     const findings = movements.map(({ finding }) => `OUT-3: ${finding}`);
     await tripBreaker(sql, { name: 'payouts', by: ['OUT-3'], findings, atMs });
   });
+}
+
+/** Without those that an operator has had booked since the look began. A transaction of ours may carry what was authorized besides: such a one names it. */
+async function stillUnknown(
+  sql: Sql,
+  currency: CurrencyCode,
+  movements: readonly UnknownMovement[],
+): Promise<readonly UnknownMovement[]> {
+  const txids = movements.flatMap(({ txid }) => txid ?? []);
+  const signed = await signedHere(sql, currency, txids);
+  const isBooked = ({ txid, spends }: UnknownMovement): boolean =>
+    txid !== null && signed.has(txid) && (isUtxo(currency) || spends === undefined);
+  return movements.filter((one) => !isBooked(one));
 }
 
 /** Payouts that may have been paid wait for that to be known; returns those that did not wait for it before. */
