@@ -2,7 +2,10 @@
 // its payout is not signed for the next nonce, and paid twice.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { EvmPort } from '../../src/core/evm/port.ts';
+import { createEvmSending } from '../../src/outside/evm/paying.ts';
+import { createEvmSource } from '../../src/outside/evm/source.ts';
 import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
+import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
 import { createServedEvm } from '../../src/sandbox/evm/served-evm.ts';
 import { addressOf, secretOf, signTransaction } from '../../src/sandbox/evm/transaction.ts';
 import { rawOf, startAnvil } from '../support/evm/anvil.ts';
@@ -39,9 +42,9 @@ async function sandbox(): Promise<Node> {
   return { url: chain.url, rpc: caller(origin + pathname, () => LOGIN), remove: chain.stop };
 }
 
-function portAt(url: string): EvmPort {
+function portAt(...urls: readonly string[]): EvmPort {
   const clock = { now: Date.now, steady: () => performance.now() };
-  const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([['ETH', [url]]]), tokenContract: null });
+  const nodes = createChainNodes({ network: 'regtest', clock, urls: new Map([['ETH', urls]]), tokenContract: null });
   return nodes.chains.get('ETH') as unknown as EvmPort;
 }
 
@@ -101,5 +104,50 @@ test.each([
   for (let turn = 0; turn < 2; turn++) expect((await port.sentBy(FROM)).most).toBe(1);
   expect(relay.taken().filter((method) => method === 'txpool_contentFrom')).toHaveLength(1);
   relay.close();
+  await node.remove();
+});
+
+test('of several nodes one that does not answer that is heard all the same, and is not asked at each look', {
+  timeout: TIMEOUT,
+}, async () => {
+  const node = await anvil();
+  const relays = [await openAlteredNode(node.url), await openAlteredNode(node.url)];
+  // neither is answered
+  for (const relay of relays)
+    relay.alter({ before: ({ method }) => (method === 'txpool_contentFrom' ? new Promise(() => undefined) : undefined) });
+  const port = portAt(...relays.map(({ url }) => url));
+  await sendTo(node, 0);
+  for (let turn = 0; turn < 2; turn++) {
+    const { nonce, most, said } = await port.sentBy(FROM);
+    expect({ nonce, most, said: said.length }).toEqual({ nonce: 0, most: 1, said: 2 });
+  }
+  for (const relay of relays) {
+    expect(relay.taken().filter((method) => method === 'txpool_contentFrom')).toHaveLength(1);
+    relay.close();
+  }
+  await node.remove();
+});
+
+test('a node that fails once is asked again later', { timeout: TIMEOUT }, async () => {
+  const node = await sandbox();
+  let steadyMs = 0;
+  let isFailing = true;
+  const { origin, pathname } = new URL(node.url);
+  const source = createEvmSource({ url: node.url });
+  const rpc = {
+    ...source.rpc,
+    call: async (method: string, params?: readonly unknown[]) => {
+      if (method === 'txpool_contentFrom' && isFailing) throw new NodeTrouble('bad_answer', `${origin}${pathname}: 502`);
+      return source.rpc.call(method, params);
+    },
+  };
+  const sending = createEvmSending({ ...source, rpc }, null, { steadyMs: () => steadyMs });
+  await sendTo(node, 1);
+  expect((await sending.sentBy(FROM)).most).toBe(0);
+  isFailing = false;
+  expect((await sending.sentBy(FROM)).most).toBe(0);
+  steadyMs += 600_000;
+  expect((await sending.sentBy(FROM)).most).toBe(2);
+  await source.close();
   await node.remove();
 });

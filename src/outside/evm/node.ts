@@ -242,7 +242,7 @@ export function createEvmNode({ currency, source, network, clock, contract, head
     },
     targetAt: async () => null,
     forget: (hash) => source.forget(hash),
-    ...createEvmSending(source, contract, finalized),
+    ...createEvmSending(source, contract, { finalized }),
     close: () => source.close(),
   };
 }

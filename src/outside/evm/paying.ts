@@ -4,6 +4,7 @@ import type { BlockRef } from '../../core/block-ref.ts';
 import type { EvmSending, MinedTransaction, Nonce } from '../../core/evm/port.ts';
 import type { SendAnswer } from '../../core/ports.ts';
 import { Malformed } from '../utxo/bytes.ts';
+import { within } from '../utxo/node/patience.ts';
 import { orRefusal, type Rpc } from '../utxo/node/rpc.ts';
 import { NodeTrouble, RpcRefusal } from '../utxo/node/trouble.ts';
 import { asFields, asHash, asNumber, asQuantity, readTransaction } from './answers.ts';
@@ -36,8 +37,12 @@ const USUAL_TIP = 1_500_000_000n;
 
 /** What a node has of an account's transactions, also those that no block can take yet. */
 const POOL_OF = 'txpool_contentFrom';
-/** What a provider says to a method that it does not have, where it is no refusal. */
-const NEVER: ReadonlySet<string> = new Set(['unauthorized', 'bad_answer']);
+/** An answer that takes longer is done without: with several nodes the counts asked for beside it must come in time. */
+const POOL_MS = 1_000;
+/** How long one that did not say it is not asked again. */
+const POOL_AGAIN_MS = 600_000;
+/** JSON-RPC: the method is not there. */
+const NO_METHOD = -32601;
 
 /** The highest nonce of such an answer, and one more: `pending` and `queued` name theirs as keys, in decimal. */
 function countOf(answer: unknown): number {
@@ -49,15 +54,18 @@ function countOf(answer: unknown): number {
 
 const word = (address: string): string => address.slice(2).toLowerCase().padStart(64, '0');
 
-/** @param contract the token's, lower case; null for ether @param finalized the highest block that the node calls final (default: as it says) */
+/** @param contract the token's, lower case; null for ether @param of.finalized the highest block that the node calls final (default: as it says) @param of.steadyMs a clock that is never set */
 export function createEvmSending(
   source: EvmSource,
   contract: string | null,
-  finalized: () => Promise<BlockRef | null> = source.finalized,
+  {
+    finalized = source.finalized,
+    steadyMs = () => performance.now(),
+  }: { readonly finalized?: () => Promise<BlockRef | null>; readonly steadyMs?: () => number } = {},
 ): EvmSending {
   const { rpc } = source;
-  /** The node says what waits of an account behind a gap in its nonces (geth and its relatives). */
-  let saysQueued = true;
+  /** Until then the node is not asked what waits of an account behind a gap in its nonces: it has not said so, or has no such method. */
+  let poolAgainMs = Number.NEGATIVE_INFINITY;
 
   async function called(data: string, at: string): Promise<bigint | null> {
     const answer = await orRefusal(rpc.call('eth_call', [{ to: contract, data: `0x${data}` }, at]));
@@ -93,15 +101,17 @@ export function createEvmSending(
   }
   /** How many an account has sent, as what the node has in its pool says; 0 where it does not say. */
   async function queuedOf(address: string): Promise<number> {
-    if (!saysQueued) return 0;
+    if (steadyMs() < poolAgainMs) return 0;
     try {
-      const answer = await rpc.call(POOL_OF, [address]);
-      return readAs(rpc, POOL_OF, () => countOf(answer));
+      const asked = rpc.call(POOL_OF, [address]).then((answer) => ({ answer }));
+      const said = await within(asked, POOL_MS);
+      if (said !== null) return readAs(rpc, POOL_OF, () => countOf(said.answer));
+      poolAgainMs = steadyMs() + POOL_AGAIN_MS;
+      return 0;
     } catch (error) {
       if (!(error instanceof RpcRefusal || error instanceof NodeTrouble)) throw error;
-      // a provider may refuse it in its own way; one that cannot be asked at all now will not answer what is asked next either
-      const isRefused = error instanceof RpcRefusal ? !isLimit(error) : NEVER.has(error.state);
-      if (isRefused) saysQueued = false;
+      const hasNone = error instanceof RpcRefusal && error.code === NO_METHOD;
+      poolAgainMs = hasNone ? Number.POSITIVE_INFINITY : steadyMs() + POOL_AGAIN_MS;
       return 0;
     }
   }

@@ -57,5 +57,5 @@ export async function whyMovedBefore(
   const next = await nextNonce(ctx.db, currency, sender.txid);
   const known = Math.max(nonce, next ?? 0);
   if (most <= known) return writeFailedBack(ctx, { currency, port }, address, { below: nonce, height, toSign: true });
-  return `a node knows of ${most} transactions that ${address} has sent, and ${known} of them are known here: it is emptied once a block that was read shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
+  return `a node knows of ${most} transactions that ${address} has sent, and ${known} of them are known here: it is emptied once a block that was read shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL; what waits behind a gap in the nonces: docs/custody.md): ${said.join('; ')}`;
 }

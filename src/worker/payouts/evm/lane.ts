@@ -204,7 +204,7 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     // read after that: what is signed meanwhile is stored before it is sent
     const signed = (await signedNonces(ctx.db, currency, evmInput(address, 0).txid)) ?? 0;
     if (most <= Math.max(mined, signed)) return null;
-    return `a node knows of ${most} transactions that our address ${address} has sent, and ${Math.max(mined, signed)} of them are known here: what is paid waits until a block shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL): ${said.join('; ')}`;
+    return `a node knows of ${most} transactions that our address ${address} has sent, and ${Math.max(mined, signed)} of them are known here: what is paid waits until a block shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL; what waits behind a gap in the nonces: docs/custody.md): ${said.join('; ')}`;
   }
 
   async function stopUnlessCleared(what: string): Promise<Trouble | null> {
