@@ -53,6 +53,11 @@ export const outgoing = () => engine.node().outgoing;
 /** An invoice of the outside world, for {@link AMOUNT} unless told otherwise. */
 export const invoice = (behaviour: 'pay' | 'hold' | 'fail' = 'pay', amountMsat = 1_000_000n) =>
   outgoing().invoice({ amountMsat, expirySeconds: 3_600, behaviour });
+/** The operator has the node pay an invoice without an amount by hand: as much as a payout would send. */
+export async function sendByHand(request: string, payoutId: string): Promise<void> {
+  const { rows } = await at.admin.query('select amount - fee_max as sends from payouts where id = $1', [payoutId]);
+  outgoing().send(request, BigInt(rows[0].sends) * 1000n, 90_000n);
+}
 /** The worker looks again and again; each time what waits for a second or a retry is due. */
 export async function looks(times: number, ms = 16_000): Promise<void> {
   for (let n = 0; n < times; n++) {

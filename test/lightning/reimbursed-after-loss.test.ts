@@ -18,6 +18,7 @@ import {
   open,
   outgoing,
   pass,
+  sendByHand,
   toldAfterAMinute as told,
 } from './funded-payouts.ts';
 
@@ -118,8 +119,7 @@ test('one whose invoice the operator pays by hand is completed by that, and is n
   });
   const { id: payoutId, held_reason: reason } = await reimbursement(id);
   expect(reason).toBe('unknown_outcome');
-  const { rows } = await at.admin.query('select amount - fee_max as sends from payouts where id = $1', [payoutId]);
-  outgoing().send(request, BigInt(rows[0].sends) * 1000n, 90_000n);
+  await sendByHand(request, payoutId as string);
   const resolution = { payoutId: payoutId as string, outcome: 'paid', evidence: 'I have paid it' } as const;
   expect(await code(resolvePayout(at.ctx, resolution, at.paying.track))).toBe('not_resolvable');
   await told();
@@ -137,8 +137,7 @@ test('one that the node is paying by hand does not end with its invoice: its rec
     await at.reimburse(id, request);
   });
   const { id: payoutId } = await reimbursement(id);
-  const { rows } = await at.admin.query('select amount - fee_max as sends from payouts where id = $1', [payoutId]);
-  outgoing().send(request, BigInt(rows[0].sends) * 1000n, 90_000n);
+  await sendByHand(request, payoutId as string);
   await told();
   await looks(2, 36_000_000);
   expect(await reimbursement(id)).toMatchObject({ status: 'processing', held_reason: 'unknown_outcome' });

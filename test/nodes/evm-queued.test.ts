@@ -8,9 +8,10 @@ import { createChainNodes } from '../../src/outside/utxo/by-currency.ts';
 import { NodeTrouble } from '../../src/outside/utxo/node/trouble.ts';
 import { createServedEvm } from '../../src/sandbox/evm/served-evm.ts';
 import { addressOf, secretOf, signTransaction } from '../../src/sandbox/evm/transaction.ts';
+import { callDaemon } from '../support/daemon-rpc.ts';
 import { rawOf, startAnvil } from '../support/evm/anvil.ts';
 import { startGeth } from '../support/evm/geth.ts';
-import { caller } from '../support/evm/json-rpc.ts';
+import type { Call } from '../support/json-rpc.ts';
 import { openAlteredNode } from '../support/nodes/altered-node.ts';
 
 const TIMEOUT = 120_000;
@@ -18,11 +19,9 @@ const ETHER = 10n ** 18n;
 const GWEI = 10n ** 9n;
 const SECRET = secretOf('somebody with ether');
 const FROM = addressOf(SECRET);
-/** Of the sandbox's node. */
-const LOGIN = `Basic ${btoa('bursar:simulated')}`;
 
 /** A node at which somebody has ether and has sent nothing. */
-type Node = { readonly url: string; readonly rpc: ReturnType<typeof caller>; remove(): Promise<unknown> };
+type Node = { readonly url: string; readonly rpc: Call; remove(): Promise<unknown> };
 async function geth(): Promise<Node> {
   const node = await startGeth();
   await node.send({ to: FROM, value: ETHER });
@@ -38,8 +37,7 @@ async function sandbox(): Promise<Node> {
   const chain = await createServedEvm({ folder: null, now: () => Date.now() });
   chain.pay('ETH', [{ to: FROM, minor: ETHER }], null);
   chain.mine(1);
-  const { origin, pathname } = new URL(chain.url);
-  return { url: chain.url, rpc: caller(origin + pathname, () => LOGIN), remove: chain.stop };
+  return { url: chain.url, rpc: (method, ...params) => callDaemon(chain.url, method, params), remove: chain.stop };
 }
 
 function portAt(...urls: readonly string[]): EvmPort {
@@ -132,12 +130,11 @@ test('a node that fails once is asked again later', { timeout: TIMEOUT }, async 
   const node = await sandbox();
   let steadyMs = 0;
   let isFailing = true;
-  const { origin, pathname } = new URL(node.url);
   const source = createEvmSource({ url: node.url });
   const rpc = {
     ...source.rpc,
     call: async (method: string, params?: readonly unknown[]) => {
-      if (method === 'txpool_contentFrom' && isFailing) throw new NodeTrouble('bad_answer', `${origin}${pathname}: 502`);
+      if (method === 'txpool_contentFrom' && isFailing) throw new NodeTrouble('bad_answer', `${node.url}: 502`);
       return source.rpc.call(method, params);
     },
   };

@@ -25,6 +25,16 @@ export function newKey(): string {
   return `walk-${process.pid}-${keys}`;
 }
 
+/** Asks for a reimbursement, with a new key. */
+export function giveBack(
+  { caller }: Merchant,
+  { id }: Pick<Purchase, 'id'>,
+  { part, destination }: Pick<NonNullable<Purchase['reimbursement']>, 'part' | 'destination'>,
+) {
+  const body = { transaction_id: id, action: 'reimburse', destination, ...(part === 'excess' ? { part } : {}) };
+  return caller.ask('/resolve_transaction', { ...body, idempotency_key: newKey() });
+}
+
 /** A transaction; null while its currency's node is away. */
 export async function create({ caller, model, log }: Merchant, chosen: Chosen, usd: string): Promise<Purchase | null> {
   const body = { amount: usd, crypto_selected: chosen, idempotency_key: newKey() };

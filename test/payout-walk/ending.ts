@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { achFee, balanceOf, CURRENCIES, type Currency, highestRoutingFee, UNIT, units } from './behaviour.ts';
 import { control, type Json } from './caller.ts';
-import { type Merchant, newKey, type Scene } from './customers.ts';
+import { giveBack, type Merchant, newKey, type Scene } from './customers.ts';
 import type { Payout, Purchase } from './model.ts';
 import { request } from './moves.ts';
 import { allIsFinal, goOn } from './trouble.ts';
@@ -67,9 +67,7 @@ async function lookAtRefund(merchant: Merchant, one: Purchase): Promise<void> {
   const status = ((await refundOf(merchant, one)).refund as Json | null)?.status;
   one.reimbursement.isBack = status === 'completed';
   if (status !== 'failed') return;
-  const { destination, part } = one.reimbursement;
-  const body = { transaction_id: one.id, action: 'reimburse', destination, ...(part === 'excess' ? { part } : {}) };
-  const { json } = await merchant.caller.ask('/resolve_transaction', { ...body, idempotency_key: newKey() });
+  const { json } = await giveBack(merchant, one, one.reimbursement);
   if (json.error === 'insufficient_balance') one.reimbursement = null;
 }
 

@@ -8,7 +8,7 @@ import { storedClusterFolder } from '../../src/main/postgres/cluster-paths.ts';
 import type { Random } from '../simulation/random.ts';
 import type { Service } from '../support/service.ts';
 import { control } from './caller.ts';
-import { allIsSeen, earn, type Merchant, newKey, type Scene } from './customers.ts';
+import { allIsSeen, earn, giveBack, type Merchant, type Scene } from './customers.ts';
 import { askAgain, comeToRest, compare } from './ending.ts';
 import type { ModelCopy, Payout, Purchase } from './model.ts';
 import { createOperator } from './operator.ts';
@@ -37,11 +37,11 @@ const isAskedAgain =
     random.percent(80);
 
 type GivenBack = ReturnType<ModelCopy['putBack']>['givenBack'];
-async function giveBackAgain({ caller, log, random }: Merchant, givenBack: GivenBack): Promise<void> {
+async function giveBackAgain(merchant: Merchant, givenBack: GivenBack): Promise<void> {
+  const { log, random } = merchant;
   for (const { purchase, part, destination } of givenBack) {
     if (random.percent(20)) continue;
-    const body = { transaction_id: purchase.id, action: 'reimburse', destination, ...(part === 'excess' ? { part } : {}) };
-    const { status, json } = await caller.ask('/resolve_transaction', { ...body, idempotency_key: newKey() });
+    const { status, json } = await giveBack(merchant, purchase, { part, destination });
     log.push(`${purchase.id}: reimburse ${part} again: ${status} ${JSON.stringify(json.error)}`);
     if (status === 200) purchase.reimbursement = { part, destination, isBack: false };
   }

@@ -1,19 +1,13 @@
 // JSON-RPC to a real daemon, and the wait until a started one answers.
 import type { ChildProcess } from 'node:child_process';
-import { post } from './post.ts';
+import { caller } from './json-rpc.ts';
 
 /** Calls a daemon at a URL with its user and password (percent-encoded); throws with the daemon's text and code. */
 export async function callDaemon<T>(url: string, method: string, params: readonly unknown[]): Promise<T> {
   const { username, password, origin, pathname } = new URL(url);
   const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
-  const body = JSON.stringify({ jsonrpc: '1.0', id: 1, method, params });
-  const answer = JSON.parse((await post(`${origin}${pathname}`, body, { authorization })).text) as {
-    result: T;
-    error?: { code: number; message: string } | null;
-  };
-  if (answer.error) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
-  return answer.result;
+  const authorization = (): string => `Basic ${Buffer.from(credentials).toString('base64')}`;
+  return caller(`${origin}${pathname}`, { authorization, version: '1.0' })<T>(method, ...params);
 }
 
 /** Waits until a daemon that was just started answers at its URL; throws when it ended, or after 30 seconds. */

@@ -5,8 +5,9 @@ import { pageFile } from './files.ts';
 import type { Form } from './forms.ts';
 import { type Html, html, htmlPage } from './html.ts';
 
-/** What the pages load. */
+/** What the pages load, and the folder of its address. */
 export const STYLE = pageFile('pages', 'framed', 'css');
+export const STYLE_AT = '/portal';
 
 /** Where a page stands. @param base before every path of ours: where a proxy has put the service */
 export type Around = { readonly base: string; readonly context: Pick<ServerContext, 'sandbox'> };
@@ -61,5 +62,5 @@ ${context.sandbox !== null && html`<aside class="sandbox" aria-label="Sandbox">S
 ${content}
 </body>`;
   const head = html`<meta name="robots" content="noindex">`;
-  return htmlPage({ title: `${title} · Bursar`, style: `${base}/portal/${STYLE.name}`, head }, body);
+  return htmlPage({ title: `${title} · Bursar`, style: `${base}${STYLE_AT}/${STYLE.name}`, head }, body);
 }

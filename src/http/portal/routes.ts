@@ -8,8 +8,7 @@ import type { UnknownKeys } from '../../flow/sign-in/token-pair.ts';
 import { answer, createServe, type PageRequest, redirect, refuse, takeAnonymous, titleOf } from '../pages/calls.ts';
 import { mountFiles } from '../pages/files.ts';
 import { checkFormToken, readOwnForm } from '../pages/forms.ts';
-import type { Refused } from '../pages/frame.ts';
-import { STYLE } from '../pages/frame.ts';
+import { type Refused, STYLE, STYLE_AT } from '../pages/frame.ts';
 import { html } from '../pages/html.ts';
 import { withQuery } from '../pages/parts.ts';
 import { presentedSession, sessionCookie } from '../pages/session-cookie.ts';
@@ -170,7 +169,7 @@ export function mountPortal(
     redirect(call, '/');
   }
 
-  mountFiles(app, context, '/portal', [STYLE]);
+  mountFiles(app, context, STYLE_AT, [STYLE]);
   for (const page of PAGES) {
     const shows = serve((call) => show(call, page));
     app.get(page.path, shows);

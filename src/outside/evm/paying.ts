@@ -102,18 +102,17 @@ export function createEvmSending(
   /** How many an account has sent, as what the node has in its pool says; 0 where it does not say. */
   async function queuedOf(address: string): Promise<number> {
     if (steadyMs() < poolAgainMs) return 0;
+    let restsMs = POOL_AGAIN_MS;
     try {
       const asked = rpc.call(POOL_OF, [address]).then((answer) => ({ answer }));
       const said = await within(asked, POOL_MS);
       if (said !== null) return readAs(rpc, POOL_OF, () => countOf(said.answer));
-      poolAgainMs = steadyMs() + POOL_AGAIN_MS;
-      return 0;
     } catch (error) {
       if (!(error instanceof RpcRefusal || error instanceof NodeTrouble)) throw error;
-      const hasNone = error instanceof RpcRefusal && error.code === NO_METHOD;
-      poolAgainMs = hasNone ? Number.POSITIVE_INFINITY : steadyMs() + POOL_AGAIN_MS;
-      return 0;
+      if (error instanceof RpcRefusal && error.code === NO_METHOD) restsMs = Number.POSITIVE_INFINITY;
     }
+    poolAgainMs = steadyMs() + restsMs;
+    return 0;
   }
 
   const hashAt = async (height: number): Promise<string | null> => (await source.header(quantity(height)))?.hash ?? null;

@@ -166,9 +166,13 @@ function filteredLogs(state: EvmState, filter: Filter): Json {
   );
 }
 
+/** What our node shows of the pool that an account has sent. */
+const shownOf = (state: EvmState, address: string): readonly EvmTransaction[] =>
+  shown(state).filter(({ from }) => from === address);
+
 /** How many an account has sent, with those that wait and can be mined: without a gap in their nonces. */
 function countWithWaiting(state: EvmState, address: string): bigint {
-  const waiting = new Set(shown(state).flatMap((one) => (one.from === address ? [BigInt(one.nonce)] : [])));
+  const waiting = new Set(shownOf(state, address).map((one) => BigInt(one.nonce)));
   let count = accountsAt(state, 'latest').get(nonce(address));
   while (waiting.has(count)) count += 1n;
   return count;
@@ -178,7 +182,7 @@ function countWithWaiting(state: EvmState, address: string): bigint {
 function poolOf(state: EvmState, address: string): Json {
   const count = countWithWaiting(state, address);
   const [pending, queued]: [Record<string, Json>, Record<string, Json>] = [{}, {}];
-  for (const one of shown(state).filter(({ from }) => from === address))
+  for (const one of shownOf(state, address))
     (BigInt(one.nonce) < count ? pending : queued)[String(one.nonce)] = transactionJson(one, null, null);
   return { pending, queued };
 }

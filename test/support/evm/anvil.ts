@@ -17,8 +17,8 @@ import {
   type Unsigned,
 } from '../../../src/sandbox/evm/transaction.ts';
 import { freePort } from '../core-daemon.ts';
+import { caller } from '../json-rpc.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
-import { caller } from './json-rpc.ts';
 
 const word = (value: bigint | string): string =>
   (typeof value === 'string' ? value.replace(/^0x/, '') : value.toString(16)).padStart(64, '0');

@@ -1,7 +1,7 @@
 // The consensus client of a geth (Engine API): it has blocks made and taken when a test asks for them, with the fees, withdrawals and finality that
 // the test wants.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Call } from './json-rpc.ts';
+import type { Call } from '../json-rpc.ts';
 
 const ZERO_HASH = `0x${'0'.repeat(64)}`;
 const NOBODY = `0x${'57'.repeat(20)}`;

@@ -18,10 +18,10 @@ import {
   type Unsigned,
 } from '../../../src/sandbox/evm/transaction.ts';
 import { freePort } from '../core-daemon.ts';
+import { caller } from '../json-rpc.ts';
 import { callData, rawOf } from './anvil.ts';
 import { type Compiled, FORWARDER, QUIRKY_TOKEN } from './compiled.ts';
 import { createProposer } from './geth-proposer.ts';
-import { caller } from './json-rpc.ts';
 
 const SENDERS = 400;
 /** So many of the senders have tokens from the beginning. */
@@ -87,7 +87,7 @@ export async function startGeth() {
   const running = run(path, folder, { port, engine, scheme });
   const url = `http://127.0.0.1:${port}`;
   const rpc = caller(url);
-  const consensus = caller(`http://127.0.0.1:${engine}`, () => `Bearer ${tokenOf(secret)}`);
+  const consensus = caller(`http://127.0.0.1:${engine}`, { authorization: () => `Bearer ${tokenOf(secret)}` });
   for (const deadline = Date.now() + 60_000; ; await delay(50)) {
     if (running.exitCode !== null || Date.now() > deadline) throw new Error('geth did not start');
     if (await rpc('eth_chainId').then(Boolean, () => false)) break;

@@ -36,6 +36,10 @@ export async function whyNoEther({ isContract }: Pick<EvmPort, 'isContract'>, ad
   return `our address ${address} has code, so plain payments of ether to it fail: its key has authorized a contract elsewhere (EIP-7702). Take that back there (authorize the zero address), and have it booked (bursar payout recover)`;
 }
 
+/** How it ends that nodes have more transactions of an address of ours than are known here. @param said what each node says */
+export const untilKnown = (said: readonly string[]): string =>
+  `shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL; what waits behind a gap in the nonces: docs/custody.md): ${said.join('; ')}`;
+
 /**
  * Why nothing may be signed for the address of a transaction yet: it has sent what is not booked, or is in no block that was read. Database and signer,
  * put back together, have forgotten it, and what is signed for its nonce now can never be mined. Null: nothing is known of such.
@@ -57,5 +61,5 @@ export async function whyMovedBefore(
   const next = await nextNonce(ctx.db, currency, sender.txid);
   const known = Math.max(nonce, next ?? 0);
   if (most <= known) return writeFailedBack(ctx, { currency, port }, address, { below: nonce, height, toSign: true });
-  return `a node knows of ${most} transactions that ${address} has sent, and ${known} of them are known here: it is emptied once a block that was read shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL; what waits behind a gap in the nonces: docs/custody.md): ${said.join('; ')}`;
+  return `a node knows of ${most} transactions that ${address} has sent, and ${known} of them are known here: it is emptied once a block that was read ${untilKnown(said)}`;
 }

@@ -21,6 +21,7 @@ import { portOf } from '../../chain/context.ts';
 import { troubleOf } from '../../chain/pass-result.ts';
 import { AT_REST_MS, type OutputCheck, type Trouble } from '../output-check.ts';
 import { MOST_MOVES, writeMovesBack } from './forgotten-moves.ts';
+import { untilKnown } from './funds.ts';
 import { findSent, MOST_NONCES, recordSent, type SentTransaction } from './passed-nonces.ts';
 import { findMined } from './used-nonce.ts';
 
@@ -204,7 +205,7 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     // read after that: what is signed meanwhile is stored before it is sent
     const signed = (await signedNonces(ctx.db, currency, evmInput(address, 0).txid)) ?? 0;
     if (most <= Math.max(mined, signed)) return null;
-    return `a node knows of ${most} transactions that our address ${address} has sent, and ${Math.max(mined, signed)} of them are known here: what is paid waits until a block shows the others, or no node has them (one that is wrong: take it out of BURSAR_${ETHER}_RPC_URL; what waits behind a gap in the nonces: docs/custody.md): ${said.join('; ')}`;
+    return `a node knows of ${most} transactions that our address ${address} has sent, and ${Math.max(mined, signed)} of them are known here: what is paid waits until a block ${untilKnown(said)}`;
   }
 
   async function stopUnlessCleared(what: string): Promise<Trouble | null> {
