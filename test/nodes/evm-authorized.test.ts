@@ -96,22 +96,27 @@ test('one that somebody sends is found by its block, and booked', { timeout: TIM
   await goesOn();
 });
 
-test('one that displaces a signed payout: that fails, and its money is back', { timeout: TIMEOUT }, async () => {
-  const id = await service.request(PAYEE);
-  await service.work(LATER_MS);
-  await service.work(LATER_MS);
-  expect(await readPayoutDetails(service.db, id)).toMatchObject({ step: 'batched' });
-  await service.anvil.rpc('anvil_dropAllTransactions');
-  const before = await service.units(PAYEE);
-  const txid = await carried([await authorized('USDT')]);
-  await service.mine(FINAL);
-  await works(service, 2);
-  expect(await found()).toEqual([txid]);
-  expect(await readPayout(service.db, id)).toMatchObject({ status: 'failed', error: 'displaced' });
-  await recovers(txid);
-  await goesOn();
-  expect(await service.units(PAYEE)).toBe(before + 50_000_000n);
-});
+test.each(['after', 'before'])(
+  'one that displaces a signed payout, and is booked %s that has failed: its money is back, and payouts go on',
+  { timeout: TIMEOUT },
+  async (when) => {
+    const id = await service.request(PAYEE);
+    await service.work(LATER_MS);
+    await service.work(LATER_MS);
+    expect(await readPayoutDetails(service.db, id)).toMatchObject({ step: 'batched' });
+    await service.anvil.rpc('anvil_dropAllTransactions');
+    const before = await service.units(PAYEE);
+    const txid = await carried([await authorized('USDT')]);
+    await service.mine(FINAL);
+    if (when === 'before') await recovers(txid);
+    await works(service, 2);
+    expect(await found()).toEqual(when === 'before' ? [] : [txid]);
+    expect(await readPayout(service.db, id)).toMatchObject({ status: 'failed', error: 'displaced' });
+    if (when === 'after') await recovers(txid);
+    await goesOn();
+    expect(await service.units(PAYEE)).toBe(before + 50_000_000n);
+  },
+);
 
 test.each(['reserved', 'signed'] as const)(
   'one whose nonce was %s for a payout, and nothing is stored: that leaves with the next, or is resolved',

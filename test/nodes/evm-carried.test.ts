@@ -9,6 +9,7 @@ import type { AuthorizedByWord, EvmPort, Nonce } from '../../src/core/evm/port.t
 import type { ChainPort, OutputFacts } from '../../src/core/ports.ts';
 import type { Context } from '../../src/flow/context.ts';
 import { recoverAuthorized } from '../../src/flow/evm/recover-authorized.ts';
+import { recordUnknown } from '../../src/flow/payouts/after-restore/unknown-movements.ts';
 import { addSignerKey } from '../../src/store/chain/xpubs.ts';
 import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import { recoverCarried } from '../../src/worker/payouts/evm/authorized.ts';
@@ -112,6 +113,23 @@ test('what ours has signed is booked with the nonces that it has used, once each
   });
   expect(await openMovements(database.db)).toEqual([]);
   expect(await recovers()).toBeNull();
+});
+
+test('what a look has found before it was booked is not told, and what is not booked of it is', async () => {
+  said.signers = [by(5), by(6)];
+  said.word = ({ nonce }) => (nonce === 6 ? DENIED : USED);
+  await recovers();
+  const tells = async (...nonces: readonly number[]) => {
+    const spends = nonces.map((nonce) => evmInput(hot.USDT, nonce));
+    const movement = { currency: 'USDT', txid, blockHash: block.hash, finding: 'found', spends } as const;
+    await recordUnknown(ctx, 'USDT', { movements: [movement], payoutIds: [] });
+    return (await openMovements(database.db)).map((one) => one.txid);
+  };
+  expect(await tells(5)).toEqual([]);
+  expect(await tells(5, 6)).toEqual([txid]);
+  said.word = () => USED;
+  await recovers();
+  expect(await tells(5, 6)).toEqual([]);
 });
 
 test('what has used none is nothing to book, and where that is not known it is refused', async () => {

@@ -2,6 +2,7 @@
 import { type CurrencyCode, isUtxo } from '../../../core/currency.ts';
 import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
+import { areUsesKnown } from '../../../store/payouts/after-restore/authorized-nonces.ts';
 import { lockOutputs } from '../../../store/payouts/batches.ts';
 import { lockPayouts } from '../../../store/payouts/payouts.ts';
 import { type PayoutChange, writePayoutChanges } from '../../../store/payouts/status-changes.ts';
@@ -36,7 +37,7 @@ export async function recordUnknown(
   });
 }
 
-/** Without those that an operator has had booked since the look began. A transaction of ours may carry what was authorized besides: such a one names it. */
+/** Without those that an operator has had booked since the look began: of what an address of ours has authorized, all that it has used. */
 async function stillUnknown(
   sql: Sql,
   currency: CurrencyCode,
@@ -44,9 +45,17 @@ async function stillUnknown(
 ): Promise<readonly UnknownMovement[]> {
   const txids = movements.flatMap(({ txid }) => txid ?? []);
   const signed = await signedHere(sql, currency, txids);
-  const isBooked = ({ txid, spends }: UnknownMovement): boolean =>
-    txid !== null && signed.has(txid) && (isUtxo(currency) || spends === undefined);
-  return movements.filter((one) => !isBooked(one));
+  const still: UnknownMovement[] = [];
+  for (const one of movements) {
+    const { txid, spends } = one;
+    const isBooked =
+      txid !== null &&
+      (isUtxo(currency) || spends === undefined
+        ? signed.has(txid)
+        : await areUsesKnown(sql, { currency, txid, senders: spends }));
+    if (!isBooked) still.push(one);
+  }
+  return still;
 }
 
 /** Payouts that may have been paid wait for that to be known; returns those that did not wait for it before. */

@@ -30,6 +30,15 @@ export async function isUseKnown(sql: Sql, { currency, txid, sender }: Carried):
   return rows.length > 0;
 }
 
+/** The same of several. @param of.senders each with its nonce */
+export async function areUsesKnown(
+  sql: Sql,
+  { currency, txid, senders }: { readonly currency: EvmCode; readonly txid: string; readonly senders: readonly Outpoint[] },
+): Promise<boolean> {
+  for (const sender of senders) if (!(await isUseKnown(sql, { currency, txid, sender }))) return false;
+  return true;
+}
+
 /** Whether a look has found that it has used the nonce in this block, as two nodes showed it then: they may have forgotten the counts of that time. */
 export async function wasFound(sql: Sql, { currency, txid, sender }: Carried, blockHash: string): Promise<boolean> {
   const { rows } = await sql.query({
