@@ -139,15 +139,15 @@ function resultOf(status, tests) {
 }
 
 /**
- * Few failing files are run once more, by themselves. What passes then depended on the machine's load, not on the code: it counts as passed
+ * Few failing files are run once more, each by itself. What passes then depended on the machine's load, not on the code: it counts as passed
  * and is named, so that somebody makes it wait for an event. What fails again is wrong.
  */
 async function runAgain(files) {
   const again = [...files].filter(([, { failed }]) => failed.length > 0).map(([name]) => name);
   if (again.length === 0 || again.length > MOST_AGAIN) return [];
   const paths = again.map((name) => relative(root, name));
-  console.log(`running again by themselves: ${paths.join(', ')}`);
-  const second = await vitest(paths);
+  console.log(`running again, one after the other: ${paths.join(', ')}`);
+  const second = await vitest([...paths, '--maxWorkers=1']);
   return again.flatMap((name) => {
     const now = second.files?.get(name);
     if (now === undefined) return [];

@@ -1,4 +1,5 @@
 // Ethereum's chain for the conformance suite: a real geth, a real anvil and the sandbox's, each for ether and for the token.
+import { setTimeout as delay } from 'node:timers/promises';
 import { type EvmCode, isUtxo } from '../../src/core/currency.ts';
 import { createServedEvm } from '../../src/sandbox/evm/served-evm.ts';
 import { addressOf, type EvmTransaction } from '../../src/sandbox/evm/transaction.ts';
@@ -16,6 +17,8 @@ export const EVM_ENGINES: readonly { readonly title: string; readonly currency: 
   { title: `sandbox ${currency}`, currency, start: () => sandboxEngine(currency) },
 ]);
 
+/** Five seconds and more. */
+const MOST_OFFERS = 1_000;
 const addressIn = (script: Buffer): string => `0x${script.subarray(3).toString('hex')}`;
 
 /** A real node, and what the suite does to its chain. */
@@ -92,8 +95,21 @@ async function realEngine(currency: EvmCode, start: () => Promise<RealNode>): Pr
     return lost;
   }
   async function sendAgain(lost: readonly EvmTransaction[]): Promise<void> {
-    // one that a rival has replaced, or that the node kept, is refused
-    for (const one of lost) await rpc('eth_sendRawTransaction', rawOf(one)).catch(() => undefined);
+    for (const one of lost) await offerAgain(one);
+  }
+  /** One that a rival has replaced, or that the node kept, is refused; geth's pool follows its head back a little later, and refuses until then. */
+  async function offerAgain(lost: EvmTransaction): Promise<void> {
+    const isUsed = async (): Promise<boolean> =>
+      Number(await rpc<string>('eth_getTransactionCount', lost.from, 'latest')) > lost.nonce;
+    for (let n = 0; n < MOST_OFFERS; n++) {
+      const refusal = await rpc('eth_sendRawTransaction', rawOf(lost)).then(
+        () => '',
+        (error: Error) => error.message,
+      );
+      if (!refusal.includes('nonce too low') || (await isUsed())) return;
+      await delay(5);
+    }
+    throw new Error(`${lost.hash} is refused as if its nonce were used`);
   }
   async function rival(original: EvmTransaction, outputs: readonly Paid[]): Promise<EvmTransaction> {
     const next = { ...callFor(outputs), nonce: original.nonce, maxFee: original.maxFee * 2n, tip: original.tip * 2n };

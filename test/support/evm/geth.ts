@@ -200,6 +200,8 @@ function run(path: string, folder: string, at: { port: number; engine: number; s
       '--txpool.pricelimit',
       '1',
       '--txpool.nolocals',
+      // its index of logs, made meanwhile, ends the whole process where the head is set back ("nil targetView", 1.16.8)
+      '--history.logs.disable',
       '--verbosity',
       '1',
       '--cache',
