@@ -98,28 +98,6 @@ describe('a payout to a bank account', () => {
     await isGreen();
   });
 
-  test('a lost answer and kill -9 while the bank has the file lead to one arrival', { timeout: TIMEOUT }, async () => {
-    const to = account();
-    const id = await request(to);
-    await bank('lose_answer');
-    const settling = bank('settle').catch(() => undefined);
-    await until(async () => ((await payout(id)).trace === null ? null : true), 'a file');
-    // the worker and the bank itself, and whoever would start them again
-    for (const pid of [service.supervisor(), service.processOf('worker'), service.processOf('sandbox-process')])
-      process.kill(pid as number, 'SIGKILL');
-    await service.ended;
-    await settling;
-    await start();
-    await bank('settle');
-    await becomes(id, 'completed');
-    expect(await received(to)).toMatchObject({ received: '99.00', payments: [{ amount: '99.00' }] });
-    await isGreen();
-  });
-
-  const failpoint = join(folder, 'sandbox', FAILPOINT);
-  const waiting = join(folder, 'sandbox', WAITING);
-  const heldProcess = (): number | null => (existsSync(waiting) ? Number(readFileSync(waiting, 'utf8')) || null : null);
-  const kill = (pid: number | null) => void (pid !== null && process.kill(pid, 'SIGKILL'));
   const pass = async (seconds: number): Promise<void> => {
     await ask('/sandbox/clock', { advance_seconds: seconds });
     await signIn();
@@ -134,6 +112,37 @@ describe('a payout to a bank account', () => {
     };
     bank('settle').then(ended, ended);
   }
+  async function completes(id: string): Promise<void> {
+    let looks = 0;
+    await until(async () => {
+      settling();
+      // whoever died had the file leased
+      if (looks++ % 20 === 10) await pass(21);
+      return (await payout(id)).status === 'completed' ? true : null;
+    }, `${id} is completed`);
+  }
+
+  test('a lost answer and kill -9 while the bank has the file lead to one arrival', { timeout: TIMEOUT }, async () => {
+    const to = account();
+    const id = await request(to);
+    await bank('lose_answer');
+    const interrupted = bank('settle').catch(() => undefined);
+    await until(async () => ((await payout(id)).trace === null ? null : true), 'a file');
+    // the worker and the bank itself, and whoever would start them again
+    for (const pid of [service.supervisor(), service.processOf('worker'), service.processOf('sandbox-process')])
+      process.kill(pid as number, 'SIGKILL');
+    await service.ended;
+    await interrupted;
+    await start();
+    await completes(id);
+    expect(await received(to)).toMatchObject({ received: '99.00', payments: [{ amount: '99.00' }] });
+    await isGreen();
+  });
+
+  const failpoint = join(folder, 'sandbox', FAILPOINT);
+  const waiting = join(folder, 'sandbox', WAITING);
+  const heldProcess = (): number | null => (existsSync(waiting) ? Number(readFileSync(waiting, 'utf8')) || null : null);
+  const kill = (pid: number | null) => void (pid !== null && process.kill(pid, 'SIGKILL'));
   const happenings = {
     'kill -9 of that worker': kill,
     'kill -9 of PostgreSQL': () => kill(service.postgres()),
@@ -168,13 +177,7 @@ describe('a payout to a bank account', () => {
     if (step === 'ach-made' || step === 'ach-kept' || step === 'ach-leaving') expect((await received(to)).payments).toEqual([]);
     await Promise.race([happenings[what](pid), delay(3_000)]);
     rmSync(waiting, { force: true });
-    let looks = 0;
-    await until(async () => {
-      settling();
-      // whoever died had the file leased
-      if (looks++ % 20 === 10) await pass(21);
-      return (await payout(id)).status === 'completed' ? true : null;
-    }, `${id} is completed`);
+    await completes(id);
     expect(await received(to)).toMatchObject({ received: '99.00', payments: [{ amount: '99.00' }] });
     await isGreen();
   });
