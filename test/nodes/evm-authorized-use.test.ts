@@ -10,7 +10,8 @@ import {
   isUseKnown,
   wasFound,
 } from '../../src/store/payouts/after-restore/authorized-nonces.ts';
-import { recordMovements } from '../../src/store/payouts/unknown-movements.ts';
+import { closeDisplaced } from '../../src/store/payouts/evm-lane.ts';
+import { openMovements, recordMovements } from '../../src/store/payouts/unknown-movements.ts';
 import { joined, useOf } from '../../src/worker/payouts/evm/authorized.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -86,6 +87,29 @@ test('what a block has shown another transaction to spend is known, and not what
   });
   const known = (txid: string) => isUseKnown(database.db, { currency, txid, sender });
   expect([await known(TXID), await known(FOUND)]).toEqual([true, false]);
+});
+
+test('what is open can be mined no more once others have used all its nonces for good, and no block has it', async () => {
+  const [booked, other, height] = [evmInput(ADDRESS, NONCE), evmInput(ADDRESS, NONCE + 2), 7];
+  const [gone, half, mined] = ['c1', 'c2', 'c3'].map((one) => `0x${one.repeat(32)}`) as [string, string, string];
+  const blocks = `insert into blocks (currency, height, hash, previous, time) values ('USDT', 7, $1, 'previous', now())`;
+  await database.db.query({ text: blocks, values: [OTHER_HASH] });
+  const of = { currency, blockHash: null, finding: 'found' } as const;
+  const movements = [
+    { ...of, txid: gone, spends: [booked, other] },
+    { ...of, txid: half, spends: [booked, evmInput(ADDRESS, NONCE + 3)] },
+    // what has used one of them is this one
+    { ...of, txid: FOUND, spends: [other] },
+    { ...of, txid: mined, spends: [booked], blockHash: OTHER_HASH },
+  ];
+  await recordMovements(database.db, movements, 0);
+  const open = async (finalHeight: number) => {
+    await closeDisplaced(database.db, currency, { finalHeight, atMs: 0 });
+    return (await openMovements(database.db)).map(({ txid }) => txid);
+  };
+  const all = [FOUND, gone, half, mined];
+  expect(new Set(await open(height - 1))).toEqual(new Set(all));
+  expect(new Set(await open(height))).toEqual(new Set(all.filter((txid) => txid !== gone)));
 });
 
 test('what two addresses of ours have used in one transaction is told together', () => {

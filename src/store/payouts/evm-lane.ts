@@ -128,6 +128,29 @@ export async function signedNonces(sql: Sql, currency: EvmCode, sender: string):
   return rows[0]?.signed ?? null;
 }
 
+/**
+ * Ends what is open of transactions that can be mined no more: no block has them, and of each nonce that they name it is known that another one has used
+ * it, at this height or below it.
+ */
+export async function closeDisplaced(
+  sql: Sql,
+  currency: EvmCode,
+  { finalHeight, atMs }: { readonly finalHeight: number; readonly atMs: number },
+): Promise<void> {
+  await sql.query({
+    name: 'close_displaced',
+    text: `update unknown_movements u set resolved_at = $3, resolved_by = 'a later look', resolution = 'another transaction has used its nonce for good'
+            where u.currency = $1 and u.resolved_at is null and cardinality(u.spends) > 0
+              and not exists (select from blocks b where b.currency = u.currency and b.hash = u.block_hash)
+              and not exists (select from unnest(u.spends) o where not exists (
+                    select from (select txid, vout, spent_by, spent_height from outgoing_inputs where currency = $1
+                                 union all select sender, nonce, txid, height from authorized_nonces where currency = $1) used
+                     where used.txid = split_part(o, ':', 1) and used.vout = split_part(o, ':', 2)::int
+                       and used.spent_by <> u.txid and used.spent_height <= $2))`,
+    values: [currency, finalHeight, new Date(atMs)],
+  });
+}
+
 /** The block of the best chain at a height, as it was read here; null where none was. */
 export async function readBlockHash(sql: Sql, currency: EvmCode, height: number): Promise<string | null> {
   const { rows } = await sql.query<{ hash: string }>({

@@ -2,7 +2,7 @@
 import { type CurrencyCode, isUtxo } from '../../../core/currency.ts';
 import { unfiledAchPayouts } from '../../../store/ach/entries.ts';
 import { tripBreaker } from '../../../store/ledger/breakers.ts';
-import { areUsesKnown } from '../../../store/payouts/after-restore/authorized-nonces.ts';
+import { areUsesBooked } from '../../../store/payouts/after-restore/authorized-nonces.ts';
 import { lockOutputs } from '../../../store/payouts/batches.ts';
 import { lockPayouts } from '../../../store/payouts/payouts.ts';
 import { type PayoutChange, writePayoutChanges } from '../../../store/payouts/status-changes.ts';
@@ -37,7 +37,7 @@ export async function recordUnknown(
   });
 }
 
-/** Without those that an operator has had booked since the look began: of what an address of ours has authorized, all that it has used. */
+/** Without those that an operator has had booked since the look began: on Ethereum's chain, with all the nonces that it has used. */
 async function stillUnknown(
   sql: Sql,
   currency: CurrencyCode,
@@ -47,12 +47,9 @@ async function stillUnknown(
   const signed = await signedHere(sql, currency, txids);
   const still: UnknownMovement[] = [];
   for (const one of movements) {
-    const { txid, spends } = one;
+    const { txid, spends: senders = [] } = one;
     const isBooked =
-      txid !== null &&
-      (isUtxo(currency) || spends === undefined
-        ? signed.has(txid)
-        : await areUsesKnown(sql, { currency, txid, senders: spends }));
+      txid !== null && (isUtxo(currency) ? signed.has(txid) : await areUsesBooked(sql, { currency, txid, senders }));
     if (!isBooked) still.push(one);
   }
   return still;

@@ -30,12 +30,21 @@ export async function isUseKnown(sql: Sql, { currency, txid, sender }: Carried):
   return rows.length > 0;
 }
 
-/** The same of several. @param of.senders each with its nonce */
-export async function areUsesKnown(
+/** Whether all that a transaction has used of nonces is booked, as its own or as those of authorizations. @param of.senders each with its nonce */
+export async function areUsesBooked(
   sql: Sql,
   { currency, txid, senders }: { readonly currency: EvmCode; readonly txid: string; readonly senders: readonly Outpoint[] },
 ): Promise<boolean> {
-  for (const sender of senders) if (!(await isUseKnown(sql, { currency, txid, sender }))) return false;
+  for (const sender of senders) {
+    const { rows } = await sql.query({
+      name: 'is_nonce_use_booked',
+      text: `select from authorized_nonces where currency = $1 and sender = $2 and nonce = $3
+             union all select from outgoing_inputs i join outgoing_attempts a on a.batch_id = i.batch_id
+                        where i.currency = $1 and i.txid = $2 and i.vout = $3 and a.txid = $4`,
+      values: [currency, sender.txid, sender.vout, txid],
+    });
+    if (rows.length === 0) return false;
+  }
   return true;
 }
 

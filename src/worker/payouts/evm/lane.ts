@@ -11,10 +11,17 @@ import { readCursor } from '../../../store/chain/blocks.ts';
 import { tripBreaker, wasCleared } from '../../../store/ledger/breakers.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { dropChecked, saveChecked } from '../../../store/payouts/comparisons.ts';
-import { knownNonces, openBatches, readBlockHash, signedNonces, usedNonces } from '../../../store/payouts/evm-lane.ts';
+import {
+  closeDisplaced,
+  knownNonces,
+  openBatches,
+  readBlockHash,
+  signedNonces,
+  usedNonces,
+} from '../../../store/payouts/evm-lane.ts';
 import { saveFeeRate, savePayoutsWait } from '../../../store/payouts/fee-rates.ts';
 import { recordOutgoing } from '../../../store/payouts/outgoing-facts.ts';
-import { openMovements } from '../../../store/payouts/unknown-movements.ts';
+import { type OpenMovement, openMovements } from '../../../store/payouts/unknown-movements.ts';
 import { missingSince } from '../../../store/sweeps/balances.ts';
 import { readMovesOf } from '../../../store/sweeps/forgotten-moves.ts';
 import { portOf } from '../../chain/context.ts';
@@ -145,7 +152,7 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
       const sent = await findSent(ctx, lane, hot.address, { nonces, height: cursor.height });
       await recordPassed(hot, sent, used === null);
     }
-    const open = (await openMovements(ctx.db)).filter((one) => one.currency === currency);
+    const open = await unresolved();
     if (open.length > 0)
       return { what: `${open.map(({ finding }) => finding).join('; ')} (bursar payout recover)`, isFound: true };
     if (used === null && nonce > 0) {
@@ -169,6 +176,16 @@ export function createNonceCheck(ctx: Context, lane: Lane): OutputCheck {
     // what waits may have been paid by one of them
     await dropChecked(ctx.db, currency);
     return { what, isFound: true };
+  }
+
+  /** What an operator has to book; what can be mined no more is not his to book. */
+  async function unresolved(): Promise<readonly OpenMovement[]> {
+    const ofCurrency = async () => (await openMovements(ctx.db)).filter((one) => one.currency === currency);
+    const open = await ofCurrency();
+    if (open.length === 0) return open;
+    const finalHeight = (await port.finalized())?.height ?? -1;
+    await closeDisplaced(ctx.db, currency, { finalHeight, atMs: ctx.ports.clock.now() });
+    return ofCurrency();
   }
 
   /**

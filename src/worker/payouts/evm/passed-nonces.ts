@@ -140,7 +140,7 @@ export async function recordSent(
     const pays = paid.length === 0 ? '' : `, pays what ${paid.join(', ')} ask for`;
     const whose = carried === null ? 'was sent by' : 'carries what was authorized by';
     const finding = `transaction ${txid} ${whose} our address ${address} at nonce ${nonce}${pays} and was not signed here (INV-15): another copy of this server is running, a key was stolen, or database and signer have forgotten it`;
-    movements.push({ currency, txid, blockHash: block.hash, finding, ...(carried === null ? {} : { spends: [sender] }) });
+    movements.push({ currency, txid, blockHash: block.hash, finding, spends: [sender] });
   }
   if (movements.length > 0 || payoutIds.length > 0)
     await recordUnknown(ctx, currency, { movements: oneOfEach(movements), payoutIds });
@@ -153,9 +153,8 @@ const ownOf = (facts: TransactionFacts | null): TransactionFacts['outputs'] => (
 /** A transaction of ours may carry what we have authorized besides, and several of these. */
 function oneOfEach(movements: readonly UnknownMovement[]): readonly UnknownMovement[] {
   return [...Map.groupBy(movements, ({ txid }) => txid).values()].map((all) => {
-    const spends = all.flatMap((one) => one.spends ?? []);
     const finding = all.map((one) => one.finding).join('; ');
-    return { ...(all[0] as UnknownMovement), finding, ...(spends.length === 0 ? {} : { spends }) };
+    return { ...(all[0] as UnknownMovement), finding, spends: all.flatMap((one) => one.spends ?? []) };
   });
 }
 
