@@ -42,6 +42,9 @@ export async function openMovements(sql: Sql): Promise<readonly OpenMovement[]> 
   return rows;
 }
 
+const spentBy = (outputs: readonly Outpoint[] | undefined): readonly string[] | null =>
+  outputs?.map(({ txid, vout }) => `${txid}:${vout}`) ?? null;
+
 /** Records them; one that is open already gets its block. */
 export async function recordMovements(sql: Sql, movements: readonly UnknownMovement[], atMs: number): Promise<void> {
   for (const { currency, txid, blockHash, finding, spends } of movements) {
@@ -51,14 +54,7 @@ export async function recordMovements(sql: Sql, movements: readonly UnknownMovem
                on conflict (currency, coalesce(txid, finding)) where resolved_at is null
                do update set block_hash = coalesce(excluded.block_hash, unknown_movements.block_hash), finding = excluded.finding,
                              spends = coalesce(excluded.spends, unknown_movements.spends)`,
-      values: [
-        currency,
-        txid,
-        blockHash,
-        finding,
-        new Date(atMs),
-        spends?.map((output) => `${output.txid}:${output.vout}`) ?? null,
-      ],
+      values: [currency, txid, blockHash, finding, new Date(atMs), spentBy(spends)],
     });
   }
 }
@@ -84,8 +80,8 @@ export async function closeUnexplained(sql: Sql, currency: CurrencyCode, still: 
 }
 
 /**
- * Ends what is open of transactions that can be mined no more: they are in no block, and another one, which this database knows, has spent an
- * output of ours that they spend, at this height or below it.
+ * Ends what is open of transactions that can be mined no more: they are in no block, and another one, which this database knows or an operator has had
+ * booked, has spent an output of ours that they spend, at this height or below it.
  */
 export async function closeReplaced(
   sql: Sql,
@@ -97,9 +93,12 @@ export async function closeReplaced(
     text: `update unknown_movements u set resolved_at = $3, resolved_by = 'a later look', resolution = 'another transaction has spent the same output for good'
             where u.currency = $1 and u.resolved_at is null
               and not exists (select from blocks b where b.currency = u.currency and b.hash = u.block_hash)
-              and exists (select from unnest(u.spends) o
-                            join outgoing_inputs i on i.currency = $1 and i.txid = split_part(o, ':', 1) and i.vout = split_part(o, ':', 2)::int
-                           where i.spent_by <> u.txid and i.spent_height <= $2)`,
+              and (exists (select from unnest(u.spends) o
+                             join outgoing_inputs i on i.currency = $1 and i.txid = split_part(o, ':', 1) and i.vout = split_part(o, ':', 2)::int
+                            where i.spent_by <> u.txid and i.spent_height <= $2)
+                -- what the outputs were that it has spent is not known here
+                or exists (select from unknown_movements r join blocks b on b.currency = r.currency and b.hash = r.block_hash
+                            where r.currency = $1 and r.txid <> u.txid and r.resolved_at is not null and r.spends && u.spends and b.height <= $2))`,
     values: [currency, finalHeight, new Date(atMs)],
   });
 }
@@ -116,17 +115,25 @@ export async function movementOf(sql: Sql, currency: CurrencyCode, txid: string)
   return row.isOpen ? 'open' : 'resolved';
 }
 
+type Resolution = {
+  readonly by: string;
+  readonly text: string;
+  readonly atMs: number;
+  /** What was booked of it: its block, and all the outputs that it spends. */
+  readonly booked?: { readonly blockHash: string; readonly spends: readonly Outpoint[] };
+};
+
 /** Ends what is open of a transaction; returns whether something was. */
 export async function resolveMovement(
   sql: Sql,
   of: { readonly currency: CurrencyCode | 'USD'; readonly txid: string },
-  resolution: { readonly by: string; readonly text: string; readonly atMs: number },
+  { by, text, atMs, booked }: Resolution,
 ): Promise<boolean> {
   const { rowCount } = await sql.query({
     name: 'resolve_movement',
-    text: `update unknown_movements set resolved_at = $5, resolved_by = $3, resolution = $4
+    text: `update unknown_movements set resolved_at = $5, resolved_by = $3, resolution = $4, block_hash = coalesce($6, block_hash), spends = coalesce($7, spends)
             where currency = $1 and txid = $2 and resolved_at is null`,
-    values: [of.currency, of.txid, resolution.by, resolution.text, new Date(resolution.atMs)],
+    values: [of.currency, of.txid, by, text, new Date(atMs), booked?.blockHash ?? null, spentBy(booked?.spends)],
   });
   return rowCount === 1;
 }

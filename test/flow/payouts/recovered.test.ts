@@ -8,7 +8,7 @@ import { progress } from '../../../src/flow/payouts/progress.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { openBreakers } from '../../../src/store/ledger/breakers.ts';
 import { postEntries } from '../../../src/store/ledger/ledger.ts';
-import { openMovements } from '../../../src/store/payouts/unknown-movements.ts';
+import { closeReplaced, openMovements } from '../../../src/store/payouts/unknown-movements.ts';
 import { testBank } from '../../support/bank.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { found, knownOutput, nextOwn, type Output, scriptOf, unknownOutput } from './forgotten-transactions.ts';
@@ -81,6 +81,28 @@ test('one that is booked while a look finds it stops nothing any more: no comman
   await goesOn();
   await recordUnknown(ctx, 'BTC', { movements: [again], payoutIds: [] });
   expect(await openBreakers(ctx.db)).toEqual([]);
+});
+
+test('one that another has replaced is over once that is booked and final, though nobody knows the outputs that both have spent', async () => {
+  await batches.earn(2);
+  const output = unknownOutput();
+  const { txid, recover } = await found([unknownOutput(), output], [{ script: '0014', amountMinor: 5n }], []);
+  const signed = { currency: 'BTC', blockHash: null, finding: 'the signer has signed it for nobody here' } as const;
+  const [replaced, other] = ['aa', 'bb'].map((one) => one.repeat(32)) as [string, string];
+  const movements = [
+    { ...signed, txid: replaced, spends: [unknownOutput(), output] },
+    { ...signed, txid: other, spends: [unknownOutput()] },
+  ];
+  await recordUnknown(ctx, 'BTC', { movements, payoutIds: [] });
+  const open = async (confirmations: number) => {
+    const { rows } = await service.admin.query(`select max(height) as tip from blocks where currency = 'BTC'`);
+    await closeReplaced(ctx.db, 'BTC', { finalHeight: rows[0].tip - confirmations + 1, atMs: 0 });
+    return (await openMovements(ctx.db)).map((one) => one.txid);
+  };
+  expect(await open(1)).toEqual([txid, replaced, other]);
+  await recover();
+  expect(await open(2)).toEqual([replaced, other]);
+  expect(await open(1)).toEqual([other]);
 });
 
 test('each has its change, in whatever order they are booked', async () => {

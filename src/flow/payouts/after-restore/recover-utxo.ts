@@ -73,7 +73,8 @@ export function recoverTransaction(ctx: Context, recovery: Recovery): Promise<Re
     // whoever names one that no look has found leaves the same trace
     const finding = `transaction ${facts.txid} spends outputs of ours, and was not signed here`;
     if (isNamed) await recordMovements(sql, [{ currency, txid: facts.txid, blockHash: block.hash, finding }], atMs);
-    if (!(await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs })))
+    const booked = { blockHash: block.hash, spends: facts.inputs };
+    if (!(await resolveMovement(sql, { currency, txid: facts.txid }, { by: recovery.by, text, atMs, booked })))
       throw refused('was not found missing (bursar audit, OUT-3)');
     return { payoutIds: ids, lost, fee: plan.fee };
   });
