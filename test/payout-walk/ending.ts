@@ -30,16 +30,20 @@ async function listed({ caller }: Merchant): Promise<Json[]> {
   }
 }
 
-/** A merchant asks again for what has no answer yet. */
-export async function askAgain(merchant: Merchant): Promise<void> {
-  const { model } = merchant;
-  for (const one of model.payouts) if (one.id === null && (await request(merchant, one)) === 'refused') model.drop(one);
+/** A merchant asks again for what has no answer yet. What a copy had forgotten may be held by its recipient, who takes or refuses it in the end. */
+export async function askAgain(scene: Scene, merchant: Merchant): Promise<void> {
+  const { model, random } = merchant;
+  for (const one of model.payouts) {
+    if (one.id !== null || (await request(merchant, one)) !== 'refused') continue;
+    model.drop(one);
+    if (one.hash !== null) await control(scene.base(), 'invoice_resolve', { payment_hash: one.hash, settle: random.percent(60) });
+  }
 }
 
 /** Ends what only the outside world, or the merchant, can end. */
 async function decide(scene: Scene, merchant: Merchant): Promise<void> {
   const { model, random, caller } = merchant;
-  await askAgain(merchant);
+  await askAgain(scene, merchant);
   for (const one of model.payouts) {
     if (one.id === null || one.ending !== null) continue;
     const at = await now(merchant, one.id);

@@ -83,7 +83,7 @@ async function copied({ folder, scene, restarted }: Restorable, { random, note, 
       // some do at once, others once the operator has looked
       if (random.percent(60)) {
         note('merchants ask again at once');
-        await all(askAgain);
+        await all((merchant) => askAgain(scene, merchant));
       }
       await all((merchant) => giveBackAgain(merchant, givenBack.get(merchant) ?? []));
       // nobody asks for them any more, and whoever holds one takes or refuses it in the end
