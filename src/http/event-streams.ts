@@ -16,6 +16,7 @@ import {
 import type { Caller } from '../flow/sign-in/sign-in.ts';
 import type { ServerContext } from './server-context.ts';
 import { createPlaces, STREAM_LIMITS } from './stream-places.ts';
+import { untilTaken } from './until-taken.ts';
 
 /** A stream that says nothing else says this often that it lives. */
 export const HEARTBEAT_MS = 15_000;
@@ -254,16 +255,4 @@ export function createEventStreams(context: ServerContext, tail: EventTail): Eve
     for (const stream of every()) end(stream, 'server_closing');
   });
   return { reserve, start };
-}
-
-/** Resolves when the client has taken what was written, or is gone. */
-function untilTaken(response: ServerResponse): Promise<void> {
-  if (!response.writableNeedDrain || response.destroyed) return Promise.resolve();
-  return new Promise((resolve) => {
-    function go(): void {
-      response.off('drain', go).off('close', go);
-      resolve();
-    }
-    response.once('drain', go).once('close', go);
-  });
 }

@@ -27,12 +27,14 @@ type Call = {
   counted: Counted | null;
   /** Who calls through a page; null: the call presents a token. */
   readonly signedIn: Caller | null;
+  /** It reads on what a call that was counted has begun. */
+  readonly isContinued: boolean;
 };
 /** Null: the answer was written by the operation itself. */
 type AnswerTo = (call: Call, body: JsonObject) => Promise<Answer | null>;
 
 /** A call of an operation by a page of the portal, for the user who is signed in there. */
-export type PageCall = Pick<Call, 'request' | 'reply'> & { readonly caller: Caller | null };
+export type PageCall = Pick<Call, 'request' | 'reply'> & { readonly caller: Caller | null; readonly isContinued?: boolean };
 /** Checked, counted and answered like a call over HTTP. @throws Refusal as the operation refuses */
 export type CallFromPage = (of: PageCall, body: JsonObject) => Promise<Answer>;
 
@@ -42,7 +44,7 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
   const answerTo = answererOf(context, operation);
 
   async function serve(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const call: Call = { context, request, reply, counted: null, signedIn: null };
+    const call: Call = { context, request, reply, counted: null, signedIn: null, isContinued: false };
     try {
       const insecure = context.insecure(request);
       if (insecure !== null) throw insecure;
@@ -59,8 +61,8 @@ export function mount(app: FastifyInstance, context: ServerContext, operation: O
   const schema = { response: { 200: serializerSchema(endpoint.reply) } };
   const handler = (request: FastifyRequest, reply: FastifyReply): void => void serve(request, reply);
   for (const url of [endpoint.path, `/v1${endpoint.path}`]) app.route({ method: 'POST', url, schema, handler });
-  return async ({ request, reply, caller }, body) => {
-    const answer = await answerTo({ context, request, reply, counted: null, signedIn: caller }, body);
+  return async ({ request, reply, caller, isContinued = false }, body) => {
+    const answer = await answerTo({ context, request, reply, counted: null, signedIn: caller, isContinued }, body);
     if (answer === null) throw new Error(`${endpoint.path} is no operation for pages`);
     return answer;
   };
@@ -121,7 +123,7 @@ async function admit(
   // an account or a scope that refuses is told with this merchant's limit, and costs none of it
   call.counted = counted;
   checkScope(caller, access, body);
-  await count(call, counted);
+  if (!call.isContinued) await count(call, counted);
   return { caller, token };
 }
 

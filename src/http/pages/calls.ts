@@ -1,4 +1,5 @@
 // Answering requests of pages for people: counted, never kept by anybody, and with a page also where something is refused.
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Refusal } from '../../core/refusal.ts';
 import { addressKey } from '../client-address.ts';
@@ -92,10 +93,23 @@ async function take(call: PageRequest, counted: Counted): Promise<void> {
 
 /** Sends a page. */
 export function answer(call: PageRequest, page: string): void {
+  writeHeaders(call);
+  call.reply.send(page);
+}
+
+function writeHeaders(call: PageRequest): void {
   const { context, request, reply, counted } = call;
   context.sign(request, reply);
   counted.limiter.describe(reply, counted.key, context.now());
-  reply.headers(HEADERS).send(page);
+  reply.headers(HEADERS);
+}
+
+/** Begins a file for the user to keep: from here on the answer is written without fastify. @param file.name letters, digits, `-` and `.` only */
+export function beginFile(call: PageRequest, { type, name }: { readonly type: string; readonly name: string }): ServerResponse {
+  const { reply } = call;
+  writeHeaders(call);
+  reply.headers({ 'content-type': type, 'content-disposition': `attachment; filename="${name}"` }).hijack();
+  return reply.raw.writeHead(200, reply.getHeaders() as Record<string, string>);
 }
 
 /** Answers with a page that says what was refused. */

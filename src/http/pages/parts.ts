@@ -37,7 +37,7 @@ export type Input = {
   readonly value?: string | null;
   /** Values to choose from, each with its words. */
   readonly choices?: readonly (readonly [string, string])[];
-  readonly type?: 'text' | 'password' | 'email';
+  readonly type?: 'text' | 'password' | 'email' | 'date';
   readonly required?: boolean;
 };
 

@@ -4,7 +4,8 @@ import { balanceOf, CURRENCIES, CURRENCY_CODES, type CurrencyCode } from '../../
 import { Refusal } from '../../core/refusal.ts';
 import { type Html, html } from '../pages/html.ts';
 import { moment, money, table, withQuery } from '../pages/parts.ts';
-import { link, queryOf } from './parts.ts';
+import { listFile } from './list-files.ts';
+import { fileLink, link, queryOf } from './parts.ts';
 import type { Page, ReplyOf, Visit } from './visit.ts';
 
 /** One row for each currency. */
@@ -34,8 +35,7 @@ export const BALANCE: Page = {
   path: '/balances/:id',
   under: '/balances',
   async show(visit) {
-    const code = visit.id;
-    if (!isCurrency(code)) throw new Refusal('not_found', { message: 'There is no such currency.' });
+    const code = currencyOf(visit);
     const after = queryOf(visit).get('after') ?? undefined;
     const { data, has_more: hasMore } = await visit.ask('listBalanceEntries', {
       currency: code,
@@ -55,9 +55,24 @@ export const BALANCE: Page = {
     return {
       title: `Balance in ${CURRENCIES[code].name}`,
       body: html`${table('Entries', ['When', 'What', 'Change', 'Balance after', 'Belongs to'], rows, 'There is no entry.')}
-<p>${older}</p>`,
+<p>${older}</p>
+${data.length > 0 && fileLink(visit, `/balances/${code}/entries.csv`)}`,
     };
   },
 };
 
-const isCurrency = (text: string): text is CurrencyCode => (CURRENCY_CODES as readonly string[]).includes(text);
+export const ENTRIES_FILE = listFile('listBalanceEntries', {
+  path: '/balances/:id/entries.csv',
+  under: '/balances',
+  name: (visit) => `balance-${currencyOf(visit)}`,
+  filter: (visit) => ({ currency: currencyOf(visit) }),
+  columns: ['entry_id', 'created_at', 'kind', 'currency', 'amount', 'balance_after', 'transaction_id', 'payout_id'],
+  idOf: ({ entry_id: id }) => id,
+});
+
+/** @throws Refusal not_found */
+function currencyOf({ id }: Pick<Visit, 'id'>): CurrencyCode {
+  const found = CURRENCY_CODES.find((code) => code === id);
+  if (found === undefined) throw new Refusal('not_found', { message: 'There is no such currency.' });
+  return found;
+}

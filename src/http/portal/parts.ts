@@ -10,6 +10,9 @@ import type { Visit } from './visit.ts';
 /** To a page of ours. @param path without what a proxy has put before it */
 export const link = (visit: Visit, path: string, text: Html | string): Html => html`<a href="${visit.base}${path}">${text}</a>`;
 
+/** To a file of what a page shows, all of it. */
+export const fileLink = (visit: Visit, path: string): Html => html`<p>${link(visit, path, 'Download all as CSV')}</p>`;
+
 /** The parameters of this request's address. */
 export const queryOf = ({ request }: Pick<Visit, 'request'>): URLSearchParams =>
   new URLSearchParams(request.url.split('?')[1] ?? '');

@@ -6,7 +6,9 @@ import type { Refused } from '../pages/frame.ts';
 import { type Html, html } from '../pages/html.ts';
 import { facts, input, moment, money, table, withQuery } from '../pages/parts.ts';
 import { balanceTable } from './balances.ts';
-import { form, lacks, link, PASSWORD, queryOf } from './parts.ts';
+import { days, filterOf, shownIn } from './filters.ts';
+import { listFile } from './list-files.ts';
+import { fileLink, form, lacks, link, PASSWORD, queryOf } from './parts.ts';
 import { PAYOUT_CHOICES, payoutBadge } from './states.ts';
 import type { Page, ReplyOf, Visit } from './visit.ts';
 
@@ -56,22 +58,40 @@ export const PAYOUTS: Page = {
   under: '/payouts',
   async show(visit) {
     const query = queryOf(visit);
-    const filter = Object.fromEntries(FILTERS.map((name) => [name, typed(query, name)]));
-    const { data, has_more: hasMore } = await visit.ask('listPayouts', { ...filter, starting_after: typed(query, 'after') });
-    const older = withQuery('/payouts', { ...filter, after: data.at(-1)?.id });
+    const shown = shownIn(query, FILTERS);
+    const { data, has_more: hasMore } = await visit.ask('listPayouts', {
+      ...filterOf(query, FILTERS),
+      starting_after: typed(query, 'after'),
+    });
+    const older = withQuery('/payouts', { ...shown, after: data.at(-1)?.id });
     const body = html`<p>${link(visit, '/payouts/new', 'New payout')} · ${link(visit, '/settings/payouts', 'Automatic payouts')}</p>
 ${filters(query)}
 ${payoutTable(visit, 'Payouts', data, 'There is no such payout.')}
-<p>${hasMore && link(visit, older, 'Older payouts')}</p>`;
+<p>${hasMore && link(visit, older, 'Older payouts')}</p>
+${data.length > 0 && fileLink(visit, withQuery(PAYOUTS_FILE.path, shown))}`;
     return { title: 'Payouts', body };
   },
 };
+
+export const PAYOUTS_FILE = listFile('listPayouts', {
+  path: '/payouts.csv',
+  under: '/payouts',
+  name: () => 'payouts',
+  filter: (visit) => filterOf(queryOf(visit), FILTERS),
+  columns: [
+    ...(['id', 'created_at', 'completed_at', 'status', 'method', 'amount'] as const),
+    ['amount_currency', ({ method }) => PAYOUT_UNITS[method].code],
+    ...(['fee', 'fee_currency', 'destination', 'txid', 'payment_hash', 'trace', 'held_reason', 'error'] as const),
+  ],
+  idOf: ({ id }) => id,
+});
 
 function filters(query: Form): Html {
   const names = PAYOUT_METHODS.map((method) => [method, METHODS[method].name] as const);
   return html`<form method="get" class="filters">
 ${input({ name: 'status', label: 'Status', value: query.get('status'), choices: [['', 'Any'], ...PAYOUT_CHOICES] }, null)}
 ${input({ name: 'method', label: 'Method', value: query.get('method'), choices: [['', 'Any'], ...names] }, null)}
+${days(query)}
 <button>Show</button>
 </form>`;
 }

@@ -14,14 +14,15 @@ import { withQuery } from '../pages/parts.ts';
 import { presentedSession, sessionCookie } from '../pages/session-cookie.ts';
 import type { Limiter } from '../rate-limit.ts';
 import type { ServerContext } from '../server-context.ts';
-import { BALANCE, BALANCES } from './balances.ts';
+import { BALANCE, BALANCES, ENTRIES_FILE } from './balances.ts';
 import { portalPage, signInPage } from './frame.ts';
+import { createListFiles, type ListFile } from './list-files.ts';
 import { OVERVIEW } from './overview.ts';
 import { queryOf } from './parts.ts';
-import { NEW_PAYOUT, PAYOUT, PAYOUTS } from './payouts.ts';
+import { NEW_PAYOUT, PAYOUT, PAYOUTS, PAYOUTS_FILE } from './payouts.ts';
 import { PAYOUT_SETTINGS, SETTINGS } from './settings.ts';
 import { TRANSACTION } from './transaction.ts';
-import { NEW_TRANSACTION, TRANSACTIONS } from './transactions.ts';
+import { NEW_TRANSACTION, TRANSACTIONS, TRANSACTIONS_FILE } from './transactions.ts';
 import { USER, USERS } from './users.ts';
 import { accessTokenFor, createVisit, type Operations, type Page, type Visit } from './visit.ts';
 import { WEBHOOKS } from './webhooks.ts';
@@ -42,6 +43,7 @@ const PAGES: readonly Page[] = [
   USER,
   WEBHOOKS,
 ];
+const FILES: readonly ListFile[] = [TRANSACTIONS_FILE, PAYOUTS_FILE, ENTRIES_FILE];
 
 /** The refusals about a form's key, for somebody who has never seen one. */
 const ABOUT_KEYS: Partial<Readonly<Record<RefusalCode, string>>> = {
@@ -54,7 +56,8 @@ const ABOUT_KEYS: Partial<Readonly<Record<RefusalCode, string>>> = {
 /** The methods of the portal's pages by path; undefined for a path that is none of them. */
 export function portalMethods(path: string): string | undefined {
   if (path === '/sign-in' || path === '/sign-out') return 'GET, HEAD, POST';
-  const isOf = (page: Page): boolean => new RegExp(`^${page.path.replace(':id', '[^/]+')}$`).test(path);
+  const isOf = (one: Page | ListFile): boolean => new RegExp(`^${one.path.replace(':id', '[^/]+')}$`).test(path);
+  if (FILES.some(isOf)) return 'GET, HEAD';
   const page = PAGES.find((one) => one.path === path) ?? PAGES.find(isOf);
   if (page === undefined) return undefined;
   return page.acts === undefined ? 'GET, HEAD' : 'GET, HEAD, POST';
@@ -68,12 +71,22 @@ export function mountPortal(
 ): void {
   const unknown: UnknownKeys = new Map();
   const serve = createServe(context, { limiter, home: '/' });
+  const writeFile = createListFiles();
 
   async function show(call: PageRequest, page: Page): Promise<void> {
     const session = await sessionOf(call);
     if (session === null) return showSignIn(call, page);
     const visit = visitOf(call, session);
     await showPage(call, visit, page, null);
+  }
+
+  async function sendFile(call: PageRequest, file: ListFile): Promise<void> {
+    const session = await sessionOf(call);
+    if (session === null) {
+      await takeAnonymous(call);
+      return redirect(call, withQuery('/', { next: file.under }));
+    }
+    await writeFile(call, visitOf(call, session), file);
   }
 
   async function act(call: PageRequest, page: Page): Promise<void> {
@@ -175,6 +188,10 @@ export function mountPortal(
     app.get(page.path, shows);
     const acts = serve((call) => act(call, page));
     if (page.acts !== undefined) app.post(page.path, acts);
+  }
+  for (const file of FILES) {
+    const sends = serve((call) => sendFile(call, file));
+    app.get(file.path, sends);
   }
   app.post('/sign-in', serve(signIn));
   app.post('/sign-out', serve(leave));

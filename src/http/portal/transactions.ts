@@ -3,7 +3,9 @@ import { CURRENCIES, PAYMENT_METHODS } from '../../core/currency.ts';
 import { type Form, typed } from '../pages/forms.ts';
 import { type Html, html } from '../pages/html.ts';
 import { input, moment, money, table, withQuery } from '../pages/parts.ts';
-import { form, lacks, link, queryOf } from './parts.ts';
+import { days, filterOf, shownIn } from './filters.ts';
+import { listFile } from './list-files.ts';
+import { fileLink, form, lacks, link, queryOf } from './parts.ts';
 import { TRANSACTION_CHOICES, transactionBadge } from './states.ts';
 import type { Page, ReplyOf, Visit } from './visit.ts';
 
@@ -30,20 +32,36 @@ export const TRANSACTIONS: Page = {
   under: '/transactions',
   async show(visit) {
     const query = queryOf(visit);
-    const filter = Object.fromEntries(FILTERS.map((name) => [name, typed(query, name)]));
-    const { data, has_more: hasMore } = await visit.ask('listTransactions', { ...filter, starting_after: typed(query, 'after') });
-    const isFiltered = Object.values(filter).some((value) => value !== undefined);
+    const shown = shownIn(query, FILTERS);
+    const { data, has_more: hasMore } = await visit.ask('listTransactions', {
+      ...filterOf(query, FILTERS),
+      starting_after: typed(query, 'after'),
+    });
+    const isFiltered = Object.values(shown).some((value) => value !== undefined);
     const none = isFiltered
       ? html`No payment matches. ${link(visit, '/transactions', 'Show all')}`
       : html`There is no payment yet. ${link(visit, '/transactions/new', 'Ask for one')}`;
-    const older = withQuery('/transactions', { ...filter, after: data.at(-1)?.transaction_id });
+    const older = withQuery('/transactions', { ...shown, after: data.at(-1)?.transaction_id });
     const body = html`<p>${link(visit, '/transactions/new', 'New payment')}</p>
 ${filters(query)}
 ${transactionTable(visit, 'Payments', data, none)}
-<p>${hasMore && link(visit, older, 'Older payments')}</p>`;
+<p>${hasMore && link(visit, older, 'Older payments')}</p>
+${data.length > 0 && fileLink(visit, withQuery(TRANSACTIONS_FILE.path, shown))}`;
     return { title: 'Payments', body };
   },
 };
+
+export const TRANSACTIONS_FILE = listFile('listTransactions', {
+  path: '/transactions.csv',
+  under: '/transactions',
+  name: () => 'payments',
+  filter: (visit) => filterOf(queryOf(visit), FILTERS),
+  columns: [
+    ...['transaction_id', 'created_at', 'confirmed_at', 'status', 'label', 'usd_amount', 'exchange_rate', 'crypto_selected'],
+    ...['crypto_amount', 'crypto_received', 'confirmations', 'wallet_address'],
+  ] as const,
+  idOf: ({ transaction_id: id }) => id,
+});
 
 /** What is shown stands in the address, and nowhere else. */
 function filters(query: Form): Html {
@@ -51,6 +69,7 @@ function filters(query: Form): Html {
 ${input({ name: 'status', label: 'Status', value: query.get('status'), choices: [['', 'Any'], ...TRANSACTION_CHOICES] }, null)}
 ${input({ name: 'crypto_selected', label: 'Paid with', value: query.get('crypto_selected'), choices: [['', 'Any'], ...METHODS] }, null)}
 ${input({ name: 'label', label: 'Label', value: query.get('label') }, null)}
+${days(query)}
 <button>Show</button>
 </form>`;
 }

@@ -27,6 +27,8 @@ export type Visit = {
   has(scope: Scope): boolean;
   /** Calls an operation. @throws Refusal as it refuses */
   ask<Name extends keyof MerchantApi>(name: Name, body?: JsonObject): Promise<ReplyOf<Name>>;
+  /** Calls it once more to read on where `ask` ended, which is not counted, if the session still counts. @throws Refusal as the operation refuses; invalid_token, token_expired */
+  goOn<Name extends keyof MerchantApi>(name: Name, body: JsonObject): Promise<ReplyOf<Name>>;
   /**
    * Before money leaves: the user types the password again. It counts for this one form, so that nothing is left to whoever has the session later.
    * @throws Refusal invalid_credentials, rate_limited, overloaded; invalid_token, token_expired: the session has ended meanwhile
@@ -67,6 +69,10 @@ export function createVisit(
     },
     has: (scope) => session.caller.scopes.has(scope),
     ask: async (name, body = {}) => replyOf(await operations[name]({ request, reply, caller: session.caller }, body)),
+    async goOn(name, body) {
+      session = await again();
+      return replyOf(await operations[name]({ request, reply, caller: session.caller, isContinued: true }, body));
+    },
     async confirm(form) {
       const asked = { username: session.username, password: form.get('password') ?? '' };
       try {
