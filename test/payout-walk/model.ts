@@ -58,6 +58,9 @@ export type ModelCopy = {
 
 export type Prices = Readonly<Record<Currency, string>>;
 
+/** Why a bank has sent a payout back. */
+const RETURNED = /^R\d\d$/;
+
 export function newModel() {
   const purchases: Purchase[] = [];
   let payouts: Payout[] = [];
@@ -84,7 +87,7 @@ export function newModel() {
       const debit = bought(amount, one.source, prices[one.source], 'up');
       if (ending.status === 'completed') return debit;
       // what the bank has sent back buys at the price of then, rounded down
-      return /^R\d\d$/.test(ending.error ?? '') ? debit - bought(amount, one.source, prices[one.source], 'down') : 0n;
+      return RETURNED.test(ending.error ?? '') ? debit - bought(amount, one.source, prices[one.source], 'down') : 0n;
     }
     return ending.status === 'completed' ? amount + (ending.fee ?? 0n) : 0n;
   }
@@ -135,8 +138,10 @@ export function newModel() {
           const known = new Set(asked.map(({ body }) => body));
           const since = payouts.filter(({ body }) => !known.has(body));
           const again = since.filter(isAskedAgain);
+          // what the bank has sent back since it says again
+          const sentBack = new Map(payouts.map(({ body, mayFail }) => [body, [...mayFail].filter((why) => RETURNED.test(why))]));
           payouts = [
-            ...asked.map((one) => ({ ...one, mayFail: new Set(one.mayFail) })),
+            ...asked.map((one) => ({ ...one, mayFail: new Set([...one.mayFail, ...(sentBack.get(one.body) ?? [])]) })),
             ...again.map((one) => ({ ...one, id: null, ending: null })),
           ];
           return { givenBack, forgotten: since.filter((one) => !again.includes(one)) };
