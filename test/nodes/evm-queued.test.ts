@@ -126,6 +126,16 @@ test('of several nodes one that does not answer that is heard all the same, and 
   await node.remove();
 });
 
+test('a node that names two hundred thousand is read like any other', { timeout: TIMEOUT }, async () => {
+  const node = await anvil();
+  const relay = await openAlteredNode(node.url);
+  const queued = Object.fromEntries(Array.from({ length: 200_000 }, (_, nonce) => [nonce, null]));
+  relay.alter({ instead: ({ method }) => (method === 'txpool_contentFrom' ? { result: { pending: {}, queued } } : null) });
+  expect((await portAt(relay.url).sentBy(FROM)).most).toBe(200_000);
+  relay.close();
+  await node.remove();
+});
+
 test('a node that fails once is asked again later', { timeout: TIMEOUT }, async () => {
   const node = await sandbox();
   let steadyMs = 0;

@@ -49,7 +49,7 @@ function countOf(answer: unknown): number {
   const { pending, queued } = asFields(answer, 'the pool');
   const nonces = [pending, queued].flatMap((one) => Object.keys(asFields(one ?? {}, 'what waits'))).map(Number);
   if (!nonces.every(Number.isSafeInteger)) throw new Malformed('a nonce of what waits is no whole number');
-  return Math.max(0, ...nonces.map((nonce) => nonce + 1));
+  return nonces.reduce((most, nonce) => Math.max(most, nonce + 1), 0);
 }
 
 const word = (address: string): string => address.slice(2).toLowerCase().padStart(64, '0');
