@@ -215,6 +215,8 @@ export async function makeApi(options: ApiOptions = {}) {
       }
       return counts;
     },
+    /** Only the server, as a process that ends does first. */
+    close: () => app.close(),
     async end() {
       await app.close();
       await opened.close();

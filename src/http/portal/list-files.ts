@@ -85,18 +85,22 @@ async function write(call: PageRequest, visit: Visit, file: ListFile): Promise<v
   const today = new Date(context.now()).toISOString().slice(0, 10);
   const name = `${file.name(visit)}-${today}.csv`;
   const response = beginFile(call, { type: 'text/csv; charset=utf-8; header=present', name });
+  // a server that closes waits for nobody who does not read
+  const cut = (): void => void response.destroy();
+  context.closing.addEventListener('abort', cut);
   try {
     response.write(BYTE_ORDER_MARK + csvLine(file.heads) + text);
     while (after !== null && request.method !== 'HEAD') {
       await untilTaken(response);
-      if (response.destroyed) return;
-      if (context.closing.aborted) throw new Refusal('overloaded');
+      if (response.destroyed || context.closing.aborted) return cut();
       ({ text, after } = await file.lines(visit, after));
       response.write(text);
     }
     response.end();
   } catch (error) {
     if (!(error instanceof Refusal)) context.report({ requestId: request.id, path: request.url, error }, 'a file broke off');
-    response.destroy();
+    cut();
+  } finally {
+    context.closing.removeEventListener('abort', cut);
   }
 }
