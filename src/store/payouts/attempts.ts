@@ -84,6 +84,17 @@ export async function insertTwin(
   });
 }
 
+/** What is booked beside the payouts of a batch: by the newest of its transactions that an operator has had booked, of which one is mined at most. */
+export async function bookedBeside(sql: Sql, batchId: string): Promise<bigint> {
+  const { rows } = await sql.query<{ outflow: string }>({
+    name: 'booked_beside',
+    text: `select lost + case when exists (select from outgoing_shares s where s.attempt_id = a.id) then 0 else fee end as outflow
+             from outgoing_attempts a where batch_id = $1 and sequence = 0 order by number desc limit 1`,
+    values: [batchId],
+  });
+  return BigInt(rows[0]?.outflow ?? 0);
+}
+
 export type Attempt = {
   readonly id: bigint;
   /** The signer's of those of a batch; below zero: somebody else has written its signatures. */

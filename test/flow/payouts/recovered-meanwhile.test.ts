@@ -1,5 +1,7 @@
 // A forgotten transaction is booked while somebody decides, or stores a signature for, the payout that it pays: whoever comes second is told to look again.
+// And what a reorganisation puts in the place of one that is booked.
 import { expect, test, vi } from 'vitest';
+import { progress } from '../../../src/flow/payouts/progress.ts';
 import { resolvePayout } from '../../../src/flow/payouts/resolve.ts';
 import { batches, batchServiceForEach, ctx, service } from './batch-service.ts';
 import { found, nextOwn, type Output, scriptOf } from './forgotten-transactions.ts';
@@ -75,3 +77,35 @@ test('its signature is stored meanwhile: it stays in its batch, and what was boo
   expect(await recover()).toMatchObject({ payoutIds: [], lost: AMOUNT });
   expect(await batches.row(id)).toMatchObject({ step: 'batched', batch_id: batch.id });
 });
+
+test.each(['pays a payout', 'pays none'])(
+  'a reorganisation puts another one in its place, which %s: what both have lost is lost once',
+  async (which) => {
+    await batches.earn(2);
+    const [input, own] = [await freeOutput(), await nextOwn()];
+    const asked = which === 'pays none' ? [] : [await batches.request()];
+    const paid = AMOUNT * BigInt(asked.length);
+    const before = await service.balance('asset:chain:BTC');
+    const scripts = await Promise.all(asked.map(scriptOf));
+    const sent = (fee: bigint) => {
+      const pays = scripts.map((script) => ({ script, amountMinor: AMOUNT }));
+      const change = { script: own, amountMinor: 900_000n - paid - fee };
+      return found([input], [...pays, { script: '0014aa', amountMinor: 100_000n }, change], asked);
+    };
+    const goesOn = async () => {
+      const { rows } = await service.admin.query<{ id: string }>('select id from outgoing_batches');
+      for (const { id } of rows) await progress(ctx, id);
+    };
+    const first = await sent(500n);
+    expect(await first.recover()).toMatchObject({ payoutIds: asked, lost: 100_000n });
+    await goesOn();
+    await service.vanish('BTC', 1);
+    await goesOn();
+    const second = await sent(1_000n);
+    expect(await second.recover()).toMatchObject({ payoutIds: asked, lost: 100_000n });
+    await service.mine(6);
+    await goesOn();
+    expect(await service.balance('asset:chain:BTC')).toBe(before - 100_000n - paid - 1_000n);
+    expect(await service.balance('expense:unknown_outflow:BTC')).toBe(which === 'pays none' ? 101_000n : 100_000n);
+  },
+);

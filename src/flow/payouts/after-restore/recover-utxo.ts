@@ -8,6 +8,7 @@ import { isInChain } from '../../../store/chain/blocks.ts';
 import { type SpendingKey, spendingKey } from '../../../store/chain/xpubs.ts';
 import { postEntries } from '../../../store/ledger/ledger.ts';
 import { leaveReservation } from '../../../store/payouts/after-restore/emptied-batches.ts';
+import { bookedBeside } from '../../../store/payouts/attempts.ts';
 import { type Batch, readBatch } from '../../../store/payouts/batch-rows.ts';
 import { insertBatch, type SpendableOutput } from '../../../store/payouts/batches.ts';
 import { isHeldInLedger } from '../../../store/payouts/booked-amounts.ts';
@@ -241,6 +242,8 @@ async function book(ctx: Context, sql: Sql, { recovery, batch, plan }: Booking):
   const { currency, facts, raw, block } = recovery;
   const atMs = ctx.ports.clock.now();
   const script = new Map(batch.payouts.map((payout) => [payout.id, payout.script.toString('hex')]));
+  // of one that a reorganisation has put this one in the place of
+  const before = await bookedBeside(sql, batch.id);
   await addAttempt(
     ctx,
     sql,
@@ -269,7 +272,7 @@ async function book(ctx: Context, sql: Sql, { recovery, batch, plan }: Booking):
     },
     { epoch: batch.leaseEpoch, feeRate: batch.feeRate, lost: plan.lost },
   );
-  const outflow = plan.payouts.length === 0 ? plus(plan.lost, plan.fee) : plan.lost;
+  const outflow = minus(plan.payouts.length === 0 ? plus(plan.lost, plan.fee) : plan.lost, before);
   const { acceptsLoss } = recovery;
   if (outflow !== 0n)
     await postEntries(sql, [
