@@ -80,8 +80,8 @@ export async function closeUnexplained(sql: Sql, currency: CurrencyCode, still: 
 }
 
 /**
- * Ends what is open of transactions that can be mined no more: they are in no block, and another one, which this database knows or an operator has had
- * booked, has spent an output of ours that they spend, at this height or below it.
+ * Ends what is open of transactions that can be mined no more: they are in no block, and another one, which is known here or was found, has spent an
+ * output of ours that they spend, at this height or below it.
  */
 export async function closeReplaced(
   sql: Sql,
@@ -98,7 +98,7 @@ export async function closeReplaced(
                             where i.spent_by <> u.txid and i.spent_height <= $2)
                 -- what the outputs were that it has spent is not known here
                 or exists (select from unknown_movements r join blocks b on b.currency = r.currency and b.hash = r.block_hash
-                            where r.currency = $1 and r.txid <> u.txid and r.resolved_at is not null and r.spends && u.spends and b.height <= $2))`,
+                            where r.currency = $1 and r.txid <> u.txid and r.spends && u.spends and b.height <= $2))`,
     values: [currency, finalHeight, new Date(atMs)],
   });
 }
