@@ -91,7 +91,12 @@ test('what a block has shown another transaction to spend is known, and not what
 
 test('what is open can be mined no more once others have used all its nonces for good, and no block has it', async () => {
   const [booked, other, height] = [evmInput(ADDRESS, NONCE), evmInput(ADDRESS, NONCE + 2), 7];
-  const [gone, half, mined] = ['c1', 'c2', 'c3'].map((one) => `0x${one.repeat(32)}`) as [string, string, string];
+  const [gone, half, mined, bare] = ['c1', 'c2', 'c3', 'c4'].map((one) => `0x${one.repeat(32)}`) as [
+    string,
+    string,
+    string,
+    string,
+  ];
   const blocks = `insert into blocks (currency, height, hash, previous, time) values ('USDT', 7, $1, 'previous', now())`;
   await database.db.query({ text: blocks, values: [OTHER_HASH] });
   const of = { currency, blockHash: null, finding: 'found' } as const;
@@ -101,13 +106,15 @@ test('what is open can be mined no more once others have used all its nonces for
     // what has used one of them is this one
     { ...of, txid: FOUND, spends: [other] },
     { ...of, txid: mined, spends: [booked], blockHash: OTHER_HASH },
+    // it names none
+    { ...of, txid: bare },
   ];
   await recordMovements(database.db, movements, 0);
   const open = async (finalHeight: number) => {
     await closeDisplaced(database.db, currency, { finalHeight, atMs: 0 });
     return (await openMovements(database.db)).map(({ txid }) => txid);
   };
-  const all = [FOUND, gone, half, mined];
+  const all = [FOUND, gone, half, mined, bare];
   expect(new Set(await open(height - 1))).toEqual(new Set(all));
   expect(new Set(await open(height))).toEqual(new Set(all.filter((txid) => txid !== gone)));
 });

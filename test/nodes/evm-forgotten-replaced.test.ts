@@ -96,6 +96,9 @@ test('signer and database have forgotten both, and a reorganisation puts one in 
   const again = { currency: 'USDT', txid: second, blockHash: null, finding: 'found', spends: [evmInput(hot, nonce)] } as const;
   await recordUnknown(service.ctx, 'USDT', { movements: [again], payoutIds: [] });
   expect(await found()).toEqual([first]);
+  const other = `0x${'ab'.repeat(32)}`;
+  await recordUnknown(service.ctx, 'USDT', { movements: [{ ...again, txid: other }], payoutIds: [] });
+  expect(await found()).toEqual([first, other]);
   await works(service, 1);
   expect(await readPayout(service.db, id)).toMatchObject({ status: 'completed', txid: second });
   expect(await service.units(PAYEE)).toBe(before + FIFTY);
