@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
+import { EN } from '../../src/http/checkout/words/en.ts';
 
 const SCRIPT = readFileSync(new URL('../../src/http/checkout/browser/checkout.js', import.meta.url), 'utf8');
 const PAYABLE = '<div data-over hidden></div><div data-payable><time data-until="900000"></time></div>';
@@ -46,7 +47,7 @@ function openPage(page: () => { screen: string; now: number } | 'silence') {
   const globals = {
     URL,
     document: {
-      body: { dataset: { now: '0', events: 'token/events' } },
+      body: { dataset: { now: '0', events: 'token/events', words: JSON.stringify(EN.browser) } },
       getElementById: (id: string) => elements[id],
       querySelector: () => null,
     },

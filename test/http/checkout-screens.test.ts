@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import type { CheckoutScreen } from '../../src/core/judge/checkout.ts';
 import { parseRate, type Rate } from '../../src/core/rate.ts';
 import type { Checkout } from '../../src/flow/transactions/checkouts.ts';
-import { screen, sentence } from '../../src/http/checkout/screens.ts';
+import { screen, sentence as sentenceIn } from '../../src/http/checkout/screens.ts';
+import { EN } from '../../src/http/checkout/words/en.ts';
 
 const ADDRESS = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
 const checkout = (more: Partial<Checkout>): Checkout => ({
@@ -31,7 +32,8 @@ const checkout = (more: Partial<Checkout>): Checkout => ({
   nowMs: 0,
   ...more,
 });
-const shown = (more: Partial<Checkout>): string => screen(checkout(more)).html;
+const shown = (more: Partial<Checkout>): string => screen(checkout(more), EN).html;
+const sentence = (of: Checkout): string => sentenceIn(of, EN);
 
 test.each<[CheckoutScreen, boolean, string]>([
   ['pay', true, 'Waiting for the payment.'],
@@ -66,7 +68,7 @@ test('whoever has paid too much is told how much, and where a payment is', () =>
   const payments = [{ currency: 'BTC' as const, txid: 'ab'.repeat(32), minor: 40_000n, isGone: false }];
   const text = shown({ screen: 'paid', receivedMinor: 40_000n, excessMinor: 1_538n, payments });
   expect(text).toContain('You have sent 0.00001538 BTC more than was asked for.');
-  expect(text).toContain(`0.00040000 BTC <code>${'ab'.repeat(32)}</code>`);
+  expect(text).toContain(`0.00040000 BTC</bdi> <code>${'ab'.repeat(32)}</code>`);
   expect(shown({ screen: 'paid', receivedMinor: 38_462n })).not.toContain('more than was asked for');
 });
 

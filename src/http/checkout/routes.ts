@@ -11,6 +11,7 @@ import { refusalOf } from '../reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from '../server-context.ts';
 import { errorPage, FILES, page } from './page.ts';
 import { createCheckoutStreams } from './streams.ts';
+import { type Language, languageOf } from './words/languages.ts';
 
 /** Of an address: pages, their streams and their refusals. */
 const LIMIT = { perMinute: 600 };
@@ -55,7 +56,8 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
     try {
       const checkout = await found(call);
       sign(call, PAGE);
-      reply.send(page(checkout, { token: request.params.token, sandbox: context.sandbox !== null }));
+      const of = { token: request.params.token, language: languageAskedBy(request), sandbox: context.sandbox !== null };
+      reply.send(page(checkout, of));
     } catch (error) {
       const refusal = refusalOf(error);
       const isPage = request.headers.accept?.includes('text/html') === true;
@@ -77,7 +79,8 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
       sign(call, { ...SECRET, ...PAGE_HEADERS, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
       reply.hijack();
       reply.raw.writeHead(200, reply.getHeaders() as Record<string, string>);
-      streams.start(checkout, { address, response: reply.raw, gone: goneSignal(request.raw.socket), release });
+      const language = languageAskedBy(request);
+      streams.start(checkout, { address, language, response: reply.raw, gone: goneSignal(request.raw.socket), release });
     } catch (error) {
       context.fail(request, reply, error, counted);
     }
@@ -91,4 +94,9 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
   mountFiles(app, context, '/pay', Object.values(FILES));
   app.get<OfToken>('/pay/:token', (request, reply) => void showPage(callOf(request, reply)));
   app.get<OfToken>('/pay/:token/events', { exposeHeadRoute: false }, (request, reply) => void follow(callOf(request, reply)));
+}
+
+function languageAskedBy({ url, headers }: FastifyRequest): Language {
+  const asked = new URLSearchParams(url.split('?')[1] ?? '').get('lang');
+  return languageOf({ asked, accepted: headers['accept-language'] });
 }

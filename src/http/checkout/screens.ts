@@ -9,147 +9,131 @@ import { formatRate } from '../../core/rate.ts';
 import type { Checkout } from '../../flow/transactions/checkouts.ts';
 import { type Html, html } from '../pages/html.ts';
 import { qrDataUri } from '../qr/data-uri.ts';
+import type { Words } from './words/en.ts';
 
 /** What a screen says in one sentence, to those who look and to screen readers. */
-export function sentence(checkout: Checkout): string {
+export function sentence(checkout: Checkout, words: Words): string {
   const { receivedMinor, remainingMinor, businessName, uri } = checkout;
   const sentences: Readonly<Record<CheckoutScreen, string>> = {
-    pay: uri === null ? 'Do not pay now.' : 'Waiting for the payment.',
-    partly_paid: `${amount(checkout, receivedMinor)} has arrived. ${amount(checkout, remainingMinor)} is still to be paid.`,
-    missing: 'A payment was seen that the network does not show at present. It may still arrive: do not pay again.',
-    seen: `The payment was seen.${confirmations(checkout)} You can close this page.`,
-    paid: 'Paid. Thank you.',
-    expired:
-      receivedMinor > 0n ? 'The time is over, and the payment was not complete.' : 'This price has expired. Do not pay now.',
-    review: `${businessName} looks at this payment. Do not pay again.`,
-    declined: 'This payment was not accepted. Do not pay again.',
-    cancelled: `${businessName} has cancelled this payment. Do not pay.`,
-    reimbursed: 'This payment was returned.',
+    pay: uri === null ? words.doNotPayNow : words.waiting,
+    partly_paid: words.partlyPaid(amount(checkout, receivedMinor), amount(checkout, remainingMinor)),
+    missing: words.notShownDoNotPayAgain,
+    seen: [words.wasSeen, confirmations(checkout, words), words.canClose].filter((one) => one !== null).join(' '),
+    paid: words.thankYou,
+    expired: receivedMinor > 0n ? words.expiredPartly : words.expiredUnpaid,
+    review: words.inReview(businessName),
+    declined: words.wasDeclined,
+    cancelled: words.wasCancelled(businessName),
+    reimbursed: words.wasReturned,
   };
   return sentences[checkout.screen];
 }
 
 /** The screen, for the element that holds it. */
-export function screen(checkout: Checkout): Html {
+export function screen(checkout: Checkout, words: Words): Html {
+  const { headings } = words;
+  const { receivedMinor } = checkout;
   const parts: Readonly<Record<CheckoutScreen, () => Html>> = {
-    pay: () => toPay(checkout),
-    partly_paid: () => toPay(checkout),
-    seen: () => seen(checkout),
-    paid: () => paid(checkout),
-    missing: () =>
-      over(
-        checkout,
-        'Waiting for the network',
-        'Networks drop payments for a while when they are busy, and take them again. Nothing else is to be done.',
-      ),
+    pay: () => toPay(checkout, words),
+    partly_paid: () => toPay(checkout, words),
+    seen: () => seen(checkout, words),
+    paid: () => paid(checkout, words),
+    missing: () => over(checkout, words, headings.missing, words.aboutMissing),
     expired: () =>
-      over(
-        checkout,
-        'Expired',
-        checkout.receivedMinor > 0n
-          ? 'Ask the merchant to accept what has arrived, or to send it back.'
-          : 'Ask the merchant for a new payment. What you have already sent is not lost: the merchant is told when it arrives.',
-      ),
-    review: () =>
-      over(
-        checkout,
-        'Under review',
-        'What arrived was too late, in another currency, or not what was asked for, or the network has taken it back.',
-      ),
-    declined: () => over(checkout, 'Not accepted', 'Ask the merchant to send back what arrived, or to accept it.'),
-    cancelled: () => over(checkout, 'Cancelled', 'If you have sent something all the same, ask the merchant to send it back.'),
-    reimbursed: () => over(checkout, 'Returned', 'The merchant has sent it back to the address that was agreed.'),
+      over(checkout, words, headings.expired, receivedMinor > 0n ? words.aboutExpiredPartly : words.aboutExpiredUnpaid),
+    review: () => over(checkout, words, headings.review, words.aboutReview),
+    declined: () => over(checkout, words, headings.declined, words.aboutDeclined),
+    cancelled: () => over(checkout, words, headings.cancelled, words.aboutCancelled),
+    reimbursed: () => over(checkout, words, headings.reimbursed, words.aboutReturned),
   };
   return parts[checkout.screen]();
 }
 
 const amount = ({ currency }: Checkout, minor: bigint): string => `${formatAmount(minor, currency)} ${balanceOf(currency)}`;
+/** An amount with its unit, in its own direction also where the page is written from right to left. */
+const inDigits = (text: string): Html => html`<bdi dir="ltr">${text}</bdi>`;
 const isInvoice = ({ currency }: Pick<Checkout, 'currency'>): boolean => currency === LIGHTNING.code;
 const usd = ({ usdMinor }: Checkout): string => `${formatMinor(usdMinor, 2)} USD`;
 
-function confirmations(checkout: Checkout): string {
+function confirmations(checkout: Checkout, words: Words): string | null {
   const { confirmations: have, wantedConfirmations: want } = checkout;
-  if (isInvoice(checkout)) return '';
-  if (want === null) return ` ${have} confirmations; it counts when the network says that its block is final.`;
-  return ` ${Math.min(have, want)} of ${want} ${want === 1 ? 'confirmation' : 'confirmations'}.`;
+  if (isInvoice(checkout)) return null;
+  return want === null ? words.untilFinal(have) : words.confirmations(Math.min(have, want), want);
 }
 
-function toPay(checkout: Checkout): Html {
+function toPay(checkout: Checkout, words: Words): Html {
   const { currency, remainingMinor, uri, address, expiresAtMs, rate } = checkout;
-  if (uri === null)
-    return over(
-      checkout,
-      'Not now',
-      `${CURRENCIES[currency].code} cannot be paid at present. Ask the merchant for another way to pay.`,
-    );
+  if (uri === null) return over(checkout, words, words.headings.notNow, words.cannotBePaid(CURRENCIES[currency].code));
   const digits = formatAmount(remainingMinor, currency);
   const until = new Date(expiresAtMs).toISOString();
-  const what = isInvoice(checkout) ? 'invoice' : 'address';
-  return html`<h1>${usd(checkout)}</h1>
-${notices(checkout)}
-<p class="warning" data-over hidden>The time is over. Do not pay now.</p>
+  const [copiesIt, qrTo] = isInvoice(checkout) ? [words.copyInvoice, words.qrToInvoice] : [words.copyAddress, words.qrToAddress];
+  const asked = `${digits} ${balanceOf(currency)}`;
+  return html`<h1>${inDigits(usd(checkout))}</h1>
+${notices(checkout, words)}
+<p class="warning" data-over hidden>${words.timeIsOver}</p>
 <div data-payable>
-<p class="amount"><bdi dir="ltr">${digits}</bdi> ${balanceOf(currency)} ${copy(digits, 'Copy amount', 'amount')}</p>
-<p class="note">1 ${balanceOf(currency)} = ${formatRate(rate)} USD, fixed <time role="timer" aria-live="off" datetime="${until}" data-until="${String(expiresAtMs)}">until ${until.slice(11, 19)} UTC</time></p>
-<img class="qr" src="${qrDataUri(uri)}" alt="QR code: ${digits} ${balanceOf(currency)} to the ${what} that ends in ${address.slice(-6)}">
-<p><a class="wallet" href="${uri}" data-keep="wallet">Open in wallet</a></p>
+<p class="amount">${inDigits(asked)} ${copy(digits, words.copyAmount, 'amount')}</p>
+<p class="note">${words.rateIsFixed(balanceOf(currency), formatRate(rate))} <time role="timer" aria-live="off" datetime="${until}" data-until="${String(expiresAtMs)}">${words.until(until.slice(11, 19))}</time></p>
+<img class="qr" src="${qrDataUri(uri)}" alt="${qrTo(asked, address.slice(-6))}">
+<p><a class="wallet" href="${uri}" data-keep="wallet">${words.openInWallet}</a></p>
 <p class="address"><bdi dir="ltr"><b>${address.slice(0, 6)}</b>${address.slice(6, -6)}<b>${address.slice(-6)}</b></bdi></p>
-<p>${copy(address, `Copy ${what}`, 'address')} ${!isInvoice(checkout) && copy(uri, 'Copy payment link', 'uri')}</p>
-<p class="note">${network(checkout)}</p>
+<p>${copy(address, copiesIt, 'address')} ${!isInvoice(checkout) && copy(uri, words.copyLink, 'uri')}</p>
+<p class="note">${network(checkout, words)}</p>
 </div>`;
 }
 
 /** What has come in already, and what of it is not to be sent again. */
-function notices(checkout: Checkout): Html {
+function notices(checkout: Checkout, words: Words): Html {
   const { currency, isWatched, receivedMinor, awaitedMinor, remainingMinor, businessName } = checkout;
   const others = checkout.payments.filter((payment) => balanceOf(payment.currency) !== balanceOf(currency));
-  return html`${checkout.screen === 'partly_paid' && html`<p class="warning"><strong>Not yet complete.</strong> Received: ${amount(checkout, receivedMinor)}. Still to be paid: ${amount(checkout, remainingMinor)}. Exchanges often take a fee from what they send: look at what arrives.</p>`}
-${!isWatched && html`<p class="warning">Payments cannot be seen at present. What you have already sent is not lost: do not pay again.</p>`}
-${awaitedMinor > 0n && html`<p class="warning">${amount(checkout, awaitedMinor)} was seen and is not shown by the network at present: do not send it again.</p>`}
-${others.map((payment) => html`<p class="warning">${paidAs(payment)} has come to this address, which is not what is asked for. Ask ${businessName} to send it back.</p>`)}`;
+  return html`${checkout.screen === 'partly_paid' && html`<p class="warning"><strong>${words.notComplete}</strong> ${words.received(amount(checkout, receivedMinor))}. ${words.stillToPay(amount(checkout, remainingMinor))}. ${words.exchangesTakeFees}</p>`}
+${!isWatched && html`<p class="warning">${words.cannotBeSeen}</p>`}
+${awaitedMinor > 0n && html`<p class="warning">${words.doNotSendAgain(amount(checkout, awaitedMinor))}</p>`}
+${others.map((payment) => html`<p class="warning">${words.otherCame(paidAs(payment), businessName)}</p>`)}`;
 }
 
 const paidAs = ({ currency, minor }: Checkout['payments'][number]): string =>
   `${formatAmount(minor, currency)} ${balanceOf(currency)}`;
 
-function network(checkout: Checkout): string {
+function network(checkout: Checkout, words: Words): string {
   const { currency, tokenContract } = checkout;
-  if (isInvoice(checkout)) return 'Pay with a Lightning wallet.';
+  if (isInvoice(checkout)) return words.payOverLightning;
   const { code, name, family } = CURRENCIES[currency];
-  if (family === 'evm-token') return `Send ${code} on Ethereum only (ERC-20, contract ${tokenContract}).`;
-  return family === 'utxo' ? `Send ${name} on its own network only.` : `Send ${code} on the Ethereum network only.`;
+  if (family === 'evm-token') return words.sendToken(code, String(tokenContract));
+  return family === 'utxo' ? words.sendOnItsNetwork(name) : words.sendOnEthereum(code);
 }
 
 const copy = (text: string, label: string, name: string): Html =>
   html`<button type="button" data-copy="${text}" data-keep="${name}">${label}</button>`;
 
-function seen(checkout: Checkout): Html {
-  return html`<h1>Payment seen</h1>
-<p class="amount">${amount(checkout, checkout.receivedMinor)}</p>
-<ol class="steps"><li class="done">Seen</li><li class="now">Confirming</li><li>Done</li></ol>
-${payments(checkout)}`;
+function seen(checkout: Checkout, words: Words): Html {
+  const [isSeen, isConfirming, isDone] = words.steps;
+  return html`<h1>${words.headings.seen}</h1>
+<p class="amount">${inDigits(amount(checkout, checkout.receivedMinor))}</p>
+<ol class="steps"><li class="done">${isSeen}</li><li class="now">${isConfirming}</li><li>${isDone}</li></ol>
+${payments(checkout, words)}`;
 }
 
-function paid(checkout: Checkout): Html {
+function paid(checkout: Checkout, words: Words): Html {
   const { excessMinor, businessName } = checkout;
-  return html`<h1><span class="tick" aria-hidden="true">✓</span> Paid</h1>
-<p class="amount">${usd(checkout)}</p>
-<p class="note">${amount(checkout, checkout.receivedMinor)} to ${businessName}</p>
-${excessMinor > 0n && html`<p class="warning">You have sent ${amount(checkout, excessMinor)} more than was asked for. Ask ${businessName} about it.</p>`}
-${payments(checkout)}`;
+  return html`<h1><span class="tick" aria-hidden="true">✓</span> ${words.headings.paid}</h1>
+<p class="amount">${inDigits(usd(checkout))}</p>
+<p class="note">${words.paidTo(amount(checkout, checkout.receivedMinor), businessName)}</p>
+${excessMinor > 0n && html`<p class="warning">${words.tooMuch(amount(checkout, excessMinor), businessName)}</p>`}
+${payments(checkout, words)}`;
 }
 
-function over(checkout: Checkout, title: string, text: string): Html {
+function over(checkout: Checkout, words: Words, title: string, text: string): Html {
   return html`<h1>${title}</h1>
-<p class="amount">${usd(checkout)}</p>
-${checkout.receivedMinor > 0n && html`<p class="note">Received: ${amount(checkout, checkout.receivedMinor)}</p>`}
+<p class="amount">${inDigits(usd(checkout))}</p>
+${checkout.receivedMinor > 0n && html`<p class="note">${words.received(amount(checkout, checkout.receivedMinor))}</p>`}
 <p class="note">${text}</p>
-${payments(checkout)}`;
+${payments(checkout, words)}`;
 }
 
-function payments(checkout: Checkout): Html | null {
+function payments(checkout: Checkout, words: Words): Html | null {
   const { payments: list } = checkout;
   if (list.length === 0 || isInvoice(checkout)) return null;
-  return html`<h2>Payments</h2>
-<ul class="payments">${list.map((payment) => html`<li>${paidAs(payment)} <code>${payment.txid}</code>${payment.isGone && ' (not shown by the network at present)'}</li>`)}</ul>`;
+  return html`<h2>${words.payments}</h2>
+<ul class="payments">${list.map((payment) => html`<li>${inDigits(paidAs(payment))} <code>${payment.txid}</code>${payment.isGone && ` (${words.notShown})`}</li>`)}</ul>`;
 }

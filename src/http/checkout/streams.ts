@@ -6,6 +6,7 @@ import { type Checkout, readCheckouts } from '../../flow/transactions/checkouts.
 import type { ServerContext } from '../server-context.ts';
 import { createPlaces, type PlaceLimits } from '../stream-places.ts';
 import { change } from './page.ts';
+import type { Language } from './words/languages.ts';
 
 /** Of one address there may be many: a whole shop may be behind it. */
 const PLACES: PlaceLimits = { ofAll: 1_000, ofOne: 100 };
@@ -20,6 +21,7 @@ const COME_BACK_MS = 2_000;
 type Stream = {
   readonly transactionId: string;
   readonly address: string;
+  readonly language: Language;
   readonly response: ServerResponse;
   /** Of what it was told last: see {@link whatChanges}. */
   shown: string;
@@ -33,7 +35,7 @@ export type CheckoutStreams = {
   /** Tells what is there now, and then each change, until the client goes or the server closes; the head of the answer is written. */
   start(
     checkout: Checkout,
-    of: Pick<Stream, 'address' | 'response'> & { readonly gone: AbortSignal; readonly release: () => void },
+    of: Pick<Stream, 'address' | 'language' | 'response'> & { readonly gone: AbortSignal; readonly release: () => void },
   ): void;
 };
 
@@ -80,7 +82,7 @@ export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
     // whoever has not taken the last one gets the newest when it has
     if (shown === stream.shown || stream.response.writableLength > 0) return;
     stream.shown = shown;
-    stream.response.write(`event: change\ndata: ${JSON.stringify(change(checkout))}\n\n`);
+    stream.response.write(`event: change\ndata: ${JSON.stringify(change(checkout, stream.language))}\n\n`);
   }
 
   /** Tells the time, as an event and not as a comment: a page hears no comments, and must know that it still hears. */
@@ -101,8 +103,8 @@ export function createCheckoutStreams(context: ServerContext): CheckoutStreams {
 
   return {
     reserve,
-    start(checkout, { address, response, gone, release }) {
-      const stream: Stream = { transactionId: checkout.transactionId, address, response, shown: '', leave };
+    start(checkout, { address, language, response, gone, release }) {
+      const stream: Stream = { transactionId: checkout.transactionId, address, language, response, shown: '', leave };
       streams.add(stream);
       timer ??= setInterval(() => void look(), LOOK_MS).unref();
       function leave(): void {

@@ -15,11 +15,17 @@ export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Ht
  * @param body the element itself, with its attributes
  */
 export function htmlPage(
-  { title, style, head = null }: { title: string; style: string; head?: Html | null },
+  {
+    title,
+    style,
+    head = null,
+    language = 'en',
+    direction = 'ltr',
+  }: { title: string; style: string; head?: Html | null; language?: string; direction?: 'ltr' | 'rtl' },
   body: Html,
 ): string {
   return html`<!doctype html>
-<html lang="en">
+<html lang="${language}" dir="${direction}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

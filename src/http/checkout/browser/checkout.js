@@ -10,6 +10,8 @@ const NEXT_WITHIN_MS = 25_000;
 const SAID_AT_S = [120, 30];
 
 const { body } = document;
+/** What it says by itself, in the language of the page. */
+const words = JSON.parse(body.dataset.words);
 const screen = document.getElementById('screen');
 const said = document.getElementById('said');
 const connection = document.getElementById('connection');
@@ -48,7 +50,7 @@ function tick() {
   const timer = screen.querySelector('[data-until]');
   if (timer === null) return;
   const left = Math.max(0, Math.ceil((Number(timer.dataset.until) - serverNow()) / 1000));
-  timer.textContent = `for ${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
+  timer.textContent = words.timeLeft.replace('#', `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`);
   timer.classList.toggle('soon', left <= SAID_AT_S[0]);
   const over = screen.querySelector('[data-over]');
   over.hidden = left > 0;
@@ -56,7 +58,7 @@ function tick() {
   if (left === 0 && lastLeft > 0) said.textContent = over.textContent;
   for (const at of SAID_AT_S)
     if (left > 0 && left <= at && lastLeft > at && lastLeft !== Number.POSITIVE_INFINITY)
-      said.textContent = at >= 60 ? `${at / 60} minutes are left.` : `${at} seconds are left.`;
+      said.textContent = at >= 60 ? words.minutesLeft.replace('#', at / 60) : words.secondsLeft.replace('#', at);
   lastLeft = left;
 }
 setInterval(tick, 500);
@@ -135,8 +137,7 @@ setInterval(() => {
     void poll();
   }
   if (sinceLost === null || sinceLost() < TELL_AFTER_MS) return;
-  connection.textContent =
-    sinceLost() < CALM_AFTER_MS ? 'Reconnecting…' : 'No connection. This page keeps trying; what you have already sent is safe.';
+  connection.textContent = sinceLost() < CALM_AFTER_MS ? words.reconnecting : words.noConnection;
   connection.hidden = false;
 }, 1_000);
 // a page that the browser has kept as it was (the way back to it) shows what was true then
@@ -153,7 +154,7 @@ screen.addEventListener('click', (event) => {
 async function copy(button) {
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
-    said.textContent = 'Copied.';
+    said.textContent = words.copied;
   } catch {
     // without permission (or without TLS) whoever pays copies what is selected
     const range = document.createRange();
@@ -164,7 +165,7 @@ async function copy(button) {
     range.selectNodeContents(text);
     getSelection().removeAllRanges();
     getSelection().addRange(range);
-    said.textContent = 'Selected: copy it with your keyboard or menu.';
+    said.textContent = words.selected;
   }
 }
 

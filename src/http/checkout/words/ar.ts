@@ -1,0 +1,87 @@
+// The words of the checkout page in Arabic. Names, amounts and codes keep their own direction inside it (Unicode's isolates, UAX #9).
+import type { Words } from './en.ts';
+
+/** U+2068 … U+2069: its own direction, whatever stands around it. */
+const apart = (text: string | number): string => `\u2068${text}\u2069`;
+
+export const AR: Words = {
+  name: 'العربية',
+  direction: 'rtl',
+  language: 'اللغة',
+  paymentTo: (merchant) => `دفعة إلى ${apart(merchant)}`,
+
+  waiting: 'في انتظار الدفع.',
+  doNotPayNow: 'لا تدفع الآن.',
+  partlyPaid: (received, remaining) => `وصل ${apart(received)}. المتبقي للدفع ${apart(remaining)}.`,
+  notShownDoNotPayAgain: 'شوهدت دفعة لا تعرضها الشبكة حاليًا. قد تصل لاحقًا: لا تدفع مرة أخرى.',
+  wasSeen: 'شوهدت الدفعة.',
+  confirmations: (have, want) => `التأكيدات: ${apart(have)} من ${apart(want)}.`,
+  untilFinal: (have) => `التأكيدات: ${apart(have)}؛ تُحتسب الدفعة عندما تعلن الشبكة أن كتلتها نهائية.`,
+  canClose: 'يمكنك إغلاق هذه الصفحة.',
+  thankYou: 'تم الدفع. شكرًا لك.',
+  expiredPartly: 'انتهى الوقت ولم تكن الدفعة كاملة.',
+  expiredUnpaid: 'انتهت صلاحية هذا السعر. لا تدفع الآن.',
+  inReview: (merchant) => `${apart(merchant)} يراجع هذه الدفعة. لا تدفع مرة أخرى.`,
+  wasDeclined: 'لم تُقبل هذه الدفعة. لا تدفع مرة أخرى.',
+  wasCancelled: (merchant) => `${apart(merchant)} ألغى هذه الدفعة. لا تدفع.`,
+  wasReturned: 'أُعيدت هذه الدفعة.',
+
+  headings: {
+    seen: 'شوهدت الدفعة',
+    paid: 'تم الدفع',
+    missing: 'في انتظار الشبكة',
+    expired: 'انتهت الصلاحية',
+    review: 'قيد المراجعة',
+    declined: 'لم تُقبل',
+    cancelled: 'أُلغيت',
+    reimbursed: 'أُعيدت',
+    notNow: 'غير متاح الآن',
+  },
+  aboutMissing: 'تُسقط الشبكات بعض الدفعات لفترة عند الازدحام ثم تأخذها من جديد. لا يلزم فعل شيء آخر.',
+  aboutExpiredPartly: 'اطلب من التاجر قبول ما وصل أو إعادته.',
+  aboutExpiredUnpaid: 'اطلب من التاجر دفعة جديدة. ما أرسلته لم يضع: يُبلَّغ التاجر عند وصوله.',
+  aboutReview: 'ما وصل كان متأخرًا أو بعملة أخرى أو مختلفًا عن المطلوب، أو أن الشبكة تراجعت عنه.',
+  aboutDeclined: 'اطلب من التاجر إعادة ما وصل أو قبوله.',
+  aboutCancelled: 'إن كنت قد أرسلت شيئًا مع ذلك، فاطلب من التاجر إعادته.',
+  aboutReturned: 'أعادها التاجر إلى العنوان المتفق عليه.',
+  cannotBePaid: (currency) => `لا يمكن الدفع بعملة ${apart(currency)} حاليًا. اطلب من التاجر طريقة دفع أخرى.`,
+
+  timeIsOver: 'انتهى الوقت. لا تدفع الآن.',
+  copyAmount: 'نسخ المبلغ',
+  copyAddress: 'نسخ العنوان',
+  copyInvoice: 'نسخ الفاتورة',
+  copyLink: 'نسخ رابط الدفع',
+  openInWallet: 'فتح في المحفظة',
+  rateIsFixed: (unit, rate) => `${apart(`1 ${unit} = ${rate} USD`)}، سعر ثابت`,
+  until: (time) => `حتى ${apart(`${time} UTC`)}`,
+  qrToAddress: (amount, end) => `رمز QR: ${apart(amount)} إلى العنوان المنتهي بـ ${apart(end)}`,
+  qrToInvoice: (amount, end) => `رمز QR: ${apart(amount)} إلى الفاتورة المنتهية بـ ${apart(end)}`,
+  payOverLightning: 'ادفع بمحفظة Lightning.',
+  sendToken: (code, contract) => `أرسل ${apart(code)} عبر Ethereum فقط (ERC-20، العقد ${apart(contract)}).`,
+  sendOnItsNetwork: (name) => `أرسل ${apart(name)} عبر شبكتها الخاصة فقط.`,
+  sendOnEthereum: (code) => `أرسل ${apart(code)} عبر شبكة Ethereum فقط.`,
+
+  notComplete: 'لم تكتمل بعد.',
+  received: (amount) => `المستلَم: ${apart(amount)}`,
+  stillToPay: (amount) => `المتبقي للدفع: ${apart(amount)}`,
+  exchangesTakeFees: 'كثيرًا ما تخصم منصات التداول رسومًا مما ترسله: تحقق مما يصل.',
+  cannotBeSeen: 'لا يمكن رؤية الدفعات حاليًا. ما أرسلته لم يضع: لا تدفع مرة أخرى.',
+  doNotSendAgain: (amount) => `شوهد ${apart(amount)} ولا تعرضه الشبكة حاليًا: لا ترسله مرة أخرى.`,
+  otherCame: (amount, merchant) =>
+    `وصل ${apart(amount)} إلى هذا العنوان، وليس هذا هو المطلوب. اطلب من ${apart(merchant)} إعادته.`,
+  steps: ['شوهدت', 'قيد التأكيد', 'تمت'],
+  paidTo: (amount, merchant) => `${apart(amount)} إلى ${apart(merchant)}`,
+  tooMuch: (amount, merchant) => `أرسلت ${apart(amount)} أكثر من المطلوب. راجع ${apart(merchant)}.`,
+  payments: 'الدفعات',
+  notShown: 'لا تعرضها الشبكة حاليًا',
+
+  browser: {
+    timeLeft: 'لمدة #',
+    minutesLeft: 'بقيت # دقيقة.',
+    secondsLeft: 'بقيت # ثانية.',
+    copied: 'تم النسخ.',
+    selected: 'تم التحديد: انسخه بلوحة المفاتيح أو من القائمة.',
+    reconnecting: 'جارٍ إعادة الاتصال…',
+    noConnection: 'لا يوجد اتصال. تواصل هذه الصفحة المحاولة؛ ما أرسلته في أمان.',
+  },
+};

@@ -1,0 +1,87 @@
+// The words of the checkout page in Japanese.
+import type { Words } from './en.ts';
+
+export const JA: Words = {
+  name: '日本語',
+  direction: 'ltr',
+  language: '言語',
+  paymentTo: (merchant) => `${merchant} へのお支払い`,
+
+  waiting: 'お支払いを待っています。',
+  doNotPayNow: '今は支払わないでください。',
+  partlyPaid: (received, remaining) => `${received} が届きました。残りのお支払いは ${remaining} です。`,
+  notShownDoNotPayAgain:
+    '一度確認されたお支払いが、現在ネットワークに表示されていません。まだ届く可能性があります。もう一度支払わないでください。',
+  wasSeen: 'お支払いを確認しました。',
+  confirmations: (have, want) => `承認 ${have} / ${want}。`,
+  untilFinal: (have) => `承認 ${have}。ネットワークがブロックの確定を示した時点で有効になります。`,
+  canClose: 'このページは閉じてもかまいません。',
+  thankYou: 'お支払いが完了しました。ありがとうございます。',
+  expiredPartly: '時間切れです。お支払いは全額に達していませんでした。',
+  expiredUnpaid: 'この価格は期限切れです。今は支払わないでください。',
+  inReview: (merchant) => `${merchant} がこのお支払いを確認しています。もう一度支払わないでください。`,
+  wasDeclined: 'このお支払いは受け付けられませんでした。もう一度支払わないでください。',
+  wasCancelled: (merchant) => `${merchant} がこのお支払いを取り消しました。支払わないでください。`,
+  wasReturned: 'このお支払いは返金されました。',
+
+  headings: {
+    seen: 'お支払いを確認',
+    paid: '支払い済み',
+    missing: 'ネットワーク待ち',
+    expired: '期限切れ',
+    review: '確認中',
+    declined: '受付不可',
+    cancelled: '取り消し',
+    reimbursed: '返金済み',
+    notNow: '現在利用できません',
+  },
+  aboutMissing: 'ネットワークは混雑時に支払いを一時的に外し、後で再び取り込むことがあります。ほかに必要な操作はありません。',
+  aboutExpiredPartly: '届いた分の受け入れ、または返金を販売者に依頼してください。',
+  aboutExpiredUnpaid:
+    '販売者に新しいお支払いを依頼してください。すでに送った分は失われません。届いた時点で販売者に通知されます。',
+  aboutReview: '届いた分が遅すぎた、別の通貨だった、請求と異なっていた、またはネットワークが取り消しました。',
+  aboutDeclined: '届いた分の返金、または受け入れを販売者に依頼してください。',
+  aboutCancelled: 'それでも何か送った場合は、販売者に返金を依頼してください。',
+  aboutReturned: '販売者が、合意したアドレスに返金しました。',
+  cannotBePaid: (currency) => `現在 ${currency} では支払えません。販売者に別の支払い方法を依頼してください。`,
+
+  timeIsOver: '時間切れです。今は支払わないでください。',
+  copyAmount: '金額をコピー',
+  copyAddress: 'アドレスをコピー',
+  copyInvoice: 'インボイスをコピー',
+  copyLink: '支払いリンクをコピー',
+  openInWallet: 'ウォレットで開く',
+  rateIsFixed: (unit, rate) => `1 ${unit} = ${rate} USD、固定`,
+  until: (time) => `（${time} UTC まで）`,
+  qrToAddress: (amount, end) => `QR コード: 末尾が ${end} のアドレスへ ${amount}`,
+  qrToInvoice: (amount, end) => `QR コード: 末尾が ${end} のインボイスへ ${amount}`,
+  payOverLightning: 'Lightning ウォレットで支払ってください。',
+  sendToken: (code, contract) => `${code} は Ethereum だけで送ってください（ERC-20、コントラクト ${contract}）。`,
+  sendOnItsNetwork: (name) => `${name} は専用のネットワークだけで送ってください。`,
+  sendOnEthereum: (code) => `${code} は Ethereum ネットワークだけで送ってください。`,
+
+  notComplete: 'まだ全額ではありません。',
+  received: (amount) => `受取額: ${amount}`,
+  stillToPay: (amount) => `残りの支払額: ${amount}`,
+  exchangesTakeFees: '取引所は送金額から手数料を差し引くことがあります。届く金額を確かめてください。',
+  cannotBeSeen: '現在お支払いを確認できません。すでに送った分は失われません。もう一度支払わないでください。',
+  doNotSendAgain: (amount) =>
+    `${amount} は一度確認されましたが、現在ネットワークに表示されていません。もう一度送らないでください。`,
+  otherCame: (amount, merchant) =>
+    `このアドレスに ${amount} が届きましたが、請求されたものではありません。${merchant} に返金を依頼してください。`,
+  steps: ['確認', '承認中', '完了'],
+  paidTo: (amount, merchant) => `${merchant} へ ${amount}`,
+  tooMuch: (amount, merchant) => `請求より ${amount} 多く送られました。${merchant} にお問い合わせください。`,
+  payments: 'お支払い',
+  notShown: '現在ネットワークに表示されていません',
+
+  browser: {
+    timeLeft: '（残り #）',
+    minutesLeft: '残り # 分です。',
+    secondsLeft: '残り # 秒です。',
+    copied: 'コピーしました。',
+    selected: '選択しました。キーボードまたはメニューでコピーしてください。',
+    reconnecting: '再接続しています…',
+    noConnection: '接続がありません。このページは接続を試み続けます。すでに送った分は安全です。',
+  },
+};
