@@ -31,12 +31,11 @@ export function openDiskSpace(dataFolder: string, say: (line: string) => void): 
   };
 }
 
-/** The data folder, and that of PostgreSQL where it is elsewhere (postgres/cluster-paths.ts). */
+/** The data folder, and those of PostgreSQL, each of which may lie on a disk of its own (postgres/cluster-paths.ts; a mount). */
 function foldersOf(dataFolder: string): readonly string[] {
   const marker = join(dataFolder, 'postgres-elsewhere');
-  if (!existsSync(marker)) return [dataFolder];
-  const elsewhere = readFileSync(marker, 'utf8').trim();
-  return existsSync(elsewhere) ? [dataFolder, elsewhere] : [dataFolder];
+  const cluster = existsSync(marker) ? readFileSync(marker, 'utf8').trim() : join(dataFolder, 'postgres');
+  return [dataFolder, cluster, join(cluster, 'pg_wal')].filter((folder) => existsSync(folder));
 }
 
 function isScarce(folder: string): boolean {
