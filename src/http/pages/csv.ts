@@ -1,7 +1,10 @@
 // Comma-separated values (RFC 4180), for spreadsheets.
 
-/** Spreadsheets take what begins with one of these for a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * What spreadsheets take for a formula: these signs, also as Japanese keyboards write them, after what is not seen and is passed over. Where a comma is
+ * part of numbers, a cell of theirs ends at a semicolon.
+ */
+const FORMULA = /(^|;)(?=[\s\p{C}"]*[=+\-@＝＋－＠−]|[\t\r\n])/gu;
 const NUMBER = /^-?\d+(\.\d+)?$/;
 
 /** By this programs know that the file is UTF-8. */
@@ -15,5 +18,5 @@ export function csvLine(cells: readonly (string | number | null | undefined)[]):
   return `${cells.map((cell) => quoted(harmless(String(cell ?? '')))).join(',')}\r\n`;
 }
 
-const harmless = (text: string): string => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);
+const harmless = (text: string): string => (NUMBER.test(text) ? text : text.replace(FORMULA, "$1'"));
 const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -4,6 +4,7 @@ import { type Html, html } from '../pages/html.ts';
 import { input } from '../pages/parts.ts';
 
 const DAY_MS = 86_400_000;
+const DAY = 'YYYY-MM-DD';
 const DAYS = ['from', 'to'] as const;
 
 /** What stands in the address, as it does. @param names of the filters besides the days */
@@ -19,7 +20,7 @@ export function filterOf(query: Form, names: readonly string[]): Readonly<Record
 /** The start of a day in UTC, or of one so much later; what is no day stays as it is. */
 function startOf(day: string, laterMs: number): string {
   const at = new Date(`${day}T00:00:00.000Z`);
-  const isDay = !Number.isNaN(at.getTime()) && at.toISOString().startsWith(`${day}T`);
+  const isDay = day.length === DAY.length && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(`${day}T`);
   return isDay ? new Date(at.getTime() + laterMs).toISOString() : day;
 }
 

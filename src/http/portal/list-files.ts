@@ -1,4 +1,6 @@
 // Lists of the portal as files for a spreadsheet: every item that the page's filter matches, in the fields of the API.
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Refusal } from '../../core/refusal.ts';
 import { beginFile, type PageRequest } from '../pages/calls.ts';
 import { BYTE_ORDER_MARK, csvLine } from '../pages/csv.ts';
@@ -86,7 +88,7 @@ async function write(call: PageRequest, visit: Visit, file: ListFile): Promise<v
   const name = `${file.name(visit)}-${today}.csv`;
   const response = beginFile(call, { type: 'text/csv; charset=utf-8; header=present', name });
   // a server that closes waits for nobody who does not read
-  const cut = (): void => void response.destroy();
+  const cut = (): void => breakOff(response);
   context.closing.addEventListener('abort', cut);
   try {
     response.write(BYTE_ORDER_MARK + csvLine(file.heads) + text);
@@ -103,4 +105,13 @@ async function write(call: PageRequest, visit: Visit, file: ListFile): Promise<v
   } finally {
     context.closing.removeEventListener('abort', cut);
   }
+}
+
+/** By a reset: to a client of HTTP/1.0, as some proxies are, a connection that merely ends is the end of a whole file (RFC 9112 §6.3). */
+function breakOff(response: ServerResponse): void {
+  const reset = (socket: Socket): void => void socket.resetAndDestroy();
+  // answers before it on its connection are given first
+  if (response.socket === null) response.once('socket', reset);
+  else reset(response.socket);
+  response.destroy();
 }

@@ -1,7 +1,9 @@
 // What merchants download: every item that the page shows, for a spreadsheet, and whole or not at all.
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { csvLine } from '../../../src/http/pages/csv.ts';
 import { api, payoutCallsForAll, waiting } from '../payout-calls.ts';
 import { openBrowser, signedInBrowser, words } from './browser.ts';
 
@@ -83,7 +85,7 @@ describe('payments', () => {
     expect(await found('from=2026-02-28&to=2026-02-28')).toBe(1);
     expect(await found('to=2026-02-27')).toBe(0);
     expect(await found('from=2026-03-01')).toBe(0);
-    for (const days of ['from=2026-02-30', 'to=yesterday']) {
+    for (const days of ['from=2026-02-30', 'to=yesterday', 'to=%2B275760-09-13', 'to=9999-12-31T', 'from=-000001-01-01']) {
       const refused = await browser.get(`/transactions.csv?${days}`);
       expect(refused.status).toBe(400);
       expect(refused.headers.get('content-type')).toContain('text/html');
@@ -101,6 +103,27 @@ describe('payments', () => {
     expect(file.headers.get('content-disposition')).toMatch(/^attachment; filename="payments-\d{4}-\d\d-\d\d\.csv"$/);
     expect(file.headers.get('cache-control')).toBe('no-store');
     expect(file.headers.get('x-content-type-options')).toBe('nosniff');
+  });
+
+  test.each([
+    ['  =1+1', "'  =1+1"],
+    ['\u00a0=1+1', "'\u00a0=1+1"],
+    ['\u200e\u2066=1+1', "'\u200e\u2066=1+1"],
+    ['\ufeff@sum', "'\ufeff@sum"],
+    ['\u2028=1+1', "'\u2028=1+1"],
+    ['＝1+1', "'＝1+1"],
+    ['＋1', "'＋1"],
+    ['－1+1', "'－1+1"],
+    ['＠sum', "'＠sum"],
+    ['\u22121+1', "'\u22121+1"],
+    ['"=1+1', '\'"=1+1'],
+    // where a comma is part of numbers, spreadsheets take a semicolon for the end of a cell, and quotes before one for none
+    ['a;=1+1;', "a;'=1+1;"],
+    ['a; "=1+1";b', 'a;\' "=1+1";b'],
+    ['a=1', 'a=1'],
+    ['order-1; a-b', 'order-1; a-b'],
+  ])('a spreadsheet of any country takes %j for text', async (label, shown) => {
+    expect(csvLine([label, 'end'])).toBe(`${/[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown},end\r\n`);
   });
 
   test("are the merchant's own, and nobody's who is not signed in or may not read", async () => {
@@ -145,7 +168,7 @@ describe('a file', () => {
   /** A download of more than any buffer takes, by somebody who does not read it; how it ends once he does. */
   async function unread(browser: Browser, base: string) {
     const asked = httpRequest(`${base}/transactions.csv`, { headers: { cookie: browser.cookie() as string } });
-    asked.end();
+    asked.once('error', () => undefined).end();
     const [answer] = (await once(asked, 'response')) as [IncomingMessage];
     expect(answer.statusCode).toBe(200);
     return (): Promise<string> => {
@@ -157,6 +180,24 @@ describe('a file', () => {
       return ended;
     };
   }
+
+  test('that breaks off is no whole one for HTTP/1.0 either, where the end of the connection is the end of the file', async () => {
+    const made = await create();
+    await copies(made.transaction_id, 2_000 + MANY, { from: 2_001, label: 'y'.repeat(LONG.length) });
+    const browser = await signedInBrowser(api);
+    const { port, hostname } = new URL(api.base);
+    const socket = connect(Number(port), hostname);
+    socket.write(`GET /transactions.csv HTTP/1.0\r\ncookie: ${browser.cookie()}\r\n\r\n`);
+    await once(socket, 'readable');
+    const ended = new Promise<string>((resolve) => {
+      socket.once('end', () => resolve('whole')).once('error', () => resolve('broken off'));
+    });
+    const page = await browser.get('/');
+    const token = /name="form_token" value="([^"]+)"/.exec(page.text)?.[1] as string;
+    await browser.postOnce('/sign-out', { form_token: token });
+    socket.resume();
+    expect(await ended).toBe('broken off');
+  });
 
   test('breaks off where its user was signed out meanwhile or the server closes, and a merchant has one at a time', async () => {
     const made = await create();
