@@ -30,6 +30,12 @@ describe.each(OTHERS)('%s', (_tag, words) => {
     expect(text).not.toBe('');
   });
 });
+
+test.each(OTHERS)('%s does not call confirmed what was only seen', (_tag, words) => {
+  const { wasSeen, headings, steps, notShownDoNotPayAgain, doNotSendAgain } = words;
+  for (const seen of [wasSeen, headings.seen, steps[0], notShownDoNotPayAgain, doNotSendAgain('1 BTC')])
+    expect(seen).not.toMatch(/bestätig|confirm|確認|承認|تأكيد|مؤكد/i);
+});
 const byName = (one: string, other: string): number => one.localeCompare(other);
 
 test.each([

@@ -39,12 +39,13 @@ export const DE: Words = {
     'Ausgelastete Netze lassen Zahlungen für eine Weile fallen und nehmen sie später wieder auf. Sonst ist nichts zu tun.',
   aboutExpiredPartly: 'Bitten Sie den Händler, das Angekommene anzunehmen oder zurückzusenden.',
   aboutExpiredUnpaid:
-    'Bitten Sie den Händler um eine neue Zahlung. Was Sie schon gesendet haben, ist nicht verloren: Der Händler erfährt, wenn es ankommt.',
+    'Bitten Sie den Händler um eine neue Zahlungsaufforderung. Was Sie schon gesendet haben, ist nicht verloren: Der Händler erfährt, wenn es ankommt.',
   aboutReview: 'Was ankam, kam zu spät, in einer anderen Währung oder nicht wie verlangt, oder das Netz hat es zurückgenommen.',
   aboutDeclined: 'Bitten Sie den Händler, das Angekommene zurückzusenden oder anzunehmen.',
   aboutCancelled: 'Falls Sie trotzdem etwas gesendet haben, bitten Sie den Händler, es zurückzusenden.',
   aboutReturned: 'Der Händler hat sie an die vereinbarte Adresse zurückgesendet.',
-  cannotBePaid: (currency) => `${currency} kann zurzeit nicht gezahlt werden. Bitten Sie den Händler um eine andere Zahlungsart.`,
+  cannotBePaid: (currency) =>
+    `Mit ${currency} kann zurzeit nicht gezahlt werden. Bitten Sie den Händler um eine andere Zahlungsart.`,
 
   timeIsOver: 'Die Zeit ist um. Zahlen Sie jetzt nicht.',
   copyAmount: 'Betrag kopieren',

@@ -38,8 +38,8 @@ export const ES: Words = {
     'Cuando están saturadas, las redes descartan pagos durante un tiempo y luego los retoman. No hay que hacer nada más.',
   aboutExpiredPartly: 'Pida al comercio que acepte lo que ha llegado o que lo devuelva.',
   aboutExpiredUnpaid:
-    'Pida al comercio un nuevo pago. Lo que ya ha enviado no se ha perdido: se avisará al comercio cuando llegue.',
-  aboutReview: 'Lo que llegó llegó tarde, en otra moneda o no como se pedía, o la red lo ha retirado.',
+    'Pida al comercio una nueva solicitud de pago. Lo que ya ha enviado no se ha perdido: se avisará al comercio cuando llegue.',
+  aboutReview: 'Lo que llegó lo hizo demasiado tarde, en otra moneda o no como se pedía, o la red lo ha retirado.',
   aboutDeclined: 'Pida al comercio que devuelva lo que llegó o que lo acepte.',
   aboutCancelled: 'Si aun así ha enviado algo, pida al comercio que lo devuelva.',
   aboutReturned: 'El comercio lo ha devuelto a la dirección acordada.',
@@ -63,7 +63,7 @@ export const ES: Words = {
   notComplete: 'Aún no está completo.',
   received: (amount) => `Recibido: ${amount}`,
   stillToPay: (amount) => `Falta por pagar: ${amount}`,
-  exchangesTakeFees: 'Las casas de cambio suelen descontar una comisión de lo que envían: fíjese en lo que llega.',
+  exchangesTakeFees: 'Las plataformas de intercambio suelen descontar una comisión de lo que envían: fíjese en lo que llega.',
   cannotBeSeen: 'En este momento no se pueden ver los pagos. Lo que ya ha enviado no se ha perdido: no vuelva a pagar.',
   doNotSendAgain: (amount) => `Se vieron ${amount} que la red no muestra en este momento: no los vuelva a enviar.`,
   otherCame: (amount, merchant) =>

@@ -13,7 +13,7 @@ export const FR: Words = {
   notShownDoNotPayAgain:
     'Un paiement a été vu que le réseau ne montre pas en ce moment. Il peut encore arriver : ne payez pas une seconde fois.',
   wasSeen: 'Le paiement a été vu.',
-  confirmations: (have, want) => `${have} sur ${want} ${want === 1 ? 'confirmation' : 'confirmations'} reçues.`,
+  confirmations: (have, want) => `${have} sur ${want} ${want === 1 ? 'confirmation reçue' : 'confirmations reçues'}.`,
   untilFinal: (have) => `${have} confirmations ; il comptera quand le réseau déclarera son bloc définitif.`,
   canClose: 'Vous pouvez fermer cette page.',
   thankYou: 'Payé. Merci.',
@@ -39,8 +39,8 @@ export const FR: Words = {
     'Quand ils sont chargés, les réseaux abandonnent des paiements pendant un temps, puis les reprennent. Il n’y a rien d’autre à faire.',
   aboutExpiredPartly: 'Demandez au marchand d’accepter ce qui est arrivé ou de le renvoyer.',
   aboutExpiredUnpaid:
-    'Demandez au marchand un nouveau paiement. Ce que vous avez déjà envoyé n’est pas perdu : le marchand sera averti de son arrivée.',
-  aboutReview: 'Ce qui est arrivé l’est trop tard, dans une autre monnaie ou pas comme demandé, ou le réseau l’a repris.',
+    'Demandez au marchand de créer une nouvelle demande de paiement. Ce que vous avez déjà envoyé n’est pas perdu : le marchand sera averti de son arrivée.',
+  aboutReview: 'Le paiement est arrivé trop tard, dans une autre monnaie ou pas comme demandé, ou le réseau l’a repris.',
   aboutDeclined: 'Demandez au marchand de renvoyer ce qui est arrivé ou de l’accepter.',
   aboutCancelled: 'Si vous avez tout de même envoyé quelque chose, demandez au marchand de le renvoyer.',
   aboutReturned: 'Le marchand l’a renvoyé à l’adresse convenue.',

@@ -37,8 +37,8 @@ export const PT: Words = {
   aboutMissing:
     'Quando estão cheias, as redes descartam pagamentos por um tempo e depois os aceitam de novo. Não é preciso fazer mais nada.',
   aboutExpiredPartly: 'Peça à loja que aceite o que chegou ou que o devolva.',
-  aboutExpiredUnpaid: 'Peça à loja um novo pagamento. O que você já enviou não está perdido: a loja é avisada quando chegar.',
-  aboutReview: 'O que chegou veio tarde, em outra moeda ou diferente do pedido, ou a rede o desfez.',
+  aboutExpiredUnpaid: 'Peça à loja uma nova cobrança. O que você já enviou não está perdido: a loja é avisada quando chegar.',
+  aboutReview: 'O que chegou veio tarde demais, em outra moeda ou diferente do pedido, ou a rede o desfez.',
   aboutDeclined: 'Peça à loja que devolva o que chegou ou que o aceite.',
   aboutCancelled: 'Se mesmo assim você enviou algo, peça à loja que o devolva.',
   aboutReturned: 'A loja o devolveu para o endereço combinado.',
