@@ -25,6 +25,26 @@ afterAll(() => service.close());
 const { publicExtendedKey: xpub } = account('BTC', 'regtest', 'a stranger');
 const STRANGER = Buffer.from(createAddressDeriver({ currency: 'BTC', network: 'regtest', xpub }).derive(0).script);
 
+const spending = ({ txid, outputs }: Transaction, fee: bigint): Transaction =>
+  sealed({
+    version: 2,
+    inputs: [{ txid, vout: 0, scriptSig: Buffer.alloc(0), sequence: RBF_SEQUENCE, witness: [] }],
+    outputs: [{ minor: (outputs[0]?.minor ?? 0n) - fee, script: STRANGER }],
+    lockTime: 0,
+  });
+/** "bursar payout recover --accept-loss" of one that the newest block has. */
+async function recovers({ ctx, db }: SimulatedService, { txid }: Transaction): Promise<void> {
+  const { rows } = await db.query<{ height: number; hash: string }>({
+    text: `select height, hash from blocks where currency = 'BTC' order by height desc limit 1`,
+    values: [],
+  });
+  const block = rows[0] as { height: number; hash: string };
+  const port = payingPortOf(ctx, 'BTC');
+  const raw = (await port.rawTransaction(txid, block.hash)) as Uint8Array;
+  const facts = port.readRaw(raw, EVERYTHING) as NonNullable<ReturnType<typeof port.readRaw>>;
+  await recoverTransaction(ctx, { currency: 'BTC', block, facts, raw, by: 'ann', acceptsLoss: true });
+}
+
 test('one that another has replaced for good is over, not before that, and one that is in a block stays', async () => {
   const { ctx, db } = service;
   const node = service.node('BTC');
@@ -35,13 +55,6 @@ test('one that another has replaced for good is over, not before that, and one t
   history.mine(FINAL);
   await history.look();
 
-  const spending = ({ txid, outputs }: Transaction, fee: bigint): Transaction =>
-    sealed({
-      version: 2,
-      inputs: [{ txid, vout: 0, scriptSig: Buffer.alloc(0), sequence: RBF_SEQUENCE, witness: [] }],
-      outputs: [{ minor: (outputs[0]?.minor ?? 0n) - fee, script: STRANGER }],
-      lockTime: 0,
-    });
   /** What a look that was asked for by itself leaves open. */
   const open = async (): Promise<readonly (string | null)[]> => {
     await history.look();
@@ -57,15 +70,7 @@ test('one that another has replaced for good is over, not before that, and one t
 
   node.mine(1);
   expect(await open()).toEqual([first.txid, third.txid, second.txid]);
-  const { rows } = await db.query<{ height: number; hash: string }>({
-    text: `select height, hash from blocks where currency = 'BTC' order by height desc limit 1`,
-    values: [],
-  });
-  const block = rows[0] as { height: number; hash: string };
-  const port = payingPortOf(ctx, 'BTC');
-  const raw = (await port.rawTransaction(second.txid, block.hash)) as Uint8Array;
-  const facts = port.readRaw(raw, EVERYTHING) as NonNullable<ReturnType<typeof port.readRaw>>;
-  await recoverTransaction(ctx, { currency: 'BTC', block, facts, raw, by: 'ann', acceptsLoss: true });
+  await recovers(service, second);
 
   node.mine(FINAL - 2);
   expect(await open(), 'the block could still be left').toEqual([first.txid, third.txid]);
@@ -91,4 +96,32 @@ test('one that pays an address of ours below the last that was given out is foun
   await history.look();
   await createOutputCheck(ctx, 'BTC').trouble(false);
   expect((await openMovements(db)).map(({ txid }) => txid)).toContain(change.txid);
+});
+
+test('it is over too where nothing is left to be compared: all our outputs are spent, and no payout waits', async () => {
+  const emptied = await openSimulatedService({ feeBps: 0 });
+  const { ctx, db } = emptied;
+  const node = emptied.node('BTC');
+  const history = await openFixedHistory(emptied, { currency: 'BTC' });
+  const payment = history.pay(await history.buy(90_00n)).tx as Transaction;
+  await history.look();
+  history.mine(FINAL);
+  const open = async (): Promise<readonly (string | null)[]> => {
+    await history.look();
+    await createOutputCheck(ctx, 'BTC').trouble(false);
+    return (await openMovements(db)).map(({ txid }) => txid);
+  };
+  await history.look();
+  const [first, second] = [spending(payment, 1_000n), spending(payment, 5_000n)];
+  node.enter(first, { denied: false });
+  expect(await open()).toEqual([first.txid]);
+  node.enter(second, { denied: false });
+  node.mine(1);
+  expect(await open()).toEqual([first.txid, second.txid]);
+  await recovers(emptied, second);
+  node.mine(FINAL - 2);
+  expect(await open(), 'the block could still be left').toEqual([first.txid]);
+  node.mine(1);
+  expect(await open()).toEqual([]);
+  await emptied.close();
 });

@@ -115,6 +115,7 @@ export function createOutputCheck(
     if (cursor === null || begun === null) return 'our outputs are compared when the chain was read to its end';
     const wanted = await wantedOf(ctx, key);
     if (wanted.outputs.length === 0 && wanted.payouts.length === 0) {
+      await endReplaced(cursor);
       return saved(generation, cursor);
     }
     const others = await otherNodes(port);
@@ -142,8 +143,7 @@ export function createOutputCheck(
     if (unstored.noteShown(found.map(({ facts }) => facts.txid))) return 'what was signed and has left is written back first';
     const unknown = await judge(ctx, { currency, wanted, spent, found });
     await recordUnknown(ctx, currency, unknown);
-    const finalHeight = cursor.height - finalDepth(currency).depth + 1;
-    await closeReplaced(ctx.db, currency, { finalHeight, atMs: ctx.ports.clock.now() });
+    await endReplaced(cursor);
     if (unknown.movements.length > 0) return null;
     unseen = await shownByOthers(
       others.map(({ node }) => node),
@@ -160,6 +160,12 @@ export function createOutputCheck(
     if (unseen !== null) return unseen;
     isFirst = false;
     return saved(generation, cursor);
+  }
+
+  /** What can be mined no more waits for nobody, also where all our outputs are spent. */
+  async function endReplaced({ height }: BlockRef): Promise<void> {
+    const finalHeight = height - finalDepth(currency).depth + 1;
+    await closeReplaced(ctx.db, currency, { finalHeight, atMs: ctx.ports.clock.now() });
   }
 
   /**
