@@ -7,6 +7,7 @@ import { resolvePayout } from '../../src/flow/payouts/resolve.ts';
 import { setPayoutSettings } from '../../src/flow/payouts/settings.ts';
 import { createTransaction } from '../../src/flow/transactions/create-cancel-resolve.ts';
 import { saveFeeRate } from '../../src/store/payouts/fee-rates.ts';
+import { openMovements } from '../../src/store/payouts/unknown-movements.ts';
 import {
   capital,
   copied,
@@ -157,5 +158,37 @@ test('a replacement in a spike of fees, which both have forgotten, is booked as 
   await second.work(3);
   expect(await second.payouts()).toMatchObject([{ status: 'completed' }]);
   expect([await received(), await mempool(), await second.findings()]).toEqual([[0.1, 1], [], []]);
+  await second.end();
+});
+
+test('a reorganisation puts what it had replaced in the place of such a one: nothing waits for that one any more', async () => {
+  const { first, reopened } = await copied(async (service) => {
+    await capital(service, '0.5', '0.5');
+    await lend(service, 30_000_000n);
+    await requestPayout(service.ctx, { merchantId: service.merchantId, amount: '0.1', destination });
+    await service.work();
+  });
+  const [before] = await mempool();
+  const raw = await daemon.rpc<string>('getrawtransaction', before);
+  world.feeRate = 20_000n;
+  await first.work(45);
+  const [replaced] = await mempool();
+  await daemon.mine(1);
+  await first.end();
+  const second = await reopened();
+  await second.work(45);
+  expect(await openMovements(second.ctx.db)).toMatchObject([{ txid: replaced }]);
+  await daemon.rpc('invalidateblock', await daemon.rpc('getbestblockhash'));
+  await daemon.rpc('generateblock', await daemon.address(), [raw]);
+  await daemon.mine(6);
+  await second.work(3);
+  expect(await openMovements(second.ctx.db)).toEqual([]);
+  await second.clear();
+  await requestPayout(second.ctx, { merchantId: second.merchantId, amount: '0.1', destination });
+  await second.work(2);
+  await daemon.mine(6);
+  await second.work(2);
+  expect(await second.payouts()).toMatchObject([{ status: 'completed' }, { status: 'completed' }]);
+  expect([await received(), await mempool(), await second.findings()]).toEqual([[0.2, 2], [], []]);
   await second.end();
 });

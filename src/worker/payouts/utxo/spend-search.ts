@@ -50,7 +50,7 @@ export async function isForgotten(ctx: Context, port: PayingPort, batch: Batch):
   if (block === undefined || (await isTwin(ctx, port, batch, { txid: taken.spentBy as string, block }))) return false;
   const watch = { ...watchOnly(batch.payouts.map(({ script }) => script)), ...createOutpointSet(batch.inputs) };
   const { touched } = await port.readBlock(block.hash, watch);
-  const outputs = touched.find(({ txid }) => txid === taken.spentBy)?.outputs ?? [];
+  const { outputs, spends } = touched.find(({ txid }) => txid === taken.spentBy) ?? { outputs: [], spends: [] };
   const paid = batch.payouts.filter(({ id, script, amount, feeMax, reimburses }) => {
     const least = reimburses === null ? amount : minus(amount, feeMax);
     const payout = { id, script: script.toString('hex'), amount, least, reimburses };
@@ -58,7 +58,8 @@ export async function isForgotten(ctx: Context, port: PayingPort, batch: Batch):
   });
   if (paid.length === 0) return false;
   const finding = `transaction ${taken.spentBy} spends outputs of ours and pays ${paid.map(({ id }) => id).join(', ')}, and was not signed here`;
-  const movement = { currency, txid: taken.spentBy, blockHash: block.hash, finding };
+  // a reorganisation may put one of the batch's own in its place for good
+  const movement = { currency, txid: taken.spentBy, blockHash: block.hash, finding, spends };
   await recordUnknown(ctx, currency, { movements: [movement], payoutIds: [] });
   return true;
 }
