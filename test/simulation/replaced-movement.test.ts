@@ -106,18 +106,23 @@ test('it is over too where nothing is left to be compared: all our outputs are s
   const payment = history.pay(await history.buy(90_00n)).tx as Transaction;
   await history.look();
   history.mine(FINAL);
+  const check = createOutputCheck(ctx, 'BTC');
   const open = async (): Promise<readonly (string | null)[]> => {
     await history.look();
     await createOutputCheck(ctx, 'BTC').trouble(false);
     return (await openMovements(db)).map(({ txid }) => txid);
   };
   await history.look();
+  await check.trouble(false);
+  expect(check.hasPassed()).toBe(true);
   const [first, second] = [spending(payment, 1_000n), spending(payment, 5_000n)];
   node.enter(first, { denied: false });
   expect(await open()).toEqual([first.txid]);
   node.enter(second, { denied: false });
   node.mine(1);
   expect(await open()).toEqual([first.txid, second.txid]);
+  await check.trouble(false);
+  expect(check.hasPassed(), 'it is looked at again at rest too, until it is over').toBe(false);
   await recovers(emptied, second);
   node.mine(FINAL - 2);
   expect(await open(), 'the block could still be left').toEqual([first.txid]);

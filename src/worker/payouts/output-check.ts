@@ -79,6 +79,8 @@ export function createOutputCheck(
     if (await isFresh(anew)) return null;
     const isShort = passedAtMs !== null && performance.now() - passedAtMs < AGAIN_MS;
     const open = await unresolved();
+    // at rest it is compared too until that is over, by itself or because it was booked
+    if (open !== null) passedAtMs = null;
     if (performance.now() - lookedAtMs < UNRESOLVED_AGAIN_MS) {
       if (open !== null) return open;
       if (unseen !== null) return { what: unseen, isFound: false };
@@ -94,7 +96,7 @@ export function createOutputCheck(
     }
     lookedAtMs = performance.now();
     const still = await unresolved();
-    if (still === null) passedAtMs = lookedAtMs;
+    passedAtMs = still === null ? lookedAtMs : null;
     return still;
   }
 
