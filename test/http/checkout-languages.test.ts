@@ -91,6 +91,8 @@ describe('the page', () => {
     expect(text).toContain('<html lang="ar" dir="rtl">');
     expect(text).toMatch(/<bdi dir="ltr">0\.\d{8} BTC<\/bdi>/);
     expect(text).toContain('\u20681 BTC = 65000.00 USD\u2069');
+    // as its own first letter says
+    expect(text).toContain('<p class="merchant" dir="auto">The Shop</p>');
   });
 
   test('is told changes in its language', async () => {

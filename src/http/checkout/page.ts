@@ -29,7 +29,7 @@ ${!AT_REST.has(shown) && html`<noscript><meta http-equiv="refresh" content="15">
   const body = html`<body data-events="${token}/events?lang=${language}" data-now="${String(checkout.nowMs)}" data-words="${JSON.stringify(words.browser)}">
 ${sandbox && html`<aside class="sandbox" aria-label="Sandbox">Sandbox: no real money</aside>`}
 <main>
-<header><p class="merchant">${businessName}</p>${label !== null && html`<p class="note">${label}</p>`}</header>
+<header><p class="merchant" dir="auto">${businessName}</p>${label !== null && html`<p class="note" dir="auto">${label}</p>`}</header>
 <div id="screen" data-screen="${shown}">${screen(checkout, words)}</div>
 <p id="said" role="status">${sentence(checkout, words)}</p>
 <p id="connection" class="note" hidden></p>
