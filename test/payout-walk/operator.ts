@@ -45,7 +45,7 @@ export function createOperator(scene: Scene, folder: string, note: (text: string
   /** Whether the outside world has it. */
   async function isPaid({ method, currency, destination }: Json, asked: Payout | undefined): Promise<boolean> {
     const where = method === 'lightning' ? 'BTC-LN' : method === 'ach' ? 'USD' : currency;
-    const address = asked === undefined ? destination : (asked.hash ?? asked.destination);
+    const address = asked?.destination ?? destination;
     const { status, json } = await control(scene.base(), 'receive', { currency: where, address });
     if (status !== 200) throw new Error(`/sandbox/receive ${where} ${address} answered ${status} ${JSON.stringify(json)}`);
     return (json.payments as unknown[]).length > 0;
