@@ -16,7 +16,7 @@ import {
 import type { Caller } from '../flow/sign-in/sign-in.ts';
 import type { ServerContext } from './server-context.ts';
 import { createPlaces, STREAM_LIMITS } from './stream-places.ts';
-import { untilTaken } from './until-taken.ts';
+import { untilTaken } from './written-in-pieces.ts';
 
 /** A stream that says nothing else says this often that it lives. */
 export const HEARTBEAT_MS = 15_000;

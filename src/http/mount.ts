@@ -17,6 +17,7 @@ import { type JsonObject, parseBody, readBytes } from './read-body.ts';
 import { JSON_TYPE } from './reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from './server-context.ts';
 import { singleHeader } from './single-headers.ts';
+import { beginPieces } from './written-in-pieces.ts';
 
 /** A call on its way through the checks. */
 type Call = {
@@ -172,11 +173,8 @@ function send(call: Call, { httpStatus, text, replayed }: Answer): void {
 /** Writes the head of a stream: from here on the answer is written without fastify. */
 function headOf(call: Call): StreamCall['begin'] {
   return (headers) => {
-    const { reply } = call;
     writeHeaders(call);
-    reply.hijack();
-    reply.raw.writeHead(200, { ...(reply.getHeaders() as Record<string, string>), ...headers });
-    return reply.raw;
+    return beginPieces(call.reply, headers);
   };
 }
 

@@ -1,6 +1,7 @@
 // The end of a round: trouble is over, everything that was asked for comes to its end, and what the service says, what lies in the outside
 // world and the model must agree.
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Random } from '../simulation/random.ts';
 import { achFee, balanceOf, CURRENCIES, type Currency, highestRoutingFee, UNIT, units } from './behaviour.ts';
 import { control, type Json } from './caller.ts';
 import { giveBack, type Merchant, newKey, type Scene } from './customers.ts';
@@ -30,13 +31,17 @@ async function listed({ caller }: Merchant): Promise<Json[]> {
   }
 }
 
+/** Whoever holds a payment takes or refuses it in the end. */
+export const endHeld = (scene: Scene, random: Random, payment_hash: string) =>
+  control(scene.base(), 'invoice_resolve', { payment_hash, settle: random.percent(60) });
+
 /** A merchant asks again for what has no answer yet. What a copy had forgotten may be held by its recipient, who takes or refuses it in the end. */
 export async function askAgain(scene: Scene, merchant: Merchant): Promise<void> {
   const { model, random } = merchant;
   for (const one of model.payouts) {
     if (one.id !== null || (await request(merchant, one)) !== 'refused') continue;
     model.drop(one);
-    if (one.hash !== null) await control(scene.base(), 'invoice_resolve', { payment_hash: one.hash, settle: random.percent(60) });
+    if (one.hash !== null) await endHeld(scene, random, one.hash);
   }
 }
 
@@ -59,7 +64,7 @@ async function decide(scene: Scene, merchant: Merchant): Promise<void> {
       const { status } = await caller.ask('/cancel_payout', { payout_id: one.id, idempotency_key: newKey() });
       if (status === 200) one.mayFail.add('cancelled');
     }
-    if (one.hash !== null) await control(scene.base(), 'invoice_resolve', { payment_hash: one.hash, settle: random.percent(60) });
+    if (one.hash !== null) await endHeld(scene, random, one.hash);
   }
 }
 

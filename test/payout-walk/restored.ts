@@ -7,9 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { storedClusterFolder } from '../../src/main/postgres/cluster-paths.ts';
 import type { Random } from '../simulation/random.ts';
 import type { Service } from '../support/service.ts';
-import { control } from './caller.ts';
 import { allIsSeen, earn, giveBack, type Merchant, type Scene } from './customers.ts';
-import { askAgain, comeToRest, compare } from './ending.ts';
+import { askAgain, comeToRest, compare, endHeld } from './ending.ts';
 import type { ModelCopy, Payout, Purchase } from './model.ts';
 import { createOperator } from './operator.ts';
 import { type Outcome, openRound, type Round } from './round.ts';
@@ -87,8 +86,7 @@ async function copied({ folder, scene, restarted }: Restorable, { random, note, 
       }
       await all((merchant) => giveBackAgain(merchant, givenBack.get(merchant) ?? []));
       // nobody asks for them any more, and whoever holds one takes or refuses it in the end
-      for (const payment_hash of held)
-        await control(scene.base(), 'invoice_resolve', { payment_hash, settle: random.percent(60) });
+      for (const hash of held) await endHeld(scene, random, hash);
     },
     remove(): void {
       for (const place of places) rmSync(`${place}-copy`, { recursive: true });

@@ -9,6 +9,7 @@ import { mountFiles, PAGE_HEADERS, pageHeaders } from '../pages/files.ts';
 import { createLimiter } from '../rate-limit.ts';
 import { refusalOf } from '../reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from '../server-context.ts';
+import { beginPieces } from '../written-in-pieces.ts';
 import { errorPage, FILES, page } from './page.ts';
 import { createCheckoutStreams } from './streams.ts';
 import { type Language, languageOf } from './words/languages.ts';
@@ -77,10 +78,9 @@ export function mountCheckout(app: FastifyInstance, context: ServerContext): voi
       const address = String(counted.key);
       const release = streams.reserve(address);
       sign(call, { ...SECRET, ...PAGE_HEADERS, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
-      reply.hijack();
-      reply.raw.writeHead(200, reply.getHeaders() as Record<string, string>);
+      const response = beginPieces(reply);
       const language = languageAskedBy(request);
-      streams.start(checkout, { address, language, response: reply.raw, gone: goneSignal(request.raw.socket), release });
+      streams.start(checkout, { address, language, response, gone: goneSignal(request.raw.socket), release });
     } catch (error) {
       context.fail(request, reply, error, counted);
     }

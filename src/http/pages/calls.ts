@@ -6,6 +6,7 @@ import { addressKey } from '../client-address.ts';
 import { createLimiter, type Limiter } from '../rate-limit.ts';
 import { refusalOf } from '../reply-error.ts';
 import { type Counted, type ServerContext, takeCall } from '../server-context.ts';
+import { beginPieces } from '../written-in-pieces.ts';
 import { pageHeaders } from './files.ts';
 import { errorPage } from './frame.ts';
 
@@ -106,10 +107,8 @@ function writeHeaders(call: PageRequest): void {
 
 /** Begins a file for the user to keep: from here on the answer is written without fastify. @param file.name letters, digits, `-` and `.` only */
 export function beginFile(call: PageRequest, { type, name }: { readonly type: string; readonly name: string }): ServerResponse {
-  const { reply } = call;
   writeHeaders(call);
-  reply.headers({ 'content-type': type, 'content-disposition': `attachment; filename="${name}"` }).hijack();
-  return reply.raw.writeHead(200, reply.getHeaders() as Record<string, string>);
+  return beginPieces(call.reply, { 'content-type': type, 'content-disposition': `attachment; filename="${name}"` });
 }
 
 /** Answers with a page that says what was refused. */

@@ -5,7 +5,7 @@ import { Refusal } from '../../core/refusal.ts';
 import { beginFile, type PageRequest } from '../pages/calls.ts';
 import { BYTE_ORDER_MARK, csvLine } from '../pages/csv.ts';
 import type { JsonObject } from '../read-body.ts';
-import { untilTaken } from '../until-taken.ts';
+import { untilTaken } from '../written-in-pieces.ts';
 import type { ReplyOf, Visit } from './visit.ts';
 
 type Lists = 'listTransactions' | 'listPayouts' | 'listBalanceEntries';

@@ -43,14 +43,15 @@ async function stillUnknown(
   currency: CurrencyCode,
   movements: readonly UnknownMovement[],
 ): Promise<readonly UnknownMovement[]> {
-  const txids = movements.flatMap(({ txid }) => txid ?? []);
-  const signed = await signedHere(sql, currency, txids);
+  if (isUtxo(currency)) {
+    const txids = movements.flatMap(({ txid }) => txid ?? []);
+    const signed = await signedHere(sql, currency, txids);
+    return movements.filter(({ txid }) => txid === null || !signed.has(txid));
+  }
   const still: UnknownMovement[] = [];
   for (const one of movements) {
     const { txid, spends: senders = [] } = one;
-    const isBooked =
-      txid !== null && (isUtxo(currency) ? signed.has(txid) : await areUsesBooked(sql, { currency, txid, senders }));
-    if (!isBooked) still.push(one);
+    if (txid === null || !(await areUsesBooked(sql, { currency, txid, senders }))) still.push(one);
   }
   return still;
 }
