@@ -135,33 +135,8 @@ test.each([
   await second.end();
 });
 
-test('a replacement in a spike of fees, which both have forgotten, is booked as the payout that it pays', async () => {
-  const { first, reopened } = await copied(async (service) => {
-    await capital(service, '0.5', '0.5');
-    await lend(service, 30_000_000n);
-    await requestPayout(service.ctx, { merchantId: service.merchantId, amount: '0.1', destination });
-    await service.work();
-  });
-  const [before] = await mempool();
-  world.feeRate = 20_000n;
-  await first.work(45);
-  const [replaced] = await mempool();
-  expect(replaced).not.toBe(before);
-  await daemon.mine(1);
-  await first.end();
-  const second = await reopened();
-  await second.work(45);
-  expect(await second.recovers()).toMatchObject({ lost: 0n, alike: [] });
-  await daemon.mine(6);
-  await second.work();
-  await second.clear();
-  await second.work(3);
-  expect(await second.payouts()).toMatchObject([{ status: 'completed' }]);
-  expect([await received(), await mempool(), await second.findings()]).toEqual([[0.1, 1], [], []]);
-  await second.end();
-});
-
-test('a reorganisation puts what it had replaced in the place of such a one: nothing waits for that one any more', async () => {
+/** A payout whose transaction was replaced in a spike of fees, by one in a block: database and signer, put back, have forgotten that one. */
+async function replacedAndForgotten() {
   const { first, reopened } = await copied(async (service) => {
     await capital(service, '0.5', '0.5');
     await lend(service, 30_000_000n);
@@ -173,10 +148,28 @@ test('a reorganisation puts what it had replaced in the place of such a one: not
   world.feeRate = 20_000n;
   await first.work(45);
   const [replaced] = await mempool();
+  expect(replaced).not.toBe(before);
   await daemon.mine(1);
   await first.end();
   const second = await reopened();
   await second.work(45);
+  return { second, raw, replaced };
+}
+
+test('a replacement in a spike of fees, which both have forgotten, is booked as the payout that it pays', async () => {
+  const { second } = await replacedAndForgotten();
+  expect(await second.recovers()).toMatchObject({ lost: 0n, alike: [] });
+  await daemon.mine(6);
+  await second.work();
+  await second.clear();
+  await second.work(3);
+  expect(await second.payouts()).toMatchObject([{ status: 'completed' }]);
+  expect([await received(), await mempool(), await second.findings()]).toEqual([[0.1, 1], [], []]);
+  await second.end();
+});
+
+test('a reorganisation puts what it had replaced in the place of such a one: nothing waits for that one any more', async () => {
+  const { second, raw, replaced } = await replacedAndForgotten();
   expect(await openMovements(second.ctx.db)).toMatchObject([{ txid: replaced }]);
   await daemon.rpc('invalidateblock', await daemon.rpc('getbestblockhash'));
   await daemon.rpc('generateblock', await daemon.address(), [raw]);
